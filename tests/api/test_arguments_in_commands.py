@@ -40,7 +40,7 @@ def test_all_commands_of_a_cursor_use_its_session(recorded: Recorded) -> None:
         lambda: collection.aggregate_raw_batches([], batchSize=2),
     )
     for open_cursor in cursors:
-        recorder.forget()
+        recorder.clear()
         cursor: Any = open_cursor()
         for _ in range(3):
             next(cursor)
@@ -91,7 +91,7 @@ def test_search_index_commands_use_the_given_session(recorded: Recorded) -> None
             lambda: collection.update_search_index("x", {}, session),
             lambda: collection.drop_search_index("x", session),
         ):
-            recorder.forget()
+            recorder.clear()
             with pytest.raises(OperationFailure):
                 call()
             assert [event.command["lsid"] for event in recorder.of("CommandStarted")] == [session.session_id]
@@ -150,7 +150,7 @@ CONCERN = WriteConcern(w=1, wtimeout=77)
 def test_every_write_sends_write_concern(recorded: Recorded) -> None:
     collection, recorder = recorded
     for name, write in WRITES.items():
-        recorder.forget()
+        recorder.clear()
         write(collection.with_options(write_concern=CONCERN))
         (sent,) = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
         assert sent["writeConcern"] == {"w": 1, "wtimeout": 77}, name
@@ -160,7 +160,7 @@ def test_every_write_sends_write_concern(recorded: Recorded) -> None:
 def test_every_read_sends_read_concern(recorded: Recorded) -> None:
     collection, recorder = recorded
     for name, read in READS.items():
-        recorder.forget()
+        recorder.clear()
         read(collection.with_options(read_concern=ReadConcern("majority"), write_concern=CONCERN))
         (sent,) = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
         assert sent["readConcern"] == {"level": "majority"} and "writeConcern" not in sent, name
@@ -191,12 +191,12 @@ COLLATED: dict[str, Callable[[Collection[Any]], object]] = {
 def test_collation_object_is_sent_as_document(recorded: Recorded) -> None:
     collection, recorder = recorded
     for name, call in COLLATED.items():
-        recorder.forget()
+        recorder.clear()
         call(collection)
         (sent,) = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
         fields = [sent, *(sent.get(field, [{}])[0] for field in ("updates", "deletes", "indexes", "ops"))]
         assert [each["collation"] for each in fields if "collation" in each] == [{"locale": "fr"}], name
-    recorder.forget()
+    recorder.clear()
     assert collection.count_documents({}, collation=FRENCH) == 0
     assert recorder.of("CommandStarted")[0].command["collation"] == {"locale": "fr"}
     collection.database.drop_collection(f"{collection.name}.collated")

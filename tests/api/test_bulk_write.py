@@ -28,7 +28,7 @@ EMPTY = {
 def recorded(database: str) -> Iterator[Recorded]:
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "kind": n % 2} for n in range(6)])
-        recorded.recorder.forget()
+        recorded.recorder.clear()
         yield recorded
 
 
@@ -127,9 +127,9 @@ def test_bulk_write_batches_have_at_most_max_write_batch_size_writes() -> None:
         with MongoClient[Any](server.name, event_listeners=[recorder]) as client:
             result = client.db.c.bulk_write([InsertOne({"_id": n}) for n in range(10)])
             assert result.inserted_count == 10
-    assert [len(command["documents"]) for command in recorder.sent("insert")] == [4, 4, 2]
+    assert [len(command["documents"]) for command in recorder.sent_commands("insert")] == [4, 4, 2]
     assert len({event.operation_id for event in recorder.of("CommandStarted") if event.command_name == "insert"}) == 1
-    assert len({bytes(command["lsid"]["id"]) for command in recorder.sent("insert")}) == 1
+    assert len({bytes(command["lsid"]["id"]) for command in recorder.sent_commands("insert")}) == 1
 
 
 def duplicate_key_errors(command: Any) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def client(deployment, recorder):
     with MongoClient(deployment.uri, event_listeners=[recorder]) as client:
         client.drop_database("watched")
         client.watched.create_collection("c")
-        recorder.forget()
+        recorder.clear()
         yield client
 
 
@@ -115,7 +115,7 @@ def test_dropped_change_stream_releases_its_cursor_and_session(collection, recor
     lsid = recorder.command("aggregate")["lsid"]
 
     def session_is_reused():
-        recorder.forget()
+        recorder.clear()
         collection.find_one()
         return recorder.command("find")["lsid"] == lsid
 
@@ -140,9 +140,9 @@ def test_change_stream_resumes_after_resumable_error_without_loss(collection, re
         first = next(stream)
         collection.insert_many([{"_id": 2}, {"_id": 3}])
         fail(collection.database.client, "getMore", **fault)
-        recorder.forget()
+        recorder.clear()
         assert [next(stream)["documentKey"]["_id"] for _ in range(2)] == [2, 3]
-        [aggregate] = recorder.sent("aggregate")
+        [aggregate] = recorder.sent_commands("aggregate")
         assert "resumeAfter" in aggregate["pipeline"][0]["$changeStream"]
         assert first["_id"] != stream.resume_token
 
@@ -151,7 +151,7 @@ def test_change_stream_resumes_after_resumable_error_without_loss(collection, re
 def test_other_error_ends_the_change_stream(collection, recorder, fault):
     with collection.watch() as stream:
         fail(collection.database.client, "getMore", **fault)
-        recorder.forget()
+        recorder.clear()
         with pytest.raises((OperationFailure, AutoReconnect)):
             next(stream)
         assert not stream.alive

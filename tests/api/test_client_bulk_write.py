@@ -41,7 +41,7 @@ def client(deployment, recorder):
     with MongoClient(deployment.uri, event_listeners=[recorder], retryWrites=False) as client:
         client.db.coll.drop()
         client.db.create_collection("coll")
-        recorder.forget()
+        recorder.clear()
         yield client
         client.admin.command("configureFailPoint", "failCommand", mode="off")
         client.drop_database("db")
@@ -235,7 +235,7 @@ def test_batch_is_retried_unless_it_has_multi_document_writes(deployment, client
         fail(client, "bulkWrite", closeConnection=True)
         if attempts == 2:
             assert retrying.bulk_write(models).inserted_count == 1
-            first, second = recorder.sent("bulkWrite")
+            first, second = recorder.sent_commands("bulkWrite")
             assert first["txnNumber"] == second["txnNumber"]
         else:
             with pytest.raises(ClientBulkWriteException) as caught:

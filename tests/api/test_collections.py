@@ -67,7 +67,7 @@ def test_list_collections_sends_filter_and_name_only(recorded: Recorded) -> None
     database.list_collections(filter={"name": "a"}, nameOnly=True).close()
     sent_options = [
         {key: value for key, value in command.items() if key in ("filter", "nameOnly", "comment")}
-        for command in recorder.sent("listCollections")
+        for command in recorder.sent_commands("listCollections")
     ]
     assert sent_options == [
         {"nameOnly": True},
@@ -84,9 +84,9 @@ def test_drop_collection_accepts_name_and_collection(recorded: Recorded) -> None
     collection.insert_one({})
     assert collection.database.drop_collection(collection.name, comment="why")["ok"] == 1
     collection.with_options(write_concern=WriteConcern(w=1)).drop()
-    assert [command["drop"] for command in recorder.sent("drop")] == [collection.name] * 3
-    assert recorder.sent("drop")[1]["comment"] == "why"
-    assert recorder.sent("drop")[2]["writeConcern"] == {"w": 1}
+    assert [command["drop"] for command in recorder.sent_commands("drop")] == [collection.name] * 3
+    assert recorder.sent_commands("drop")[1]["comment"] == "why"
+    assert recorder.sent_commands("drop")[2]["writeConcern"] == {"w": 1}
 
 
 def test_rename_is_sent_to_the_admin_database(recorded: Recorded) -> None:
@@ -107,14 +107,14 @@ def test_command_accepts_name_and_document(recorded: Recorded) -> None:
     collection, recorder = recorded
     database = collection.database
     collection.insert_many([{"a": 1}, {"a": 2}])
-    recorder.forget()
+    recorder.clear()
     assert database.command("ping")["ok"] == 1
     assert database.command("count", collection.name, query={"a": 1}, comment="why")["n"] == 1
     document = {"count": collection.name, "query": {}}
     assert database.command(document)["n"] == 2
     assert document == {"count": collection.name, "query": {}}
     assert recorder.commands == ["ping", "count", "count"]
-    assert recorder.sent("count")[0]["comment"] == "why"
+    assert recorder.sent_commands("count")[0]["comment"] == "why"
 
 
 def test_failed_command_raises_unless_check_or_allowable_errors(collection: Collection[Any]) -> None:
@@ -135,8 +135,8 @@ def test_command_sends_read_and_write_concern_unless_default(recorded: Recorded)
     for read, write in ((ReadConcern(), WriteConcern()), (ReadConcern("local"), WriteConcern(1))):
         database.command("find", "c", read_concern=read)
         database.command("insert", "c", documents=[{}], write_concern=write)
-    assert [command.get("readConcern") for command in recorder.sent("find")] == [None, {"level": "local"}]
-    assert [command.get("writeConcern") for command in recorder.sent("insert")] == [None, {"w": 1}]
+    assert [command.get("readConcern") for command in recorder.sent_commands("find")] == [None, {"level": "local"}]
+    assert [command.get("writeConcern") for command in recorder.sent_commands("insert")] == [None, {"w": 1}]
 
 
 def test_commands_ignore_the_read_preference_of_the_database(recorded: Recorded) -> None:

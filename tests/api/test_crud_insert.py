@@ -70,6 +70,6 @@ def test_insert_sends_write_concern_only_if_set(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({})
     collection.with_options(write_concern=WriteConcern(w=1, j=True, wtimeout=500)).insert_one({})
-    first, second = recorder.sent("insert")
+    first, second = recorder.sent_commands("insert")
     assert "writeConcern" not in first
     assert second["writeConcern"] == {"w": 1, "j": True, "wtimeout": 500}

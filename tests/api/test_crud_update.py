@@ -71,7 +71,7 @@ def test_delete_one_and_delete_many_send_their_options(recorded: Recorded) -> No
     options: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": {"_id": 1}, "let": {"y": 1}, "comment": "why"}
     collection.delete_one({"a": 1}, **options)
     collection.delete_many({"a": 1}, **options)
-    for command, limit in zip(recorder.sent("delete"), (1, 0), strict=True):
+    for command, limit in zip(recorder.sent_commands("delete"), (1, 0), strict=True):
         statement = {"q": {"a": 1}, "limit": limit, "collation": {"locale": "fr"}, "hint": {"_id": 1}}
         assert command["deletes"] == [statement]
         assert (command["let"], command["comment"]) == ({"y": 1}, "why")

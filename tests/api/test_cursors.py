@@ -27,7 +27,7 @@ def recorded(database: str) -> Iterator[Recorded]:
     """Return a collection of 10 documents with `_id` from 0."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
-        recorded.recorder.forget()
+        recorded.recorder.clear()
         yield recorded
 
 
@@ -36,7 +36,7 @@ def large(database: str) -> Iterator[Recorded]:
     """Return a collection of 6 MB. A cursor decodes such a batch in several parts."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)])
-        recorded.recorder.forget()
+        recorded.recorder.clear()
         yield recorded
 
 
@@ -55,7 +55,7 @@ def test_cursor_sends_get_more_when_its_batch_is_used(recorded: Recorded) -> Non
     assert ids(cursor) == [4, 5, 6, 7, 8, 9]
     assert recorder.commands == ["find", "getMore", "getMore"]
     assert (cursor.alive, cursor.retrieved, cursor.cursor_id) == (False, 10, 0)
-    get_more = recorder.sent("getMore")[0]
+    get_more = recorder.sent_commands("getMore")[0]
     assert isinstance(get_more["getMore"], bson.Int64)
     assert (get_more["collection"], get_more["batchSize"], get_more["comment"]) == (collection.name, 4, "why")
 
@@ -111,7 +111,7 @@ def test_dropped_cursor_is_killed_in_the_background(recorded: Recorded, open_cur
     cursor_id = cursor.cursor_id
     del cursor
     gc.collect()
-    eventually(lambda: recorder.sent("killCursors"))
+    eventually(lambda: recorder.sent_commands("killCursors"))
     assert recorder.command("killCursors")["cursors"] == [cursor_id]
 
 
@@ -122,9 +122,9 @@ def test_session_of_dropped_cursor_is_reused(recorded: Recorded) -> None:
     session_id = recorder.command("find")["lsid"]
     del cursor
     gc.collect()
-    eventually(lambda: recorder.sent("killCursors"))
+    eventually(lambda: recorder.sent_commands("killCursors"))
     eventually(lambda: not collection.database.client._executor.sessions.in_use)
-    recorder.forget()
+    recorder.clear()
     collection.find_one()
     assert recorder.command("find")["lsid"] == session_id
 

@@ -70,7 +70,7 @@ def test_all_attempts_of_an_operation_have_the_same_operation_id(command: str, c
     ):
         client.db.c.insert_one({"_id": 1})
         break_off(deployment, command)
-        recorder.forget()
+        recorder.clear()
         call(client.db.c)
         assert recorder.commands == [command, command]
         assert len({event.operation_id for event in recorder.of("CommandStarted")}) == 1

@@ -296,7 +296,7 @@ class TestedObjects:
         """Return the commands and the result or error of a call."""
         with self.target(subject, method, required) as (target, arguments):
             own = target if subject == "session" else None
-            self.recorder.forget()
+            self.recorder.clear()
             outcome: Any
             try:
                 outcome = self._consume(getattr(target, method)(**arguments), target)

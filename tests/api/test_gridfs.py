@@ -103,7 +103,7 @@ def test_only_first_upload_of_bucket_checks_indexes(recorded):
     bucket = GridFSBucket(recorded_database)
     bucket.upload_from_stream("a", b"x")
     assert recorder.commands.count("createIndexes") == 2
-    recorder.forget()
+    recorder.clear()
     bucket.upload_from_stream("b", b"y")
     assert recorder.commands == ["insert", "insert"]
 
@@ -113,7 +113,7 @@ def test_upload_inserts_several_chunks_in_one_command(recorded):
     bucket = GridFSBucket(recorded_database)
     content = os.urandom(1_000_000)
     file_id = bucket.upload_from_stream("big", content)
-    assert [len(each["documents"]) for each in recorder.sent("insert")] == [4, 1]
+    assert [len(each["documents"]) for each in recorder.sent_commands("insert")] == [4, 1]
     assert bucket.open_download_stream(file_id).read() == content
 
 
@@ -395,7 +395,7 @@ def test_seek_skips_chunks_before_the_new_position(recorded):
     recorded_database, recorder = recorded
     files = GridFS(recorded_database)
     file = files.get(files.put(b"0123456789", chunk_size=2))
-    recorder.forget()
+    recorder.clear()
     file.seek(7)
     assert file.read() == b"789"
     assert recorder.command("find")["filter"]["n"] == {"$gte": 3}
@@ -404,7 +404,7 @@ def test_seek_skips_chunks_before_the_new_position(recorded):
 def test_check_for_existing_files_projects_only_the_id(recorded):
     recorded_database, recorder = recorded
     GridFS(recorded_database).put(b"x")
-    assert recorder.sent("find")[0]["projection"] == {"_id": 1}
+    assert recorder.sent_commands("find")[0]["projection"] == {"_id": 1}
 
 
 def test_seek_and_close_kill_the_cursor_of_chunks():
@@ -412,7 +412,7 @@ def test_seek_and_close_kill_the_cursor_of_chunks():
     with Deployment.standalone() as deployment, MongoClient(deployment.uri, event_listeners=[recorder]) as client:
         files = GridFS(client.db)
         file = files.get(files.put(b"0123456789" * 100_000, chunk_size=1000))
-        recorder.forget()
+        recorder.clear()
         file.read(5)
         file.seek(500_000)
         file.read(5)
@@ -603,7 +603,7 @@ def test_every_command_uses_the_explicit_session(deployment, kind, name):
         client.drop_database("files")
         GridFSBucket(client.files).upload_from_stream("f", b"first")
         GridFSBucket(client.files).upload_from_stream_with_id(1, "f", b"second")
-        recorder.forget()
+        recorder.clear()
         (BUCKET_METHODS if kind is GridFSBucket else FILES_METHODS)[name](kind(client.files), session)
         lsids = [event.command.get("lsid") for event in recorder.of("CommandStarted")]
         assert lsids and lsids == [session.session_id] * len(lsids)

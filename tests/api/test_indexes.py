@@ -69,7 +69,7 @@ def test_create_index_sends_its_options(recorded: Recorded) -> None:
         }
     ]
     collection.create_index("b", sparse=True)
-    assert recorder.sent("createIndexes")[1]["indexes"] == [{"key": {"b": 1}, "name": "b_1", "sparse": True}]
+    assert recorder.sent_commands("createIndexes")[1]["indexes"] == [{"key": {"b": 1}, "name": "b_1", "sparse": True}]
 
 
 @pytest.mark.parametrize(

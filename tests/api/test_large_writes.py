@@ -26,7 +26,7 @@ def test_insert_many_of_sixty_megabytes_sends_two_messages(recorded: Recorded) -
     text = "x" * 20_000
     result = collection.insert_many([{"_id": n, "text": text} for n in range(3000)])
     assert result.inserted_ids == list(range(3000))
-    commands = recorder.sent("insert")
+    commands = recorder.sent_commands("insert")
     assert len(commands) == 2
     size = len(bson.encode({"_id": 0, "text": text}))
     assert 47_900_000 < size * len(commands[0]["documents"]) < 48_000_000
@@ -96,7 +96,7 @@ def test_document_above_message_size_raises_after_previous_writes(recorded: Reco
     writes = [InsertOne({"_id": 1}), InsertOne({"_id": 2, "data": b"x" * (49 * MIB)}), InsertOne({"_id": 3})]
     with pytest.raises(DocumentTooLarge, match="51380"):
         collection.bulk_write(writes, ordered=ordered)
-    assert len(recorder.sent("insert")) == 1
+    assert len(recorder.sent_commands("insert")) == 1
     assert collection.count_documents({}) == 1
     (stats,) = collection.database.client.pool_stats()
     assert stats["in_use"] == 0

@@ -21,7 +21,7 @@ from gmongo import MongoClient
 def begin():
     client = MongoClient(os.environ["HOSTED_DATABASE"], minPoolSize=3)
     client.hosted.notes.insert_one({})
-    readers = [gevent.spawn(client.hosted.held.find_one) for _ in range(3)]  # without an answer
+    readers = [gevent.spawn(client.hosted.held.find_one) for _ in range(3)]  # the server does not reply
     gevent.sleep(0.05)
     print("begun", flush=True)
     return client, readers

@@ -10,7 +10,7 @@ import pytest
 from gmongo.cmap.pool import Pool
 from tests.cmap.harness import make_pool
 from tests.support.clients import Client
-from tests.support.critical_sections import check
+from tests.support.critical_sections import fail_on_switches
 from tests.support.recorder import PoolRecorder
 from tests.support.server import ScriptedServer
 
@@ -18,7 +18,7 @@ from tests.support.server import ScriptedServer
 @pytest.fixture(autouse=True)
 def critical_sections() -> Iterator[None]:
     """Fail a test if a greenlet switches in a critical section of a pool."""
-    with check():
+    with fail_on_switches():
         yield
 
 

@@ -147,7 +147,7 @@ class PoolSystem:
         self.check_outs: list[Task] = []
         self.establishing: dict[Task, Establishing] = {}
         self.in_use: dict[Task, Connection] = {}
-        self.requests: list[Task] = []  # in the order of the requests
+        self.requests: list[Task] = []  # greenlets in the order of their check-outs
         self.forked = self.used_in_child = False
         self.violations: list[str] = []
         PoolSystem.current = self
@@ -178,7 +178,7 @@ class PoolSystem:
         self.requests.append(task)
         try:
             connection = self.pool.check_out()
-        except GreenletExit:  # such as a timeout that the application catches
+        except GreenletExit:  # an application may catch a timeout
             self.requests.remove(task)
             self.requests.append(task)
             connection = self.pool.check_out()

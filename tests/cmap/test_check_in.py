@@ -19,12 +19,12 @@ from tests.support.wait import eventually
 @pytest.mark.requirement("CMAP-104", "CMAP-109", "CMAP-120", "CMAP-130", "CMAP-131", "CMAP-136", "CMAP-137")
 def test_check_out_and_check_in_publish_events_in_order(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
-    recorder.forget()
+    recorder.clear()
     pool.check_in(pool.check_out())
-    assert recorder.story == ["Started", "Created 1", "Ready 1", "CheckedOut 1", "CheckedIn 1"]
-    recorder.forget()
+    assert recorder.event_lines == ["Started", "Created 1", "Ready 1", "CheckedOut 1", "CheckedIn 1"]
+    recorder.clear()
     pool.check_in(pool.check_out())
-    assert recorder.story == ["Started", "CheckedOut 1", "CheckedIn 1"]
+    assert recorder.event_lines == ["Started", "CheckedOut 1", "CheckedIn 1"]
 
 
 @pytest.mark.requirement("CMAP-108", "CMAP-128")
@@ -33,11 +33,11 @@ def test_check_out_closes_perished_connections(new_pool: Any, server: Any, recor
     fill_pool(pool, 4)
     pool.clear()
     pool.ready()
-    recorder.forget()
+    recorder.clear()
     assert pool.check_out().id == 5
-    assert recorder.story[0] == "Started"
+    assert recorder.event_lines[0] == "Started"
     assert sorted(recorder.only("Closed")) == [f"Closed {number} stale" for number in range(1, 5)]
-    assert recorder.story[5:] == ["Created 5", "Ready 5", "CheckedOut 5"]
+    assert recorder.event_lines[5:] == ["Created 5", "Ready 5", "CheckedOut 5"]
     assert counts(pool) == (1, 0, 0, 1)
     eventually(lambda: len(server.peers) == 1)
 
@@ -53,7 +53,7 @@ def test_check_out_takes_last_used_connection(new_pool: Any, max_idle_time: floa
 def test_check_in_of_another_pools_connection_raises_invalid_operation(new_pool: Any, recorder: Any) -> None:
     first, second = new_pool(), new_pool()
     connection = first.check_out()
-    recorder.forget()
+    recorder.clear()
     with pytest.raises(InvalidOperation, match="not checked out of"):
         second.check_in(connection)
     assert not recorder.events
@@ -66,7 +66,7 @@ def test_second_check_in_raises_invalid_operation(new_pool: Any, recorder: Any) 
     pool = new_pool()
     connection = pool.check_out()
     pool.check_in(connection)
-    recorder.forget()
+    recorder.clear()
     with pytest.raises(InvalidOperation):
         pool.check_in(connection)
     assert not recorder.events
@@ -90,7 +90,7 @@ def test_scope_checks_connection_in_after_each_end(new_pool: Any, recorder: Any,
     if end == "kill":
         task.kill()
     task.join(timeout=5)
-    assert recorder.story[-1] == "CheckedIn 1"  # no command was sent: the connection is usable
+    assert recorder.event_lines[-1] == "CheckedIn 1"  # no command was sent: the connection is usable
     assert counts(pool) == (1, 0, 1, 0)
 
 

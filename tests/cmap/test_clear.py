@@ -31,15 +31,15 @@ def test_clear_increments_generation_and_keeps_used_connection(new_pool: Any, se
     pool = new_pool()
     fill_pool(pool, 2)
     used = pool.check_out()
-    recorder.forget()
+    recorder.clear()
     seen: list[Any] = []
     recorder.hooks["PoolCleared"] = lambda _event: seen.append((pool.generation, pool.stats()["state"]))
     pool.clear()
-    assert recorder.story == ["PoolCleared"]
+    assert recorder.event_lines == ["PoolCleared"]
     assert seen == [(1, "paused")]
     assert ping(used)["ok"] == 1  # a checked-out connection remains usable
     pool.check_in(used)
-    assert recorder.story[1:] == [f"CheckedIn {used.id}", f"Closed {used.id} stale"]
+    assert recorder.event_lines[1:] == [f"CheckedIn {used.id}", f"Closed {used.id} stale"]
 
 
 @pytest.mark.requirement("CMAP-144", "CMAP-145")
@@ -50,9 +50,9 @@ def test_clear_of_paused_pool_publishes_no_event(new_pool: Any, recorder: Any) -
     assert pool.generation == 3
     assert recorder.only("PoolCleared") == ["PoolCleared"]
     fresh = new_pool(ready=False)
-    recorder.forget()
+    recorder.clear()
     fresh.clear()
-    assert (fresh.generation, recorder.story) == (1, [])
+    assert (fresh.generation, recorder.event_lines) == (1, [])
 
 
 @pytest.mark.requirement("CMAP-52", "CMAP-146", "CMAP-149", "CMAP-150", "CMAP-235")
@@ -60,12 +60,12 @@ def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorde
     pool = new_pool(max_pool_size=1, wait_queue_timeout=None)
     pool.check_out()
     waiting = [go(pool.check_out) for _ in range(3)]
-    recorder.forget()
+    recorder.clear()
     pool.clear(AutoReconnect("the original error"))
     gevent.sleep(0)
     gevent.sleep(0)
     assert all(each.ready() for each in waiting)
-    assert recorder.story == ["PoolCleared", *["Failed connectionError"] * 3]
+    assert recorder.event_lines == ["PoolCleared", *["Failed connectionError"] * 3]
     for each in waiting:
         assert isinstance(each.exception, PoolClearedError)
         assert isinstance(each.exception, AutoReconnect)
@@ -83,7 +83,7 @@ def test_clear_cancels_hand_over_to_waiter(is_ready_again: bool, new_pool: Any, 
     connection = pool.check_out()
     waiting = go(pool.check_out)
     pool.check_in(connection)
-    recorder.forget()
+    recorder.clear()
     pool.clear()
     if is_ready_again:
         pool.ready()
@@ -136,10 +136,10 @@ def test_interrupting_clear_fails_running_commands(
 
     tasks = [go(use), go(use)]
     server.wait_for("ping", 2)
-    recorder.forget()
+    recorder.clear()
     started = virtual_time.monotonic()
     pool.clear(interrupt=True)
-    assert recorder.story == ["PoolCleared"]  # clear does not wait for the commands
+    assert recorder.event_lines == ["PoolCleared"]  # clear does not wait for the commands
     with pytest.raises(PoolClearedError):
         pool.check_out()
     gevent.joinall(tasks, timeout=5)
@@ -148,7 +148,7 @@ def test_interrupting_clear_fails_running_commands(
         assert isinstance(task.exception, PoolClearedError)
         assert str(task.exception) == f"Connection to {server.name} interrupted due to server monitor timeout"
         assert task.exception.address == server.address
-    events_of_first = [words for words in recorder.story if " 1" in words]
+    events_of_first = [words for words in recorder.event_lines if " 1" in words]
     assert events_of_first == ["CheckedIn 1", "Closed 1 stale"]
     assert recorder.events[0].interrupt_connections is True
     eventually(lambda: not server.peers)
@@ -160,11 +160,11 @@ def test_interrupting_clear_ends_pending_handshake(new_pool: Any, server: Any, r
     server.fail("handshake", silent)
     checking_out = go(pool.check_out)
     server.wait_for("handshake")
-    recorder.forget()
+    recorder.clear()
     pool.clear(interrupt=True)
     checking_out.join(timeout=5)
     assert isinstance(checking_out.exception, PoolClearedError)
-    assert recorder.story == ["PoolCleared", "Closed 1 stale", "Failed connectionError"]
+    assert recorder.event_lines == ["PoolCleared", "Closed 1 stale", "Failed connectionError"]
     assert counts(pool) == (0, 0, 0, 0)
 
 
@@ -213,7 +213,7 @@ def test_monitor_timeout_interrupts_command_and_operation_is_retried(
     assert task.get(timeout=10) == {"_id": 7}
     cleared = recorder.of("PoolCleared")
     assert [event.interrupt_connections for event in cleared] == [True]
-    assert [words for words in recorder.story if words.startswith("Closed")] == ["Closed 1 stale"]
+    assert [words for words in recorder.event_lines if words.startswith("Closed")] == ["Closed 1 stale"]
 
 
 @pytest.mark.requirement("CMAP-143", "CMAP-146")

@@ -63,7 +63,7 @@ def test_closed_connection_rejects_commands_and_check_in(new_pool: Any, server: 
         pool.check_in(connection)
     gevent.sleep(0.01)
     assert len(server.received) == arrived
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
+    assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 stale"]
     assert counts(pool) == (0, 0, 0, 0)
 
 
@@ -90,10 +90,10 @@ def test_pool_counts_follow_connection_states(new_pool: Any, server: Any, record
     checking_out = go(pool.check_out)
     server.wait_for("handshake")
     assert counts(pool) == (1, 1, 0, 0)
-    assert recorder.story[-1] == "Created 1"
+    assert recorder.event_lines[-1] == "Created 1"
     gate.set()
     connection = checking_out.get(timeout=5)
-    assert recorder.story[-2:] == ["Ready 1", "CheckedOut 1"]
+    assert recorder.event_lines[-2:] == ["Ready 1", "CheckedOut 1"]
     assert counts(pool) == (1, 0, 0, 1)
     pool.check_in(connection)
     assert counts(pool) == (1, 0, 1, 0)
@@ -128,7 +128,7 @@ def test_network_and_protocol_errors_close_connection(
     server.fail("ping", fault)
     with pytest.raises(error), checked_out(pool) as connection:
         ping(connection, timeout)
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
+    assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
 
@@ -148,7 +148,7 @@ def test_interrupted_request_closes_connection(new_pool: Any, server: Any, recor
     checking_out = go(run_ping)
     server.wait_for("ping")
     checking_out.kill(GreenletExit if how == "kill" else limit, timeout=5)
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
+    assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert counts(pool) == (0, 0, 0, 0)
 
 
@@ -159,7 +159,7 @@ def test_check_in_closes_connection_with_error(new_pool: Any, recorder: Any) -> 
     connection.error = OperationFailure("the credential is not accepted any more", 18)
     assert not connection.mid_message
     pool.check_in(connection)
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
+    assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
 
 
 def test_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:

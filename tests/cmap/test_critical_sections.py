@@ -8,11 +8,11 @@ import gevent
 import pytest
 
 from gmongo.cmap.pool_state import StateMachine
-from tests.support.critical_sections import watch
+from tests.support.critical_sections import record_switches
 
 
 def test_critical_sections_of_pool_do_not_switch(new_pool: Any, go: Any) -> None:
-    with watch() as sections:
+    with record_switches() as sections:
         pool = new_pool(max_pool_size=1)
         connection = pool.check_out()
         waiting = go(pool.check_out)
@@ -33,7 +33,7 @@ def test_sleep_in_critical_section_is_detected(new_pool: Any, monkeypatch: Any, 
 
     pool = new_pool()
     monkeypatch.setattr(StateMachine, method, sleep)
-    with watch() as sections:
+    with record_switches() as sections:
         pool.check_in(pool.check_out())
         pool.clear()
         pool.remove_perished()
@@ -44,7 +44,7 @@ def test_sleep_in_critical_section_is_detected(new_pool: Any, monkeypatch: Any, 
 
 def test_sleep_inside_delivery_is_detected(new_pool: Any) -> None:
     pool = new_pool()
-    with watch() as sections, pool._delivery:
+    with record_switches() as sections, pool._delivery:
         pool.clear()
         gevent.sleep(0)
     pool.finish()
@@ -53,7 +53,7 @@ def test_sleep_inside_delivery_is_detected(new_pool: Any) -> None:
 
 def test_switch_before_delivery_of_events_is_detected(new_pool: Any) -> None:
     pool = new_pool()
-    with watch() as sections:
+    with record_switches() as sections:
         pool.machine.clear(None, None, False)
         gevent.sleep(0)
     pool.finish()

@@ -86,11 +86,11 @@ def test_wall_clock_changes_do_not_affect_pool(
 def test_close_during_handshake_clears_pool_and_fails_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     server.fail("handshake", cut(5))
-    recorder.forget()
+    recorder.clear()
     with pytest.raises(AutoReconnect) as raised:
         pool.check_out()
     assert owner_of(pool).failures == [raised.value]
-    assert recorder.story == ["Started", "Created 1", "PoolCleared", "Closed 1 error", "Failed connectionError"]
+    assert recorder.event_lines == ["Started", "Created 1", "PoolCleared", "Closed 1 error", "Failed connectionError"]
     assert counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
 
@@ -107,16 +107,18 @@ def test_interrupted_handshake_does_not_clear_pool(
         with gevent.Timeout(0.02 if how != "kill" else None, False):
             pool.check_out()
 
-    recorder.forget()
+    recorder.clear()
     checking_out, next_one = go(run_check_out), go(pool.check_out)
     server.wait_for("handshake")
     if how == "kill":
         checking_out.kill()
     checking_out.join(timeout=5)
     assert next_one.get(timeout=5).id == 2
-    interruption_events = [words for words in recorder.story if words in ("Closed 1 error", "Failed connectionError")]
+    interruption_events = [
+        words for words in recorder.event_lines if words in ("Closed 1 error", "Failed connectionError")
+    ]
     assert interruption_events == ["Closed 1 error", "Failed connectionError"]
-    assert "PoolCleared" not in recorder.story
+    assert "PoolCleared" not in recorder.event_lines
     assert counts(pool) == (1, 0, 0, 1)
 
 
@@ -161,9 +163,9 @@ def test_last_checked_in_connection_is_checked_out_first(new_pool: Any, recorder
     assert counts(pool) == (2, 0, 1, 1)
     pool.check_in(second)
     assert counts(pool) == (2, 0, 2, 0)
-    recorder.forget()
+    recorder.clear()
     assert pool.check_out() is second
-    assert recorder.story == ["Started", "CheckedOut 2"]
+    assert recorder.event_lines == ["Started", "CheckedOut 2"]
     assert counts(pool) == (2, 0, 1, 1)
 
 

@@ -55,7 +55,7 @@ def test_registered_listener_receives_events_of_new_client(new_client: Any, monk
     monkeypatch.setattr(listeners_module, "_registered", [])
     monitoring.register(recorder)
     new_client(event_listeners=[]).db.c.find_one()
-    assert recorder.story == [
+    assert recorder.event_lines == [
         "PoolCreated",
         "PoolReady",
         "Started",
@@ -120,7 +120,7 @@ def test_exception_in_listener_is_logged_and_ignored(new_pool: Any, recorder: An
     pool.ready()
     pool.check_in(pool.check_out())
     pool.close()
-    assert recorder.story[-2:] == ["Closed 3 poolClosed", "PoolClosed"]
+    assert recorder.event_lines[-2:] == ["Closed 3 poolClosed", "PoolClosed"]
     assert "in a listener" in caplog.text
 
 
@@ -128,8 +128,8 @@ def test_exception_in_listener_is_logged_and_ignored(new_pool: Any, recorder: An
 def test_pool_cleared_event_precedes_check_in_of_failed_connection(new_client: Any, server: Any, recorder: Any) -> None:
     client = new_client(retryReads=False)
     client.db.c.find_one()
-    recorder.forget()
+    recorder.clear()
     server.fail("find", cut(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
-    assert recorder.story[:5] == ["Started", "CheckedOut 1", "PoolCleared", "CheckedIn 1", "Closed 1 error"]
+    assert recorder.event_lines[:5] == ["Started", "CheckedOut 1", "PoolCleared", "CheckedIn 1", "Closed 1 error"]

@@ -84,7 +84,7 @@ class FragmentingServer(StreamServer):
     def __init__(self, **tls: Any) -> None:
         super().__init__(("127.0.0.1", 0), self.serve, **tls)
         self.pieces: list[bytes] = []
-        self.keep_open = False  # send without pauses, and serve the next request
+        self.keep_open = False  # True to send pieces without pauses, and serve the next request
 
     def serve(self, sock: Any, address: Any) -> None:
         sock.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
@@ -139,7 +139,7 @@ def outcome(fragmenter: FragmentingServer, *pieces: bytes) -> Any:
 def test_reply_in_pieces_has_same_outcome_as_in_one_piece(fragmenter: FragmentingServer, name: str) -> None:
     whole = REPLIES[name]
     found = outcome(fragmenter, whole)
-    for cut in (1, 16, 24, 100):  # within the first message
+    for cut in (1, 16, 24, 100):  # positions in the first message
         assert outcome(fragmenter, whole[:cut], whole[cut:]) == found
     if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
         assert found[0] == BODY
@@ -178,7 +178,7 @@ def test_exchange_uses_received_bytes_without_wait(
     fragmenter: FragmentingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fragmenter, "keep_open", True)
-    fragmenter.pieces = [reply(), reply()]  # with TLS, two records that are received at once
+    fragmenter.pieces = [reply(), reply()]  # TLS receives two records at once
     connection = connected(fragmenter)
     assert exchange(connection) == BODY
     fragmenter.pieces = []

@@ -29,10 +29,10 @@ def test_new_pool_is_paused_and_opens_no_connection(new_pool: Any, server: Any, 
     pool = new_pool(ready=False)
     assert pool.stats()["state"] == "paused"
     assert (pool.generation, counts(pool)) == (0, (0, 0, 0, 0))
-    assert recorder.story == ["PoolCreated"]
+    assert recorder.event_lines == ["PoolCreated"]
     with pytest.raises(PoolClearedError):
         pool.check_out()
-    assert recorder.story[1:] == ["Started", "Failed connectionError"]
+    assert recorder.event_lines[1:] == ["Started", "Failed connectionError"]
     gevent.sleep(0.01)
     assert server.connection_count == 0
 
@@ -44,12 +44,12 @@ def test_check_out_fails_while_paused_and_succeeds_after_ready(new_pool: Any, re
     pool.check_in(pool.check_out())
     pool.clear()
     assert pool.stats()["state"] == "paused"
-    recorder.forget()
+    recorder.clear()
     with pytest.raises(AutoReconnect) as raised:
         pool.check_out()
     assert isinstance(raised.value, PoolClearedError)
     assert not raised.value.timeout
-    assert recorder.story == ["Started", "Failed connectionError"]
+    assert recorder.event_lines == ["Started", "Failed connectionError"]
     pool.ready()
     pool.check_in(pool.check_out())
 
@@ -58,10 +58,10 @@ def test_check_out_fails_while_paused_and_succeeds_after_ready(new_pool: Any, re
 def test_paused_pool_opens_no_connections(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=3, background_interval=0.001)
     gevent.sleep(0.02)
-    assert recorder.story == ["PoolCreated"]
+    assert recorder.event_lines == ["PoolCreated"]
     pool.ready()
     recorder.wait_for("Ready", 3)
-    assert recorder.story.index("PoolReady") < recorder.story.index("Created 1")
+    assert recorder.event_lines.index("PoolReady") < recorder.event_lines.index("Created 1")
     pool.clear()
     recorder.wait_for("Closed", 3)
     gevent.sleep(0.02)
@@ -73,7 +73,7 @@ def test_paused_pool_opens_no_connections(new_pool: Any, server: Any, recorder: 
 def test_second_ready_publishes_no_event(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     pool.ready()
-    assert recorder.story == ["PoolCreated", "PoolReady"]
+    assert recorder.event_lines == ["PoolCreated", "PoolReady"]
     assert pool.stats()["state"] == "ready"
 
 
@@ -99,7 +99,7 @@ def test_upkeep_creates_no_connection_before_pool_ready_listeners_return(new_poo
 def test_pool_is_ready_after_server_recovers(new_client: Any, server: Any, recorder: Any) -> None:
     client = new_client(heartbeatFrequencyMS=500)
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-    assert recorder.story[:2] == ["PoolCreated", "PoolReady"]
+    assert recorder.event_lines[:2] == ["PoolCreated", "PoolReady"]
     server.stop()
     eventually(lambda: client.pool_stats()[0]["state"] == "paused")
     server.start()
@@ -112,7 +112,7 @@ def test_monitors_do_not_use_pool_connections(new_client: Any, server: Any, reco
     client = new_client(maxPoolSize=1)
     recorder.wait_for("PoolReady")
     eventually(lambda: server.connection_count >= 1)
-    assert recorder.story == ["PoolCreated", "PoolReady"]
+    assert recorder.event_lines == ["PoolCreated", "PoolReady"]
     assert client.pool_stats()[0]["total"] == 0
     client.db.c.find_one()
     assert client.pool_stats()[0]["total"] == 1
@@ -124,7 +124,7 @@ def test_closed_pool_ignores_ready_and_rejects_check_out(new_pool: Any, server: 
     pool = new_pool(min_pool_size=2, background_interval=0.001)
     recorder.wait_for("Ready", 2)
     pool.close()
-    recorder.forget()
+    recorder.clear()
     pool.ready()
     pool.clear()
     pool.close()
@@ -135,7 +135,7 @@ def test_closed_pool_ignores_ready_and_rejects_check_out(new_pool: Any, server: 
         pool.check_out()
     assert str(raised.value) == "Attempted to check out a Connection from closed connection pool"
     assert raised.value.address == server.address
-    assert recorder.story == ["Started", "Failed poolClosed"]
+    assert recorder.event_lines == ["Started", "Failed poolClosed"]
 
 
 @pytest.mark.requirement("CMAP-74", "CMAP-75", "CMAP-76", "CMAP-135", "CMAP-194")
@@ -144,15 +144,15 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
     states: list[str] = []
     used = pool.check_out()
     fill_pool(pool, 2)
-    recorder.forget()
+    recorder.clear()
     recorder.hooks["Closed"] = lambda _event: states.append(pool.stats()["state"])
     pool.close()
-    assert sorted(recorder.story[:2]) == ["Closed 2 poolClosed", "Closed 3 poolClosed"]
-    assert recorder.story[2:] == ["PoolClosed"]
+    assert sorted(recorder.event_lines[:2]) == ["Closed 2 poolClosed", "Closed 3 poolClosed"]
+    assert recorder.event_lines[2:] == ["PoolClosed"]
     assert states == ["closed", "closed"]
     eventually(lambda: len(server.peers) == 1)
     pool.check_in(used)
-    assert recorder.story[3:] == ["CheckedIn 1", "Closed 1 poolClosed"]
+    assert recorder.event_lines[3:] == ["CheckedIn 1", "Closed 1 poolClosed"]
     eventually(lambda: not server.peers)
 
 
@@ -161,11 +161,11 @@ def test_close_fails_all_waiters_immediately(new_pool: Any, recorder: Any, go: A
     pool = new_pool(max_pool_size=1)
     pool.check_out()
     waiting = [go(pool.check_out) for _ in range(3)]
-    recorder.forget()
+    recorder.clear()
     pool.close()
     gevent.joinall(waiting, timeout=5)
     assert [type(each.exception) for each in waiting] == [PoolClosedError] * 3
-    assert recorder.story == ["PoolClosed", *["Failed poolClosed"] * 3]
+    assert recorder.event_lines == ["PoolClosed", *["Failed poolClosed"] * 3]
 
 
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")

@@ -47,7 +47,7 @@ def test_all_listeners_receive_events_in_same_order(new_pool: Any, recorder: Any
         raise ZeroDivisionError
 
     add_listeners(pool, second)
-    recorder.forget()
+    recorder.clear()
     recorder.hooks, second.hooks = dict.fromkeys(USES, delay), dict.fromkeys(USES, fail)
     gevent.joinall([go(use, pool) for _ in range(20)], timeout=5, raise_error=True)
     assert len(second.of("CheckedIn")) == 20
@@ -85,7 +85,7 @@ def test_clear_takes_effect_before_listener_returns(new_pool: Any, recorder: Any
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = go(pool.check_out)
-    recorder.forget()
+    recorder.clear()
     gate = Event()
     recorder.hooks["PoolCleared"] = lambda _event: gate.wait()
     clearing = go(pool.clear, interrupt=True)
@@ -93,10 +93,10 @@ def test_clear_takes_effect_before_listener_returns(new_pool: Any, recorder: Any
     assert pool.stats()["waiting"] == 0
     checking_in = go(pool.check_in, connection)
     assert counts(pool) == (0, 0, 0, 0)
-    assert recorder.story == ["PoolCleared"]
+    assert recorder.event_lines == ["PoolCleared"]
     gate.set()
     gevent.joinall([clearing, checking_in, waiting], timeout=5)
-    assert sorted(recorder.story[1:]) == ["CheckedIn 1", "Closed 1 stale", "Failed connectionError"]
+    assert sorted(recorder.event_lines[1:]) == ["CheckedIn 1", "Closed 1 stale", "Failed connectionError"]
 
 
 def test_nested_check_out_in_listener_publishes_later_events(new_pool: Any, recorder: Any) -> None:
@@ -108,10 +108,10 @@ def test_nested_check_out_in_listener_publishes_later_events(new_pool: Any, reco
         recorder.hooks.clear()
         pool.check_in(pool.check_out())
 
-    recorder.forget()
+    recorder.clear()
     recorder.hooks["CheckedIn"] = use_pool
     pool.check_in(pool.check_out())
-    assert recorder.story == second.story == ["Started", "CheckedOut 1", "CheckedIn 1"] * 2
+    assert recorder.event_lines == second.event_lines == ["Started", "CheckedOut 1", "CheckedIn 1"] * 2
 
 
 @pytest.mark.parametrize("end", ["killed", "returns"])
@@ -121,7 +121,7 @@ def test_hanging_listener_delays_events_but_not_operations(
     monkeypatch.setattr(delivery_module, "_PATIENCE", 0.02)
     pool, gate = new_pool(), Event()
     fill_pool(pool, 1)
-    recorder.forget()
+    recorder.clear()
 
     def hang(_event: Any) -> None:
         recorder.hooks.clear()
@@ -137,7 +137,7 @@ def test_hanging_listener_delays_events_but_not_operations(
         first.kill()
     gate.set()
     eventually(lambda: len(recorder.events) == 63)
-    assert recorder.story == ["Started", "CheckedOut 1", "CheckedIn 1"] * 21
+    assert recorder.event_lines == ["Started", "CheckedOut 1", "CheckedIn 1"] * 21
     pool.check_in(pool.check_out())
     assert len(recorder.events) == 66
 
@@ -145,7 +145,7 @@ def test_hanging_listener_delays_events_but_not_operations(
 def test_slow_listener_does_not_delay_application_timeout(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     fill_pool(pool, 1)
-    recorder.forget()
+    recorder.clear()
     recorder.hooks = dict.fromkeys(USES, lambda _event: gevent.sleep(0.02))
     tasks = [go(use, pool) for _ in range(10)]
     with gevent.Timeout(0.05, False) as timeout, gevent.Timeout(0.3):
@@ -169,7 +169,7 @@ def test_kill_in_listener_does_not_stop_waiting_events(
     add_listeners(pool, second)
     if kind == "Closed":
         server.fail("handshake", cut(0))
-    recorder.forget()
+    recorder.clear()
     recorder.hooks[kind] = lambda _event: (recorder.hooks.clear(), gate.wait())
     victim = go(use, pool)
     eventually(lambda: recorder.of(kind))
@@ -187,11 +187,11 @@ def test_kill_in_listener_does_not_stop_waiting_events(
 def test_close_returns_after_delivery_of_all_events(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool()
     connections = [pool.check_out() for _ in range(3)]
-    recorder.forget()
+    recorder.clear()
     recorder.hooks = dict.fromkeys(("CheckedIn", "Closed", "PoolClosed"), lambda _event: gevent.sleep(0.005))
     tasks = [go(pool.check_in, connection) for connection in connections]
     pool.close()
-    assert recorder.story[-1] == "PoolClosed"
+    assert recorder.event_lines[-1] == "PoolClosed"
     assert not pool._delivery.pending
     gevent.joinall(tasks, timeout=5)
 

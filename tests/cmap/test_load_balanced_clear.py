@@ -74,14 +74,14 @@ def test_clear_of_service_closes_only_its_connections(pool: Pool, server: Any, r
     one, other = connect_to(SERVICE, server, pool), connect_to(OTHER_SERVICE, server, pool)
     seen: list[Any] = []
     recorder.hooks["PoolCleared"] = lambda _event: seen.append((pool.generations.of(SERVICE), pool.stats()["state"]))
-    recorder.forget()
+    recorder.clear()
     pool.clear(service_id=SERVICE)
     event = recorder.events[0]
     assert (event.service_id, event.interrupt_connections) == (SERVICE, False)
     assert seen == [(1, "ready")]
     pool.check_in(one)
     pool.check_in(other)
-    assert recorder.story[1:] == ["CheckedIn 1", "Closed 1 stale", "CheckedIn 2"]
+    assert recorder.event_lines[1:] == ["CheckedIn 1", "Closed 1 stale", "CheckedIn 2"]
     assert pool.check_out() is other
 
 
@@ -122,7 +122,7 @@ def test_network_error_clears_service_of_connection(new_client: Any, server: Any
         client.db.c.find_one()
     assert [event.service_id for event in recorder.of("PoolCleared")] == [SERVICE]
     assert client.pool_stats()[0]["state"] == "ready"
-    assert recorder.story[-3:] == ["PoolCleared", "CheckedIn 1", "Closed 1 error"]
+    assert recorder.event_lines[-3:] == ["PoolCleared", "CheckedIn 1", "Closed 1 error"]
     eventually(lambda: not server.peers)
 
 

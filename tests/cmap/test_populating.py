@@ -23,7 +23,7 @@ def test_ready_pool_opens_min_pool_size_connections(new_pool: Any, recorder: Any
     recorder.wait_for("Ready", 3)
     gevent.sleep(0.01)
     assert counts(pool) == (3, 0, 3, 0)
-    assert recorder.story[2:] == ["Created 1", "Ready 1", "Created 2", "Ready 2", "Created 3", "Ready 3"]
+    assert recorder.event_lines[2:] == ["Created 1", "Ready 1", "Created 2", "Ready 2", "Created 3", "Ready 3"]
 
 
 @pytest.mark.requirement("CMAP-91", "CMAP-94", "CMAP-238")
@@ -33,7 +33,7 @@ def test_hanging_population_does_not_delay_check_out(new_pool: Any, server: Any,
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
     checked_out = go(pool.check_out)
-    assert checked_out.get(timeout=5).id == 2  # the first connection hangs
+    assert checked_out.get(timeout=5).id == 2  # the handshake of connection 1 hangs
     pool.check_in(checked_out.value)
     assert pool.check_out() is checked_out.value
     assert counts(pool)[1:] == (1, 0, 1)

@@ -200,7 +200,7 @@ def test_connect_succeeds_if_first_address_drops_packets(
     before = virtual_time.monotonic()
     client = new_client(connect, server, connectTimeoutMS=1000)
     assert client.admin.command("ping")["ok"] == 1
-    assert 0.25 <= virtual_time.monotonic() - before < 1  # only the monitor waited
+    assert 0.25 <= virtual_time.monotonic() - before < 1  # only the monitor waited for the slow address
     assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
 
 

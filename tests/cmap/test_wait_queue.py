@@ -77,7 +77,7 @@ def test_check_out_times_out_after_wait_queue_timeout(
     assert virtual_time.monotonic() - started == pytest.approx(0.05)
     assert raised.value.message == "Timed out while checking out a Connection from connection pool"
     assert raised.value.address == server.address
-    assert recorder.story[-1] == "Failed timeout"
+    assert recorder.event_lines[-1] == "Failed timeout"
     assert recorder.events[-1].duration == pytest.approx(0.05)
     assert pool.stats()["waiting"] == 0
 
@@ -120,7 +120,7 @@ def test_killed_waiter_passes_connection_to_next_waiter(
     victim, next_one = go(pool.check_out), go(pool.check_out)
     victim.kill(block=False)
     if also_handed:
-        pool.check_in(connection)  # the hand-over reaches the killed waiter first
+        pool.check_in(connection)  # the pool gives the connection to the killed waiter first
     victim.join(timeout=5)
     assert recorder.only("Failed") == ["Failed connectionError"]
     if not also_handed:

@@ -346,13 +346,13 @@ def test_state_collections_are_created_and_dropped_with_their_collection(connect
         client.shop[name].drop()
     automatic.shop.create_collection("people", **({} if in_options else {"encryptedFields": FIELDS}))
     assert STATE_COLLECTIONS | {"people"} <= set(client.shop.list_collection_names())
-    assert recorder.sent("create")[-1]["encryptedFields"] == FIELDS
-    assert [dict(each["clusteredIndex"]) for each in recorder.sent("create")[:-1]] == [
+    assert recorder.sent_commands("create")[-1]["encryptedFields"] == FIELDS
+    assert [dict(each["clusteredIndex"]) for each in recorder.sent_commands("create")[:-1]] == [
         {"key": {"_id": 1}, "unique": True}
     ] * 2
     automatic.shop.drop_collection("people")
     assert not (STATE_COLLECTIONS | {"people"}) & set(client.shop.list_collection_names())
-    recorder.forget()
+    recorder.clear()
     automatic.shop.drop_collection("plain")
     assert recorder.commands == ["listCollections", "drop"]
 
@@ -433,7 +433,7 @@ def test_key_vault_is_read_with_read_concern_majority(connect, client, encryptio
     ):  # The first client reads keys itself. The second client has an internal client.
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()
-    finds = [command for command in recorder.sent("find") if command["$db"] == VAULT.partition(".")[0]]
+    finds = [command for command in recorder.sent_commands("find") if command["$db"] == VAULT.partition(".")[0]]
     assert [command["readConcern"] for command in finds] == [{"level": "majority"}] * 2
 
 
@@ -535,7 +535,7 @@ def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
 
 def test_encrypted_operation_overrides_every_method_of_operation():
     overridden = set(vars(EncryptedOperation))
-    # These methods use overridden methods, or contain no values.
+    # These methods only call overridden methods, or their results have no encrypted values.
     harmless = {"sequences", "message"}
     methods = {name for name, value in vars(Operation).items() if callable(value) or isinstance(value, property)}
     assert {name for name in methods if not name.startswith("__")} - overridden <= harmless

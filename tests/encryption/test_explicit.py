@@ -136,7 +136,11 @@ def test_key_vault_is_written_with_write_concern_majority(deployment, encryption
         encryption.delete_key(key)
     written = [name for name in recorder.commands if name in ("insert", "update", "findAndModify", "delete")]
     assert set(written) == {"insert", "update", "findAndModify", "delete"}
-    assert all(command["writeConcern"] == {"w": "majority"} for name in set(written) for command in recorder.sent(name))
+    assert all(
+        command["writeConcern"] == {"w": "majority"}
+        for name in set(written)
+        for command in recorder.sent_commands(name)
+    )
 
 
 def test_closed_library_handle_raises_invalid_operation():

@@ -131,7 +131,8 @@ def test_reply_or_close_after_unacknowledged_command_is_detected(replies: bool) 
 
     with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
-        assert _fault_of_unacknowledged(server.server_address).startswith("it answers" if replies else "it closes")  # type: ignore[arg-type]
+        fault = _fault_of_unacknowledged(server.server_address)  # type: ignore[arg-type]
+        assert fault.startswith("the server replies" if replies else "the server closes")
 
 
 def test_unacknowledged_write_on_simulated_server_has_no_fault(simulated: CallRunner) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.testing import Deployment
 from tests.support.clients import Client, Connect
-from tests.support.critical_sections import check
+from tests.support.critical_sections import fail_on_switches
 from tests.support.fixtures import limited
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
@@ -19,7 +19,7 @@ time_limit = limited(15)
 
 @pytest.fixture(autouse=True)
 def no_switch_in_critical_sections() -> Iterator[None]:
-    with check():
+    with fail_on_switches():
         yield
 
 

@@ -152,7 +152,7 @@ def test_interruption_in_started_listener_publishes_failed_event(
 ) -> None:
     client = connect(server)
     client.db.command("ping")
-    recorder.forget()
+    recorder.clear()
 
     def interrupt(_event: Any) -> None:
         raise gevent.GreenletExit

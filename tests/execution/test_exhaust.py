@@ -100,12 +100,12 @@ def test_exhaust_cursor_keeps_its_connection_until_its_end(many: Any, recorder: 
 
 
 def test_each_batch_of_exhaust_cursor_publishes_events(many: Any, recorder: Any) -> None:
-    recorder.forget()
+    recorder.clear()
     list(many.find(batch_size=500, cursor_type=EXHAUST))
     assert recorder.only("CommandStarted", "CommandSucceeded", "CommandFailed") == [
         "CommandStarted", "CommandSucceeded",
     ] * 5  # fmt: skip
-    assert [each.get("batchSize") for each in recorder.sent("getMore")] == [500] * 4
+    assert [each.get("batchSize") for each in recorder.sent_commands("getMore")] == [500] * 4
 
 
 def test_exhaust_cursor_reads_compressed_batches(connect: Any) -> None:
@@ -135,7 +135,7 @@ def test_partly_read_exhaust_cursor_closes_connection(
         eventually(lambda: open_cursors(deployment) == 0)
     finally:
         gc.enable()
-    assert recorder.sent("killCursors") == []
+    assert recorder.sent_commands("killCursors") == []
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])

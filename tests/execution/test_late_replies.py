@@ -331,7 +331,7 @@ def test_pool_clear_closes_draining_connection(client, server, pools):
     (pool,) = client._topology.pools()
     pool.clear(NetworkTimeout("of the test"))
     assert counts(client) == (0, 0, 0, 0)
-    assert pools.story[-2:] == ["PoolCleared", "Closed 1 stale"]
+    assert pools.event_lines[-2:] == ["PoolCleared", "Closed 1 stale"]
     server.release()
     pool.ready()
     assert client.d.c.find_one({"_id": 5})["_id"] == 5

@@ -127,7 +127,7 @@ def test_all_steps_of_a_gridfs_file_share_one_timeout(
         file = bucket.open_download_stream(bucket.upload_from_stream("f", b"some\nlines"))
     now = _clock.monotonic
     monkeypatch.setattr(_clock, "monotonic", lambda: now() + 2_000)
-    recorder.forget()
+    recorder.clear()
     with pytest.raises(PyMongoError) as raised:
         run(file)
     assert raised.value.timeout

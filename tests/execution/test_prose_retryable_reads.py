@@ -37,7 +37,7 @@ def test_2_1_read_is_retried_on_a_different_mongos(connect: Connect, recorder: R
         client = connect(cluster, localThresholdMS=1000)
         eventually(lambda: len(client.nodes) == 2)
         for _ in range(8):
-            recorder.forget()
+            recorder.clear()
             fail(cluster, "find", times=1, code=6, labels=None)
             with pytest.raises(OperationFailure):
                 client.db.c.find_one()

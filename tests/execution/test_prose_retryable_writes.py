@@ -69,7 +69,7 @@ def test_4_write_is_retried_on_a_different_mongos(connect: Connect, recorder: Re
         client = connect(cluster, localThresholdMS=1000)
         eventually(lambda: len(client.nodes) == 2)
         for _ in range(8):
-            recorder.forget()
+            recorder.clear()
             fail(cluster, "insert", times=1, code=6, labels=[LABEL])
             with pytest.raises(OperationFailure):
                 client.db.c.insert_one({})

@@ -79,7 +79,7 @@ def test_3_commands_send_cluster_time_of_the_previous_reply(
         client = connect(deployment, heartbeatFrequencyMS=1_000_000)
         gossips = kind == "replica_set"
         client.db.command("ping")  # The client ignores the cluster time of heartbeats.
-        recorder.forget()
+        recorder.clear()
         run(client)
         reply = recorder.of("CommandSucceeded")[-1].reply
         run(client)
@@ -93,7 +93,7 @@ def test_4_operation_sends_explicit_or_implicit_session_id(client: Client, recor
     name, run = WITH_SESSION[operation]
     skip_if_too_old(client, operation)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
-    recorder.forget()
+    recorder.clear()
     with client.start_session() as session:
         run(client, session)
         assert lsids(recorder, name)
@@ -102,7 +102,7 @@ def test_4_operation_sends_explicit_or_implicit_session_id(client: Client, recor
         client.db.drop_collection("d")
         client.db.drop_collection("new")
         client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
-        recorder.forget()
+        recorder.clear()
         run(client, None)
         assert lsids(recorder, name)
         assert all(lsid and lsid != session.session_id for lsid in lsids(recorder, name))
@@ -227,7 +227,7 @@ def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect
     ]
     used = []
     for _ in range(5):
-        recorder.forget()
+        recorder.clear()
         gevent.joinall([gevent.spawn(run) for run in concurrent], timeout=5, raise_error=True)
         used.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}))
     assert 1 in used

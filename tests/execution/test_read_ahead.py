@@ -81,9 +81,9 @@ def test_read_ahead_with_limit_sends_usual_batch_sizes(
     client.db.c.insert_many([{"_id": number, "text": "x" * size} for number in range(20)])
 
     def sizes(cursor: Any) -> list[Any]:
-        recorder.forget()
+        recorder.clear()
         assert [each["_id"] for each in cursor] == list(range(min(limit, 20)))
-        return [command.get("batchSize") for command in recorder.sent("getMore")]
+        return [command.get("batchSize") for command in recorder.sent_commands("getMore")]
 
     assert sizes(client.db.c.find(batch_size=5, limit=limit).read_ahead()) == sizes(
         client.db.c.find(batch_size=5, limit=limit)
@@ -141,10 +141,10 @@ def test_gridfs_file_reads_chunks_ahead(client: Any, recorder: Any) -> None:
     fs = GridFS(client.db)
     data = bytes(range(256)) * 4096
     number = fs.put(data, chunkSize=4096)
-    recorder.forget()
+    recorder.clear()
     with fs.get(number).read_ahead(2) as file:
         assert file.read(1) == data[:1]
-        eventually(lambda: len(recorder.sent("getMore")) >= 1)  # The first batch still has unread chunks.
+        eventually(lambda: len(recorder.sent_commands("getMore")) >= 1)  # The first batch still has unread chunks.
         assert file.read() == data[1:]
         file.seek(5000)
         assert file.read(100) == data[5000:5100]
@@ -506,7 +506,7 @@ def balanced(connect: Any) -> Iterator[Any]:
 
 
 def test_pinned_cursor_reads_ahead_on_its_connection(balanced: Any, recorder: Any) -> None:
-    recorder.forget()
+    recorder.clear()
     assert len(list(balanced.find(batch_size=3).read_ahead())) == 20
     ids = {event.connection_id for event in recorder.of("CommandStarted")}
     assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 1, ids

@@ -110,7 +110,7 @@ def test_read_sends_advanced_operation_time_if_causally_consistent(
         session.advance_operation_time(Timestamp(1, 1))  # The session ignores an older time.
         assert session.operation_time == later
         client.db.c.find_one(session=session)
-    (command,) = recorder.sent("find")
+    (command,) = recorder.sent_commands("find")
     assert read_concern_of(command) == ({"afterClusterTime": later} if consistent else {})
 
 

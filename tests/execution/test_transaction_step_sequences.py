@@ -36,7 +36,7 @@ class Model:
         if self.state == "in progress":
             return {"insert": "c", "txnNumber": self.number, "autocommit": False}
         self.state = "none"
-        self.number += 1  # a retryable write
+        self.number += 1  # a retryable write has a new transaction number
         return {"insert": "c", "txnNumber": self.number}
 
     def commit(self) -> Any:
@@ -71,14 +71,14 @@ FIELDS = {
 def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
     """Return the transaction fields of all commands since the previous call."""
     commands = [event.command for event in recorder.of("CommandStarted")]
-    recorder.forget()
+    recorder.clear()
     return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
 
 
 @pytest.mark.parametrize("first", STEPS)
 def test_each_step_sends_command_or_raises_error_of_model(first: str, client: Client, recorder: Recorder) -> None:
     client.db.c.insert_one({})
-    recorder.forget()
+    recorder.clear()
     for rest in product(STEPS, repeat=3):
         with client.start_session() as session:
             calls = {
@@ -101,4 +101,4 @@ def test_each_step_sends_command_or_raises_error_of_model(first: str, client: Cl
                     command["txnNumber"] -= offset
                 assert commands == ([] if expected is None else [expected]), (first, rest)
                 assert session.in_transaction == (model.state in ("starting", "in progress"))
-        recorder.forget()  # The end of the session may send an abort.
+        recorder.clear()  # The end of the session may send an abort.

@@ -55,14 +55,14 @@ def is_answered(client):
 
 
 def warm_client(deployment, *recorders, **options):
-    """Return a client with an available connection. A busy server may exceed its limits before."""
+    """Return a client with an available connection, after another client has waited until the server replies."""
 
     with MongoClient(deployment.uri) as patient:
         patient.test.c.insert_one({"_id": 1})
     client = MongoClient(deployment.uri, event_listeners=recorders, **options)
     eventually(lambda: is_answered(client))
     for recorder in recorders:
-        recorder.forget()
+        recorder.clear()
     return client
 
 
@@ -81,7 +81,7 @@ def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode
     with warm_client(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
         for round_ in range(6):
-            gevent.sleep(0.1 * round_)  # at different times between two checks
+            gevent.sleep(0.1 * round_)  # the rounds begin at different times between two checks
             ended = len(recorder.only(*ENDS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message
@@ -116,7 +116,7 @@ def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, 
         monkeypatch.setattr(handshake, "say_hello", say_hello)
         readers = [
             gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)
-        ]  # one greenlet creates a connection
+        ]  # one waiting greenlet creates a connection
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
         assert blockers
         assert not recorder.server_faults

@@ -79,7 +79,7 @@ def most_handshakes(member, player):
     most = 0
     while player.process.poll() is None:
         handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-        most = max(most, len(handshaking) - 2)  # two connections of the monitor
+        most = max(most, len(handshaking) - 2)  # the monitor has two connections
         gevent.sleep(0.0005)
     return most
 

@@ -150,7 +150,7 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
     for requests in by_connection(server).values():
         assert len(set(requests)) == 1
     handshakes = server.connections_of("handshake")
-    assert len(handshakes) == len(set(handshakes))  # one hello per connection
+    assert len(handshakes) == len(set(handshakes))  # each connection sends one hello
     ends = server.connections_of("endSessions")
     assert all("parent" not in by_connection(server).get(number, []) for number in ends)
 
@@ -180,7 +180,7 @@ in_child(work)
     printed = fork(program, minPoolSize=3, maxPoolSize=3)
     gate.set()
     assert printed.splitlines() == ["child has [0] ['AutoReconnect', 'AutoReconnect']"]
-    assert len(server.connections_of("handshake")) <= 5  # three of the parent's pool and two of its monitor
+    assert len(server.connections_of("handshake")) <= 5  # three connections of the pool, two of the monitor
 
 
 def test_idle_child_opens_no_socket_for_inherited_work(fork, server):

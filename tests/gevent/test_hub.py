@@ -375,5 +375,5 @@ gevent.os.tp_read(0, 1)
 """
     with started_program(program, server.name) as child:
         assert child.stdout.readline() == "dropped\n"
-        eventually(lambda: not server.peers)  # while the process lives
+        eventually(lambda: not server.peers)  # the process still runs
         assert output_of(child, "\n") == ""

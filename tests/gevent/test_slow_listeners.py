@@ -90,7 +90,7 @@ CASES = [(way, kind) for way in WAYS for kind in THROWN if (way, kind) != ("tran
 def test_interruption_ends_before_slow_listener_returns(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, way: str, kind: str, go: Callable[..., Any]
 ) -> None:
-    monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)  # longer than the test
+    monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)  # a listener never counts as stuck in the test
     monkeypatch.setattr("gmongo.engines.transaction._INTERRUPTED_ABORT_TIMEOUT", 0.1)
     use, command, options = WAYS[way]
     listener = SlowListener()

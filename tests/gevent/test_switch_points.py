@@ -95,7 +95,7 @@ def test_second_greenlet_waits_or_is_rejected_at_any_switch(scenario, real):
 
 
 @pytest.mark.one_in(16)
-@scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])  # others: a monitor
+@scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])  # not scenarios of monitors
 def test_kill_of_new_greenlet_loses_nothing(scenario, real):
     switches, thrown = explore_scenario(scenario, SPAWNED, real)
     assert thrown == switches

@@ -178,7 +178,7 @@ def test_interrupt_ends_waiting_receive(pair):
     gevent.sleep(0)
     transport.interrupt(error)
     gevent.joinall([reader])
-    assert type(reader.exception) is Interruption  # a copy without frames of this greenlet
+    assert type(reader.exception) is Interruption  # the exception is a copy without frames of this greenlet
     assert transport.closed
 
 

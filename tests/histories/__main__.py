@@ -1,4 +1,4 @@
-"""``python -m tests.histories``: run histories of failures. A topology and a seed repeat a history."""
+"""``python -m tests.histories``: run histories of failures. Equal topologies and seeds run equal histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import FrameType
 
 from tests.histories.history import TOPOLOGIES, History
 
-_LONGEST = 60  # seconds of real time time limit of a history
+_LONGEST = 60  # time limit of a history, in seconds of real time
 
 
 def main(arguments: list[str]) -> int:

@@ -48,7 +48,7 @@ class HelloHistory:
         self.servers = [ScriptedServer(streams=streams) for _ in roles]
         self.recorder = Recorder()
         self._options = options
-        self._names: dict[ScriptedServer, str] = {}  # the names in the member lists
+        self._names: dict[ScriptedServer, str] = {}  # names in the member lists
         self._elections = 1
         self._hellos: Counter[int] = Counter()
 

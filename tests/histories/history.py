@@ -57,7 +57,7 @@ class History:
 
         :raises Violation: an invariant is violated.
         """
-        seed = self._chance.random()  # for random choices of the driver
+        seed = self._chance.random()  # the seed for random choices of the driver
         with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._deployment() as deployment:
             with MongoClient(deployment.uri, **self._options()) as client:
                 self._run_actors(time, deployment, client)

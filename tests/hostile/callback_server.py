@@ -22,7 +22,7 @@ Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
 
 def read_command(opcode: int, body: bytes) -> dict[str, Any]:
     """Return the command of a request, including its document sequences."""
-    if opcode == OP_COMPRESSED:  # with zlib
+    if opcode == OP_COMPRESSED:  # the client compresses with zlib
         return read_command(struct.unpack_from("<i", body)[0], zlib.decompress(body[9:]))
     if opcode == OP_QUERY:
         return bson.decode(body[body.index(0, 4) + 1 + 8 :])

@@ -134,7 +134,7 @@ class Canary:
 
     def search_objects(self) -> None:
         """Search the reprs, strings and pickles of all living driver objects."""
-        gc.collect()  # deletes application objects that exceptions refer to
+        gc.collect()  # releases application objects that exceptions keep alive
         for each in gc.get_objects():
             module = getattr(type(each), "__module__", None)
             if not isinstance(module, str) or not module.startswith("gmongo") or "testing" in module:

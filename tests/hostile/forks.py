@@ -101,7 +101,7 @@ class Child:
             raise
         finally:
             os.close(self._reads)
-            with contextlib.suppress(ChildProcessError):  # libev has reaped it
+            with contextlib.suppress(ChildProcessError):  # libev has reaped the child
                 gevent.os.waitpid(self.pid, 0)
         try:
             result: dict[str, Any] = json.loads(text)

@@ -47,7 +47,7 @@ class _Server:
         self.rng = rng
         self.compresses = compresses
         self.cursors = count(1)
-        self.open: set[int] = set()  # cursors
+        self.open: set[int] = set()  # IDs of open cursors
         self.peer = CallbackServer(self.answer)
         self._filling = {size: bytes(size) for size in _SIZES}
 
@@ -72,7 +72,7 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            document["filling"] = filling[:30_000]  # a larger reply would close the connection without a cursor
+            document["filling"] = filling[:30_000]  # the client closes the connection for a larger reply without cursor
             cursor_id = next(self.cursors)
             self.open.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
@@ -154,7 +154,7 @@ class _Step:
             gevent.killall(workers)
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
-            self._request()  # uninterrupted
+            self._request()  # a request without interruption
             self._settle(client)
             check_at_rest(client, self.commands)
 

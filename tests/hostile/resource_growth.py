@@ -14,7 +14,7 @@ from gevent import get_hub
 from tests.support.greenlets import living_greenlets
 
 _LEAST_STEPS = 12  # the minimum for a slope
-_WARM_UP = 1 / 3  # of the steps
+_WARM_UP = 1 / 3  # share of the steps
 # The allowed rise of each figure on the regression line, from the end of the warm-up to the end of the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE = ("memory",)

@@ -53,9 +53,9 @@ _FIXED = 40  # constant documents
 _COUNTERS = 8
 _QUIET = 30.0  # seconds within which all workers must end
 _CLOSE_GRACE = 10.0  # seconds in which operations of other greenlets may end after close()
-_FORKS = 2  # in each step
-_BETWEEN_FAULTS = 30  # minimum number of operations
-_OF_CHILD = 100  # interrupts in a forked child
+_FORKS = 2  # number of forks in each step
+_BETWEEN_FAULTS = 30  # minimum number of operations between two faults
+_OF_CHILD = 100  # number of interrupts in a forked child
 
 
 class WorkerObject:
@@ -585,7 +585,7 @@ class Soak:
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
         for _ in range(150):  # a stopped monitor may run once more
-            gc.collect()  # repeats, because a cycle may just have ended
+            gc.collect()  # a cycle can become garbage between two collections
             left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return

@@ -247,7 +247,7 @@ def test_broken_reply_to_write_raises_error_without_retry(client, server, fault,
     server.fail("insert", fault)
     with pytest.raises(kind, match=message):
         client.db.c.insert_one({"_id": "broken"})
-    assert len(server.commands("insert")) == 1  # no retry on a standalone
+    assert len(server.commands("insert")) == 1  # a standalone has no retryable writes
     check_resources(client, server, 1)
 
 

@@ -18,13 +18,13 @@ DOCUMENTS = [{"_id": number} for number in range(10)]
 PINNING = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckOutFailed", "ConnectionCheckedIn")
 
 
-def balanced(server: ScriptedServer, **options: str) -> str:
+def load_balanced_uri(server: ScriptedServer, **options: str) -> str:
     """Return the URI of a scripted server in load-balanced mode."""
     more = "".join(f"&{name}={value}" for name, value in options.items())
     return f"mongodb://{server.name}/?loadBalanced=true{more}"
 
 
-def uses(client: Client) -> dict[str, int]:
+def connection_uses(client: Client) -> dict[str, int]:
     """Return the number of connections in use by purpose, without zeros."""
     (pool,) = client.pool_stats()
     return {purpose: number for purpose, number in pool["in_use_by"].items() if number}

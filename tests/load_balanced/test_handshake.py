@@ -12,7 +12,7 @@ from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, Ope
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from gmongo.wire.message import OP_MSG
-from tests.load_balanced.harness import SERVICE, balanced, services_of
+from tests.load_balanced.harness import SERVICE, load_balanced_uri, services_of
 from tests.support.fail_points import block, break_off, fail, refuse
 from tests.support.faults import held as until
 from tests.support.pools import checked_out, services
@@ -30,7 +30,7 @@ def error_events(recorder: Any) -> list[str]:
 
 @pytest.mark.requirement("LB-38", "LB-39")
 def test_hello_of_each_connection_has_load_balanced_true(service: ScriptedServer, connect: Any) -> None:
-    client = connect(balanced(service), minPoolSize=3)
+    client = connect(load_balanced_uri(service), minPoolSize=3)
     client.db.c.find_one()
     service.wait_for("handshake", 3)
     assert [hello["loadBalanced"] for hello in service.commands("handshake")] == [True] * 3
@@ -40,7 +40,7 @@ def test_hello_of_each_connection_has_load_balanced_true(service: ScriptedServer
 @pytest.mark.requirement("LB-40")
 @pytest.mark.parametrize("api", [None, ServerApi("1")], ids=["plain", "stable"])
 def test_handshake_and_command_use_op_msg(api: Any, connect: Any, service: ScriptedServer) -> None:
-    connect(balanced(service), server_api=api).db.c.find_one()
+    connect(load_balanced_uri(service), server_api=api).db.c.find_one()
     assert [each.opcode for each in service.received] == [OP_MSG, OP_MSG]
 
 
@@ -61,11 +61,11 @@ def test_server_without_service_id_raises_configuration_error(
     extra: dict[str, Any], service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
     service.hello_extra = extra
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     with pytest.raises(ConfigurationError) as caught:
         client.db.c.find_one()
     assert str(caught.value) == NOT_SUPPORTED
-    assert len(service.commands("handshake")) == 1  # no retry
+    assert len(service.commands("handshake")) == 1  # the driver does not retry
     assert service.commands("find") == []
     assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
     (closed,), (failed,) = recorder.of("ConnectionClosed"), recorder.of("ConnectionCheckOutFailed")
@@ -77,12 +77,12 @@ def test_server_without_service_id_raises_configuration_error(
 def test_network_error_before_hello_does_not_clear_pool(
     fault: Any, service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
-    client = connect(balanced(service), connectTimeoutMS=50, retryReads=False)
+    client = connect(load_balanced_uri(service), connectTimeoutMS=50, retryReads=False)
     service.fail("handshake", *[fault] * 3)
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     assert not recorder.of("PoolCleared")
-    assert len(recorder.of("ServerDescriptionChanged")) == 1  # at the start
+    assert len(recorder.of("ServerDescriptionChanged")) == 1  # the only event is from the start of the client
     assert services(client._topology.pools()[0]) == {}
     service.faults["handshake"].clear()
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -93,7 +93,7 @@ def test_network_error_before_hello_does_not_clear_pool(
 def test_command_error_of_hello_does_not_clear_pool(
     code: int, service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
-    client = connect(balanced(service), retryReads=False)
+    client = connect(load_balanced_uri(service), retryReads=False)
     service.hello_edit = lambda command, reply: {"ok": 0, "code": code, "errmsg": "no"}
     with pytest.raises((OperationFailure, AutoReconnect)) as caught:
         client.db.c.find_one()
@@ -119,14 +119,14 @@ def test_authentication_error_clears_service(kind: str, connect: Any, recorder: 
                 "refused": {"errorCode": 18},
             }[kind]
             fail(deployment, name, times=None, member=bad, **data)
-        recorder.forget()
+        recorder.clear()
         with pytest.raises((AutoReconnect, OperationFailure, NetworkTimeout)):
             _find_on_new_connection(client)
         assert {event.service_id for event in recorder.of("PoolCleared")} == {bad.service_id}
         assert not recorder.of("ServerDescriptionChanged")
         assert not recorder.of("TopologyDescriptionChanged")
-        recorder.forget()
-        client.db.c.find_one()  # on the connection to the good service
+        recorder.clear()
+        client.db.c.find_one()  # the operation uses the connection to the good service
         assert not recorder.of("ConnectionCreated")
         assert services_of(recorder, "find") == {_service_of(deployment, good)}
 
@@ -159,7 +159,7 @@ def test_shutdown_and_network_errors_of_operations_clear_service(
     assert services_of(recorder, "find") == both
     for cursor in cursors:
         cursor.close()
-    recorder.forget()
+    recorder.clear()
     {
         "shutdown": lambda: refuse(deployment, "find", 91),
         "not primary": lambda: refuse(deployment, "find", 10107),
@@ -200,7 +200,7 @@ def test_errors_of_older_generation_do_not_clear_service_again(connect: Any, rec
 
 @pytest.mark.requirement("LB-69", "LB-70", "LB-72")
 def test_command_and_pool_events_have_service_id(service: ScriptedServer, connect: Any, recorder: Any) -> None:
-    client = connect(balanced(service), retryReads=False)
+    client = connect(load_balanced_uri(service), retryReads=False)
     client.db.c.find_one()
     service.fail("find", cut(0))
     with pytest.raises(AutoReconnect):
@@ -212,7 +212,7 @@ def test_command_and_pool_events_have_service_id(service: ScriptedServer, connec
 @pytest.mark.requirement("LB-63")
 def test_failed_authentication_increments_generation_of_service(connect: Any, service: ScriptedServer, go: Any) -> None:
     service.replies["saslStart"] = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
-    client = connect(balanced(service), username="ann", password="secret", authMechanism="PLAIN")
+    client = connect(load_balanced_uri(service), username="ann", password="secret", authMechanism="PLAIN")
     gate = Event()
     service.fail("find", until(gate))
     finding = go(client.db.c.find_one)

@@ -14,7 +14,7 @@ from gevent.pool import Pool
 from examples.load_balanced_app import ServiceWatch, Shop
 from gmongo.testing import Deployment
 from tests.load_balanced.haproxy import BINARY, haproxy
-from tests.load_balanced.harness import uses
+from tests.load_balanced.harness import connection_uses
 from tests.support.wait import eventually
 
 pytestmark = [
@@ -65,7 +65,7 @@ def test_cursors_and_transactions_stay_on_their_service(services: Deployment, sh
     assert {command.member for command in services.commands.named("getMore")} == {
         member.address for member in services.members
     }
-    assert uses(shop.client) == {}
+    assert connection_uses(shop.client) == {}
 
 
 @pytest.mark.requirement("LB-66", "LB-68", "LB-72", "LB-14", "LB-61")
@@ -87,7 +87,7 @@ def test_killed_service_clears_only_its_connections(
     assert before <= _connections_to(shop, kept)
     assert _connections_to(shop, lost) == set()
     assert watch.spread == []
-    assert uses(shop.client) == {}
+    assert connection_uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"
     assert not recorder.of("HeartbeatStarted")
 

@@ -13,7 +13,7 @@ from gmongo import MongoClient
 from gmongo.collection import Collection
 from gmongo.database import Database
 from gmongo.errors import ConfigurationError
-from tests.load_balanced.harness import balanced
+from tests.load_balanced.harness import load_balanced_uri
 from tests.support.dns import Host, Network
 from tests.support.pools import services
 from tests.support.server import ScriptedServer
@@ -39,7 +39,8 @@ def kind_of(client: Any) -> str:
 @pytest.mark.requirement("LB-01")
 @pytest.mark.parametrize("how", ["uri", "keyword"])
 def test_load_balanced_option_selects_mode(how: str, service: ScriptedServer, connect: Any) -> None:
-    client = connect(balanced(service)) if how == "uri" else connect(f"mongodb://{service.name}", loadBalanced=True)
+    uri, options = (load_balanced_uri(service), {}) if how == "uri" else (service.name, {"loadBalanced": True})
+    client = connect(uri, **options)
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
     assert kind_of(client) == "LoadBalanced"
 

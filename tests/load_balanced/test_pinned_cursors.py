@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
-from tests.load_balanced.harness import PINNING, SERVICE, balanced, collect, connections, uses
+from tests.load_balanced.harness import PINNING, SERVICE, collect, connection_uses, connections, load_balanced_uri
 from tests.support.fail_points import block, break_off, refuse
 from tests.support.pools import services
 from tests.support.server import ScriptedServer, cursor_reply
@@ -41,19 +41,19 @@ def test_cursor_uses_one_connection_until_last_batch(opener: str, deployment: An
         client.db[f"c{number}"].insert_one({})
         client.db.c.create_index([(f"field{number}", 1)])
     client.db.c.find_one()
-    recorder.forget()
+    recorder.clear()
     deployment.commands.clear()
     cursor = OPENERS[opener](client)
     next(cursor)
     assert recorder.only(*PINNING) == PAIR[:2]
-    assert uses(client) == {"cursors": 1}
+    assert connection_uses(client) == {"cursors": 1}
     list(cursor)
     name = "find" if opener == "raw" else opener
     assert deployment.commands.named("getMore")
     assert len(set(connections(deployment, name, "getMore"))) == 1
-    assert recorder.only(*PINNING) == PAIR  # after the last batch
+    assert recorder.only(*PINNING) == PAIR  # the last batch unpins the connection
     assert deployment.commands.named("killCursors") == []
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
 
 
 @pytest.mark.requirement("LB-46")
@@ -70,7 +70,7 @@ def test_operation_without_open_cursor_checks_connection_in(
         with pytest.raises(OperationFailure):
             client.db.c.find().to_list()
     assert recorder.only(*PINNING) == PAIR
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
 
 
 @pytest.mark.requirement("LB-46")
@@ -101,7 +101,7 @@ def test_failed_kill_cursors_is_ignored(how: str, deployment: Any, client: Any, 
     else:
         break_off(deployment, "killCursors")
     cursor.close()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert client.pool_stats()[0]["available"] == (1 if how == "refused" else 0)
 
 
@@ -110,7 +110,7 @@ def test_kill_during_close_releases_connection(deployment: Any, client: Any, cur
     block(deployment, "killCursors")
     closing = go(cursor.close)
     closing.kill()
-    eventually(lambda: uses(client) == {})
+    eventually(lambda: connection_uses(client) == {})
     assert client.pool_stats()[0]["total"] == 0
 
 
@@ -119,12 +119,12 @@ def test_dropped_cursor_is_killed_in_background(deployment: Any, client: Any, re
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
     pinned_connection = connections(deployment, "find")
-    recorder.forget()
+    recorder.clear()
     del cursor  # the finaliser runs here
     assert recorder.events == []
-    assert uses(client) == {"cursors": 1}
+    assert connection_uses(client) == {"cursors": 1}
     collect()
-    eventually(lambda: uses(client) == {})
+    eventually(lambda: connection_uses(client) == {})
     assert connections(deployment, "killCursors") == pinned_connection
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
 
@@ -134,7 +134,7 @@ def test_finaliser_in_another_thread_releases_connection(deployment: Any, client
     cursors = [client.db.c.find(batch_size=2)]
     next(cursors[0])
     gevent.get_hub().threadpool.apply(cursors.clear)
-    eventually(lambda: uses(client) == {})
+    eventually(lambda: connection_uses(client) == {})
     assert len(deployment.commands.named("killCursors")) == 1
 
 
@@ -145,7 +145,7 @@ def test_pinned_connection_ignores_max_idle_time(deployment: Any, connect: Any) 
     next(cursor)
     pinned_connection = connections(deployment, "find")
     gevent.sleep(0.3)
-    assert uses(client) == {"cursors": 1}
+    assert connection_uses(client) == {"cursors": 1}
     assert len(cursor.to_list()) == 9
     assert set(connections(deployment, "getMore")) == set(pinned_connection)
 
@@ -168,9 +168,9 @@ def test_close_during_next_raises_invalid_operation(
     with pytest.raises(InvalidOperation, match="in use by another greenlet"):
         cursor.close()
     assert first.get(timeout=5) == {"_id": 2}
-    assert uses(client) == {"cursors": 1}
+    assert connection_uses(client) == {"cursors": 1}
     cursor.close()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert not recorder.of("PoolCleared") + recorder.of("ConnectionClosed")
 
 
@@ -189,10 +189,10 @@ def test_network_error_keeps_connection_pinned_until_close(
     with pytest.raises(AutoReconnect):
         next(cursor)
     assert recorder.only(*PINNING) == PAIR[:2]
-    assert uses(client) == {"cursors": 1}
-    recorder.forget()
+    assert connection_uses(client) == {"cursors": 1}
+    recorder.clear()
     cursor.close()
-    assert recorder.story == ["ConnectionCheckedIn", "ConnectionClosed"]
+    assert recorder.event_lines == ["ConnectionCheckedIn", "ConnectionClosed"]
     assert deployment.commands.named("killCursors") == []
 
 
@@ -205,7 +205,7 @@ def test_client_continues_after_service_closes_pinned_connection(
     with pytest.raises(AutoReconnect):
         next(cursor)
     cursor.close()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
@@ -220,10 +220,10 @@ def test_kill_cursors_is_not_sent_on_other_connection(deployment: Any, client: A
 
 def test_limit_kills_cursor_that_server_leaves_open(service: ScriptedServer, connect: Any) -> None:
     service.replies["find"] = lambda command: cursor_reply([{"_id": 1}, {"_id": 2}], cursor_id=7)
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     assert len(client.db.c.find(limit=2).to_list()) == 2
     assert service.connections_of("killCursors") == service.connections_of("find")
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert SERVICE in services(client._topology.pools()[0])
 
 
@@ -238,7 +238,7 @@ def test_client_bulk_write_reads_results_on_one_connection(ending: str, service:
         service.replies["getMore"] = cursor_reply([{**result, "idx": 1}], field="nextBatch")
     else:
         service.replies["getMore"] = {"ok": 0, "code": 8, "errmsg": "scripted"}
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     client.admin.command("ping")
     models = [InsertOne({"_id": number}, namespace="db.c") for number in range(2)]
     if ending == "drained":
@@ -248,7 +248,7 @@ def test_client_bulk_write_reads_results_on_one_connection(ending: str, service:
             client.bulk_write(models, verbose_results=True)
         assert len(service.commands("killCursors")) == 1
     assert len({each.connection for each in service.received}) == 1
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert client.pool_stats()[0]["available"] == 1
 
 

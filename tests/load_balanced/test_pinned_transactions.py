@@ -10,7 +10,7 @@ import pytest
 from gmongo.engines import transaction
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import PINNING, collect, connections, uses
+from tests.load_balanced.harness import PINNING, collect, connection_uses, connections
 from tests.support.fail_points import block, break_off, refuse
 from tests.support.wait import eventually
 
@@ -33,7 +33,7 @@ def test_transaction_uses_one_connection(ending: str, deployment: Any, client: A
     with client.start_session() as session:
         session.start_transaction()
         client.db.c.insert_one({}, session=session)
-        assert uses(client) == {"transactions": 1}
+        assert connection_uses(client) == {"transactions": 1}
         client.db.c.find_one(session=session)
         client.db.c.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
         assert len(client.db.c.find(session=session, batch_size=2).to_list()) == 11
@@ -41,7 +41,7 @@ def test_transaction_uses_one_connection(ending: str, deployment: Any, client: A
     names = ("insert", "find", "update", "getMore", f"{ending}Transaction")
     assert len(set(connections(deployment, *names))) == 1
     assert recorder.only(*PINNING) == PAIR
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
 
 
 @pytest.mark.requirement("LB-55")
@@ -66,15 +66,15 @@ def test_transaction_commands_equal_commands_of_sharded_cluster(deployment: Any,
 def test_cursor_in_transaction_shares_connection(client: Any, session: Any, recorder: Any) -> None:
     cursor = client.db.c.find(session=session, batch_size=2)
     next(cursor)
-    assert uses(client) == {"transactions": 1}
+    assert connection_uses(client) == {"transactions": 1}
     cursor.close()
-    assert uses(client) == {"transactions": 1}  # the transaction uses the connection
+    assert connection_uses(client) == {"transactions": 1}  # the transaction uses the connection
     cursor = client.db.c.find(session=session, batch_size=2)
     next(cursor)
     session.abort_transaction()
     assert client.pool_stats()[0]["in_use"] == 1  # the cursor uses the connection
     cursor.close()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert recorder.only(*PINNING) == PAIR
 
 
@@ -84,7 +84,7 @@ def test_concurrent_transactions_use_different_connections(deployment: Any, clie
     for number, session in enumerate(sessions):
         session.start_transaction()
         client.db.c.insert_one({"_id": f"x{number}"}, session=session)
-    assert uses(client) == {"transactions": 3}
+    assert connection_uses(client) == {"transactions": 3}
     for session in sessions:
         session.commit_transaction()
         session.end_session()
@@ -98,14 +98,14 @@ def test_concurrent_transactions_use_different_connections(deployment: Any, clie
 def test_next_step_after_commit_releases_connection(next_step: str, client: Any, session: Any) -> None:
     for _ in range(2):  # a second commit goes to the same server
         session.commit_transaction()
-        assert uses(client) == {"transactions": 1}
+        assert connection_uses(client) == {"transactions": 1}
     if next_step == "operation":
         client.db.c.find_one(session=session)
     elif next_step == "transaction":
         session.start_transaction()
     else:
         session.end_session()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
 
 
 @pytest.mark.requirement("LB-57")
@@ -118,9 +118,9 @@ def test_transient_error_releases_connection(error: str, deployment: Any, client
     with pytest.raises(PyMongoError) as caught:
         client.db.c.find_one(session=session)
     assert caught.value.has_error_label(TRANSIENT)
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     session.end_session()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
 
 
 @pytest.mark.requirement("LB-57")
@@ -139,7 +139,7 @@ def test_kill_in_transaction_releases_connection_and_session(
     working = go(work)
     eventually(lambda: deployment.commands.named(command))
     working.kill()
-    eventually(lambda: uses(client) == {})
+    eventually(lambda: connection_uses(client) == {})
     stats = client.pool_stats()[0]
     assert (stats["in_use"], stats["pending"], stats["waiting"]) == (0, 0, 0)
     assert not client._executor.sessions.in_use
@@ -151,7 +151,7 @@ def test_application_timeout_aborts_transaction(deployment: Any, client: Any) ->
     with gevent.Timeout(0.05, False), client.start_session() as session, session.start_transaction():
         client.db.c.insert_one({"_id": "x"}, session=session)
         client.db.c.find_one(session=session)
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert client.db.c.count_documents({"_id": "x"}) == 0
 
 
@@ -160,10 +160,10 @@ def test_dropped_session_releases_connection(client: Any, recorder: Any) -> None
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({}, session=session)
-    recorder.forget()
+    recorder.clear()
     del session  # the finaliser runs here
     assert recorder.events == []
-    eventually(lambda: (collect(), uses(client) == {})[1])
+    eventually(lambda: (collect(), connection_uses(client) == {})[1])
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
 
 
@@ -179,7 +179,7 @@ def test_interrupted_transaction_is_aborted_by_close_of_connection(
     block(deployment, "find", 0.3)
     with pytest.raises(gevent.Timeout), gevent.Timeout(0.05):
         client.db.c.find_one(session=session)
-    recorder.forget()
+    recorder.clear()
     if next_operation:
         with pytest.raises(AutoReconnect, match="interrupted") as caught:
             client.db.c.find_one(session=session)
@@ -189,7 +189,7 @@ def test_interrupted_transaction_is_aborted_by_close_of_connection(
         session.abort_transaction()
         assert not recorder.of("CommandStarted")
     session.end_session()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     with gevent.Timeout(5):
         assert connect(deployment).db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1
 
@@ -202,7 +202,7 @@ def test_close_by_service_aborts_transaction(deployment: Any, client: Any, sessi
         client.db.c.find_one(session=session)
     assert caught.value.has_error_label(TRANSIENT)
     session.end_session()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert client.db.c.count_documents({"_id": "new"}) == 0
 
 
@@ -220,7 +220,7 @@ def test_commit_retries_wait_between_attempts(
         if len(calls) == 1:
             for service in deployment.members:
                 service.kill()
-            recorder.forget()
+            recorder.clear()
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)

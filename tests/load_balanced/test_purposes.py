@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gmongo.errors import WaitQueueTimeoutError
-from tests.load_balanced.harness import uses
+from tests.load_balanced.harness import connection_uses
 from tests.support.fail_points import block
 
 
@@ -32,7 +32,7 @@ def test_wait_queue_timeout_error_counts_connections_by_purpose(deployment: Any,
     next(transaction_cursor)
     block(deployment, "insert", 0.3)
     inserting = go(client.db.c.insert_one, {})
-    assert uses(client) == {"cursors": 2, "transactions": 1, "other operations": 1}
+    assert connection_uses(client) == {"cursors": 2, "transactions": 1, "other operations": 1}
     with pytest.raises(WaitQueueTimeoutError) as caught:
         client.db.c.find_one()
     assert caught.value.message == expected_message(4, 2, 1, 1)
@@ -41,7 +41,7 @@ def test_wait_queue_timeout_error_counts_connections_by_purpose(deployment: Any,
     session.end_session()
     for cursor in cursors:
         cursor.close()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
 
 
 @pytest.mark.requirement("LB-59", "LB-60")
@@ -63,5 +63,5 @@ def test_released_connection_gets_new_purpose(first: str, deployment: Any, conne
         if cursor is not None:
             cursor.close()
         session.end_session()
-        assert uses(client) == {}
+        assert connection_uses(client) == {}
     assert client.pool_stats()[0]["total"] == 1

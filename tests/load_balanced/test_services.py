@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import uses
+from tests.load_balanced.harness import connection_uses
 from tests.support.clients import Client
 from tests.support.wait import eventually
 
@@ -30,13 +30,13 @@ def test_each_service_has_its_own_id(deployment: Deployment, client: Client, rec
     assert len(seen) == 4
     for cursor in cursors:
         cursor.close()
-    with Deployment.sharded(1) as plain:  # without the option
+    with Deployment.sharded(1) as plain:  # the deployment has no load balancer
         assert plain.members[0].service_id is None
 
 
 @pytest.mark.requirement("LB-74")
 def test_client_works_with_and_without_proxy_protocol(deployment: Deployment, connect: Any) -> None:
-    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"  # without a PROXY preamble
+    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"  # the connection sends no PROXY preamble
     assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
 
 
@@ -62,7 +62,7 @@ def test_client_without_option_is_rejected_by_service(deployment: Deployment, co
 
 @pytest.mark.requirement("LB-83")
 def test_service_aborts_transaction_of_closed_connection(deployment: Deployment, client: Client, connect: Any) -> None:
-    with client.start_session() as session, session.start_transaction():  # an earlier commit on the connection
+    with client.start_session() as session, session.start_transaction():  # after a commit
         client.db.c.insert_one({"_id": "before"}, session=session)
     session = client.start_session()
     session.start_transaction()
@@ -74,5 +74,5 @@ def test_service_aborts_transaction_of_closed_connection(deployment: Deployment,
     other = connect(deployment)
     assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1  # no write conflict
     session.end_session()
-    assert uses(client) == {}
+    assert connection_uses(client) == {}
     assert other.db.c.find_one({"_id": 1}) == {"_id": 1, "x": 2}

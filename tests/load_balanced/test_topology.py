@@ -13,7 +13,7 @@ import pytest
 
 from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
-from tests.load_balanced.harness import balanced
+from tests.load_balanced.harness import load_balanced_uri
 from tests.support.clients import make_client
 from tests.support.fail_points import break_off, refuse
 from tests.support.server import ScriptedServer
@@ -63,7 +63,7 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
     before = client.topology_description
     for command, cause_error in (("find", break_off), ("insert", partial(refuse, code=91))):
         cause_error(deployment, command)
-        with pytest.raises(AutoReconnect):  # from both services
+        with pytest.raises(AutoReconnect):  # both services close their connections
             client.db.c.find_one() if command == "find" else client.db.c.insert_one({})
     for member in deployment.members:
         member.kill()
@@ -77,7 +77,7 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
 
 @pytest.mark.requirement("LB-18", "LB-02")
 def test_client_opens_no_connection_before_first_operation(service: ScriptedServer, recorder: Any) -> None:
-    client = make_client(balanced(service), recorder, heartbeat=0.01)
+    client = make_client(load_balanced_uri(service), recorder, heartbeat=0.01)
     gevent.sleep(0.1)
     assert service.connection_count == 0
     client.db.c.find_one()
@@ -91,7 +91,7 @@ def test_client_opens_no_connection_before_first_operation(service: ScriptedServ
 def test_load_balanced_topology_publishes_specified_events(
     service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     client.db.c.find_one()
     assert recorder.only(*SDAM) == OPEN
     opened, first, server, changed, second = (e for e in recorder.events if type(e).__name__.startswith(SDAM))
@@ -103,7 +103,7 @@ def test_load_balanced_topology_publishes_specified_events(
     assert second.previous_description == known
     assert [each.server_type_name for each in second.new_description.server_descriptions().values()] == ["LoadBalancer"]
     assert len({event.topology_id for event in (opened, first, server, changed, second)}) == 1
-    recorder.forget()
+    recorder.clear()
     client.close()
     assert recorder.only(*SDAM) == CLOSE
 
@@ -113,7 +113,7 @@ def test_load_balanced_topology_logs_specified_messages(
     service: ScriptedServer, connect: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="gmongo.topology")
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     client.db.c.find_one()
     opening = [record.structured for record in caplog.records]  # type: ignore[attr-defined]
     caplog.clear()
@@ -142,7 +142,7 @@ def test_load_balanced_topology_logs_specified_messages(
 @pytest.mark.requirement("LB-32")
 def test_sessions_work_without_hello(service: ScriptedServer, connect: Any) -> None:
     service.hello_extra["logicalSessionTimeoutMinutes"] = None
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     with client.start_session() as session:
         assert service.connection_count == 0
         client.db.c.find_one(session=session)
@@ -157,7 +157,7 @@ def test_load_balanced_sessions_do_not_expire(
     minutes: Any, service: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.hello_extra["logicalSessionTimeoutMinutes"] = minutes
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     client.db.c.find_one()
     later = time.monotonic() + 7 * 24 * 3600
     monkeypatch.setattr("gmongo._clock.monotonic", lambda: later)
@@ -169,7 +169,7 @@ def test_load_balanced_sessions_do_not_expire(
 @pytest.mark.requirement("LB-35", "LB-36")
 @pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
 def test_each_read_preference_selects_load_balancer(preference: Any, service: ScriptedServer, connect: Any) -> None:
-    client = connect(balanced(service), serverSelectionTimeoutMS=1)
+    client = connect(load_balanced_uri(service), serverSelectionTimeoutMS=1)
     collection = client.db.get_collection("c", read_preference=preference)
     assert collection.find_one({"_id": 3}) == {"_id": 3}
     collection.insert_one({})
@@ -179,7 +179,7 @@ def test_each_read_preference_selects_load_balancer(preference: Any, service: Sc
 @pytest.mark.requirement("LB-37")
 @pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
 def test_read_preference_is_sent_to_service(preference: Any, service: ScriptedServer, connect: Any) -> None:
-    client = connect(balanced(service))
+    client = connect(load_balanced_uri(service))
     client.db.get_collection("c", read_preference=preference).find_one()
     client.db.get_collection("c", read_preference=preference).insert_one({})
     (find,), (insert,) = service.commands("find"), service.commands("insert")

@@ -218,7 +218,7 @@ def differs(change: Change, source: str) -> bool:
     """Return True if the changed file compiles, and behaves differently."""
     try:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
-    except SyntaxError:  # for example a name that is global elsewhere
+    except SyntaxError:  # for example, another function declares the name global
         return False
     return behaviour_of(changed) != behaviour_of(compile(source, change.file, "exec", dont_inherit=True))
 

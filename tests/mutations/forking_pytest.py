@@ -26,7 +26,7 @@ from tests.mutations.change_kinds import behaviour_of
 from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
 from tests.mutations.trials import Outcome, TestProgress, environment, limit_memory, outcome_of
 
-_SOCKET = "GMONGO_WARM"  # the descriptor for requests
+_SOCKET = "GMONGO_WARM"  # variable with the descriptor for requests
 _START_TIMEOUT = 120  # seconds
 _ELAPSED_RATIO = 6  # the limit for the ratio of elapsed time to processor time
 
@@ -190,7 +190,7 @@ def _exit_code_of(pid: int, seconds: float) -> int:
         if found or monotonic() > end:
             break
         sleep(0.005)
-    try:  # with the processes of the tests
+    try:  # the kill includes the processes of the tests
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass

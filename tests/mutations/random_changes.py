@@ -16,8 +16,8 @@ from tests.mutations.change_kinds import Change, changes, differs
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
-_LINE_TESTS = 5  # tests
-_QUICK, _QUICK_COUNT = 0.02, 300  # seconds, and the number of such tests that come first
+_LINE_TESTS = 5  # number of tests for each line
+_QUICK, _QUICK_COUNT = 0.02, 300  # seconds of a fast test, and the number of fast tests
 _PORTION = 5.0  # seconds
 _OVERHEAD = 0.01  # seconds for each test
 _OTHER_SUBJECT = 20  # factor for the cost of a test of another subject

@@ -77,7 +77,7 @@ def _first_failure(
 ) -> Outcome:
     if not recording.runs_at_import(drawn.file, drawn.line):
         try:
-            return warm.first_failure(drawn.file, before, {test: recording.limit(test) for test in tests}, seconds)
+            return warm.first_failure(drawn.file, before, {test: recording.timeout_of(test) for test in tests}, seconds)
         except RunsAtImport:
             pass
     tests, _ = choose(recording, drawn, seconds)  # a new process must collect the test files

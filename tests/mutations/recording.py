@@ -33,8 +33,8 @@ FOLDERS = (
     "libraries",
 )  # fmt: skip
 WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}  # the official test files are not part of the project
-_VARIABLE = "GMONGO_RECORDING"  # the output folder of the plugin
-_TEST = "GMONGO_RECORDED_TEST"  # the context of processes of a test
+_VARIABLE = "GMONGO_RECORDING"  # variable with the output folder of the plugin
+_TEST = "GMONGO_RECORDED_TEST"  # variable with the name of the test, for its processes
 _RUN_TIMEOUT = 3000  # seconds
 _SETTINGS = """
 [run]
@@ -82,7 +82,7 @@ class Recording:
         """Return True if a line runs during imports, including imports of tests."""
         return line in self._by_line(file) and "" in self._by_line(file)[line]
 
-    def limit(self, name: str) -> float:
+    def timeout_of(self, name: str) -> float:
         """Return the timeout of a test in seconds."""
         return 5 + 5 * self.tests[name].seconds
 

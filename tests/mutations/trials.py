@@ -29,8 +29,8 @@ _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
     "ARCHITECTURE.md", "CHANGELOG.md",
 )  # fmt: skip
-_STORY = "GMONGO_STORY"  # the output file of the plugin
-_WANTED = "GMONGO_WANTED"  # the file with the names of the selected tests
+_STORY = "GMONGO_STORY"  # variable with the output file of the plugin
+_WANTED = "GMONGO_WANTED"  # variable with the file of selected tests
 
 
 class NotRun(Exception):
@@ -50,7 +50,7 @@ def copy_project(to: Path) -> Path:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, to / name)  # including bytecode
+            shutil.copytree(source, to / name)  # the copy includes bytecode
         else:
             shutil.copy(source, to / name)
     return to

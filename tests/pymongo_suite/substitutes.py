@@ -141,7 +141,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (MongoClient, "_get_topology", _opened),
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
-    (_random, "random", lambda: random.random()),  # read at each call, because tests replace the function
+    (_random, "random", lambda: random.random()),  # tests replace the function `random`
     (client_options, "MAX_RETRIES", 2),  # value of PyMongo for tests of overload
     (ClientOptions, "pool_options", property(_options_with_credential)),
     (ClientSession, "_materialize", lambda session: None),

@@ -78,7 +78,7 @@ def test_client_increases_resource_counts() -> None:
             for member in replica_set.members:
                 eventually(lambda member=member: len(member.peers) == 3)
             after = eventually(resources)
-        assert after[0] - before[0] >= 9  # a monitor, a measurement and a background run of the pool for each member
+        assert after[0] - before[0] >= 9  # three greenlets for each member: monitor, RTT, pool
         assert after[1] - before[1] >= 9
         assert after[2] - before[2] >= 9
 
@@ -154,10 +154,10 @@ def test_close_publishes_last_events_in_order(
         stream_server.wait_for("handshake")
     pending = "HeartbeatStarted awaited" if stage == "hello" else "HeartbeatStarted"
     assert recorder.only("Heartbeat")[-1] == pending
-    recorder.forget()
+    recorder.clear()
     client._topology.close()
     settle()
-    assert recorder.story == [
+    assert recorder.event_lines == [
         pending.replace("Started", "Failed"),
         "PoolClosed",
         "ServerClosed",
@@ -288,7 +288,7 @@ def test_interrupted_check_closes_connection(connect: Any, server: ScriptedServe
     monitor = next(iter(client._topology.servers.values())).monitor
     connection = monitor._connection
     number = server.connections_of("hello")[0]
-    recorder.forget()
+    recorder.clear()
     monitor._background.greenlet.kill()
     assert monitor._connection is not connection
     eventually(lambda: number not in server.peers)

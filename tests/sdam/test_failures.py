@@ -37,11 +37,11 @@ def test_failed_check_publishes_events_in_order(
     (monitoring,) = poll_server.peers
     states: list[str] = []
     recorder.hooks["ServerDescriptionChanged"] = lambda _event: states.append(pool_of(client, poll_server)["state"])
-    recorder.forget()
+    recorder.clear()
     cause_failure(poll_server)
     recorder.wait_for("PoolCleared")
-    failed = recorder.story.index("HeartbeatFailed")
-    assert recorder.story[failed : failed + 4] == [
+    failed = recorder.event_lines.index("HeartbeatFailed")
+    assert recorder.event_lines[failed : failed + 4] == [
         "HeartbeatFailed",
         "ServerDescriptionChanged Unknown",
         "TopologyDescriptionChanged Single",
@@ -76,7 +76,7 @@ def test_check_timeout_interrupts_operations_in_progress(
 def test_lost_known_server_is_checked_immediately(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))
-    recorder.forget()
+    recorder.clear()
     stream_server.peers[streaming_connection(stream_server)].close()
     recorder.wait_for("PoolReady")
     assert recorder.only("Heartbeat", "Pool")[:5] == [
@@ -146,7 +146,7 @@ def test_network_error_of_operation_cancels_check(connect: Any, stream_server: S
     client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable_hellos(stream_server))
     old = streaming_connection(stream_server)
-    recorder.forget()
+    recorder.clear()
     stream_server.fail("find", cut(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
@@ -166,7 +166,7 @@ def test_concurrent_network_errors_clear_pool_once(connect: Any, stream_server: 
     stream_server.fail("find", *[silent] * 8)
     readers = [gevent.spawn(client.db.c.find_one) for _ in range(8)]
     stream_server.wait_for("find", 8)
-    recorder.forget()
+    recorder.clear()
     for number in set(stream_server.peers) - monitoring:
         stream_server.peers[number].close()
     gevent.joinall(readers, timeout=5)

@@ -61,7 +61,7 @@ def test_handshake_is_first_check(connect: Any, poll_server: ScriptedServer, rec
 def test_first_check_publishes_events_in_order(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     connect(poll_server)
     recorder.wait_for("PoolReady")
-    assert recorder.story == [
+    assert recorder.event_lines == [
         "TopologyOpened",
         "TopologyDescriptionChanged Unknown",
         "ServerOpening",
@@ -123,7 +123,7 @@ def test_checks_do_not_use_pool_connections(connect: Any, server: ScriptedServer
     client = connect(server, heartbeat=0.02, maxPoolSize=1)
     recorder.wait_for("HeartbeatSucceeded", 2)
     eventually(lambda: len(server.peers) == (2 if server.streams else 1))
-    assert not [event for event in recorder.story if event.startswith("Connection")]
+    assert not [event for event in recorder.event_lines if event.startswith("Connection")]
     with checked_out(client._topology.server_at(server.address, None, wait=True).pool) as connection:
         recorder.wait_for("HeartbeatSucceeded", len(recorder.of("HeartbeatSucceeded")) + 3)
         assert connection.usable
@@ -192,7 +192,7 @@ def test_frozen_member_does_not_delay_checks_of_others(connect: Any, recorder: A
         eventually(lambda: len(client.nodes) == 3)
         frozen.answering.clear()
         settle(0.05)
-        recorder.forget()
+        recorder.clear()
         for other in others:
             eventually(
                 lambda other=other: (

@@ -78,7 +78,7 @@ def test_node_is_recovering_error_marks_secondary_unknown_and_requests_check(con
         client = client_of(connect, replica_set)
         for member in replica_set.members:
             member.replies["find"] = RECOVERING
-        recorder.forget()
+        recorder.clear()
         with pytest.raises(PyMongoError):
             client.db.get_collection("c", read_preference=Secondary()).find_one()
         (lost,) = [event for event in recorder.of("ServerDescriptionChanged") if event.new_description.error]
@@ -95,7 +95,7 @@ def test_write_concern_error_of_shutdown_marks_primary_unknown(connect: Any, rec
         primary = replica_set.members[0]
         error = {"code": 91, "errmsg": "Replication is being shut down"}
         primary.replies["insert"] = {"ok": 1, "n": 1, "writeConcernError": error}
-        recorder.forget()
+        recorder.clear()
         with pytest.raises(PyMongoError):
             client.db.c.insert_one({})
         assert recorder.only("ServerDescription", "TopologyDescription")[:2] == [
@@ -182,14 +182,13 @@ def test_failed_checks_clear_pool_until_next_success(connect: Any, server: Scrip
     connect(server, directConnection=True, heartbeat=0.05)
     recorder.wait_for("PoolReady")
     assert recorder.only("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
-    recorder.forget()
+    recorder.clear()
     server.hello_edit = failing_hellos(2)
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("PoolCleared")
     recorder.wait_for("PoolReady")
-    assert (
-        "HeartbeatSucceeded" in recorder.story[recorder.story.index("PoolCleared") : recorder.story.index("PoolReady")]
-    )
+    lines = recorder.event_lines
+    assert "HeartbeatSucceeded" in lines[lines.index("PoolCleared") : lines.index("PoolReady")]
 
 
 @pytest.mark.usefixtures("quick")

@@ -83,7 +83,7 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
     client = connect(server, heartbeat=0.02)
     eventually(lambda: description_of(client, server).min_round_trip_time > 0)
     streams_on = streaming_connection(server) if server.streams else None
-    recorder.forget()
+    recorder.clear()
     if streams_on:
         server.peers[streams_on].close()
     else:
@@ -159,7 +159,7 @@ def test_rtt_reply_does_not_change_description(connect: Any, stream_server: Scri
     client = connect(stream_server, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     eventually(lambda: len(plain_hellos(stream_server)) >= 1)
-    recorder.forget()
+    recorder.clear()
     stream_server.hello_edit = lambda command, reply: (
         reply if "topologyVersion" in command else {**reply, "msg": "isdbgrid", "setName": "other", "maxWireVersion": 8}
     )
@@ -174,10 +174,10 @@ def test_rtt_monitor_publishes_no_events(connect: Any, stream_server: ScriptedSe
     connect(stream_server, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     recorder.wait_for("HeartbeatStarted awaited")
-    recorder.forget()
+    recorder.clear()
     seen = len(plain_hellos(stream_server))
     eventually(lambda: len(plain_hellos(stream_server)) > seen + 3)
-    assert {*recorder.story} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
+    assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
 
 
 @pytest.mark.requirement("SM-76", "SM-124")
@@ -188,7 +188,7 @@ def test_rtt_errors_keep_description_and_samples(
     client = connect(stream_server, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     eventually(lambda: description_of(client, stream_server).min_round_trip_time > 0)
-    recorder.forget()
+    recorder.clear()
 
     def fail(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" in command:
@@ -199,7 +199,7 @@ def test_rtt_errors_keep_description_and_samples(
 
     stream_server.hello_edit = fail
     eventually(lambda: len(stream_server.commands("handshake")) >= 4)  # the RTT monitor reconnects
-    assert {*recorder.story} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
+    assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     known = description_of(client, stream_server)
     assert known.round_trip_time > 0
     assert known.min_round_trip_time > 0

@@ -126,7 +126,7 @@ def test_slow_server_gets_fewer_operations() -> None:
             for _ in range(each):
                 client.db.c.find_one()
 
-        recorder.forget()
+        recorder.clear()
         gevent.joinall([gevent.spawn(find) for _ in range(greenlets)], raise_error=True)
         return Counter(event.connection_id for event in recorder.of("CommandStarted"))
 

@@ -122,7 +122,7 @@ def test_streamed_replies_in_one_packet_are_processed_in_order(
 
     connect(stream_server)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.commands("handshake")) == 2)
-    recorder.forget()
+    recorder.clear()
     stream_server.fail("hello", send_three_replies)
     stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 3)
@@ -173,7 +173,7 @@ def test_server_monitoring_mode_selects_protocol(
     recorder.wait_for("HeartbeatSucceeded", 4)
     assert bool(awaitable_hellos(stream_server)) == streams
     assert len(stream_server.peers) == (2 if streams else 1)
-    assert ("HeartbeatSucceeded awaited" in recorder.story) == streams
+    assert ("HeartbeatSucceeded awaited" in recorder.event_lines) == streams
 
 
 def test_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,7 +267,7 @@ def test_topology_change_does_not_wait_for_slow_listener(source: str, virtual_ti
 def test_srv_hosts_publish_events_only_if_changed(host: str, events: list[str]) -> None:
     recorder = Recorder()
     topology = opened("mongodb://a/", event_listeners=[recorder])
-    recorder.forget()
+    recorder.clear()
     topology.srv_hosts_found([(host, 27017)])
     assert [short_name(each) for each in recorder.events] == events
     topology.close()

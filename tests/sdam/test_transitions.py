@@ -72,7 +72,7 @@ STANDALONE = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": NEW_WIRE}
     ("uri", "remaining"),
     [
         ("mongodb://a/", {"a": "Standalone"}),
-        ("mongodb://a,b/", {"b": "Unknown"}),  # several seeds exclude a standalone server
+        ("mongodb://a,b/", {"b": "Unknown"}),  # a standalone is no member of several seeds
         ("mongodb://a,b/?replicaSet=rs", {"b": "Unknown"}),
     ],
 )
@@ -118,11 +118,11 @@ def test_new_primary_replaces_old_primary() -> None:
         (NEW_WIRE, (1, 9), (2, 1), False),
         (NEW_WIRE, (2, 2), (2, 1), True),
         (NEW_WIRE, (2, 2), (2, 2), False),
-        (NEW_WIRE, (2, 1), (2, None), True),  # a missing value is the oldest
+        (NEW_WIRE, (2, 1), (2, None), True),  # a missing value is older than each number
         (NEW_WIRE, (2, 0), (2, None), True),
         (NEW_WIRE, (2, None), (2, 0), False),
         (NEW_WIRE, (2, None), (2, 1), False),
-        (OLD_WIRE, (2, 1), (1, 9), False),  # older servers: the set version first
+        (OLD_WIRE, (2, 1), (1, 9), False),  # older servers compare the set version first
         (OLD_WIRE, (1, 9), (2, 1), True),
         (OLD_WIRE, (2, 2), (1, 2), True),
         (OLD_WIRE, (2, 2), (2, 2), False),

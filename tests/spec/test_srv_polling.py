@@ -285,7 +285,7 @@ def test_unchanged_host_keeps_its_connections(connect: Any, network: Network, mo
     client.admin.command("ping")
     before = client.topology_description.server_descriptions()[LOCAL, 27017]
     connections = set(mongoses[27017].peers)
-    recorder.forget()
+    recorder.clear()
     network.names.hosts[TEST1] = records(27017, 27019)
     alarm.next_scan()
     assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
@@ -304,7 +304,7 @@ def test_interval_is_shortest_ttl_and_at_least_60_seconds(
 
 
 def test_operation_completes_during_dns_query(connect: Any, network: Network, alarm: Wakeup) -> None:
-    client = connect(connectTimeoutMS=60_000)  # the query outlasts the test
+    client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
     network.names.silent = True
     query_count = len(network.names.questions)
     scan = gevent.spawn(alarm.next_scan)
@@ -329,7 +329,7 @@ def test_closed_client_ends_polling(connect: Any) -> None:
 
 
 def test_closed_client_ends_polling_during_silent_query(connect: Any, network: Network, alarm: Wakeup) -> None:
-    client = connect(connectTimeoutMS=60_000)  # the query outlasts the test
+    client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
     network.names.silent = True
     query_count = len(network.names.questions)
     eventually(lambda: alarm.sleeps)

@@ -1,7 +1,7 @@
 """Detect greenlet switches in critical sections.
 
-Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``. :func:`watch` wraps these
-sections, and ``greenlet.settrace`` reports each switch. A switch between the note and the delivery of an event is
+Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``. :func:`record_switches` wraps
+these sections, and ``greenlet.settrace`` reports each switch. A switch between the note and the delivery of an event is
 also a fault, because other greenlets wait for the delivery.
 """
 
@@ -102,7 +102,7 @@ class Sections:
 
 
 @contextmanager
-def watch() -> Iterator[Sections]:
+def record_switches() -> Iterator[Sections]:
     """Record switches in critical sections."""
     sections = Sections()
     methods: dict[str, Any] = {
@@ -124,8 +124,8 @@ def watch() -> Iterator[Sections]:
 
 
 @contextmanager
-def check() -> Iterator[None]:
+def fail_on_switches() -> Iterator[None]:
     """Fail if a greenlet switches in a critical section."""
-    with watch() as sections:
+    with record_switches() as sections:
         yield
     assert not sections.faults, f"{len(sections.faults)} faults, the first one: {sections.faults[0]}"

@@ -58,7 +58,7 @@ class _Recorder:
         if hook is not None:
             hook(event)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Delete the recorded events."""
         self.events.clear()
 
@@ -67,13 +67,13 @@ class _Recorder:
         return [event for event in self.events if self._name(event) == kind]
 
     @property
-    def story(self) -> list[str]:
+    def event_lines(self) -> list[str]:
         """Return one line for each event."""
         return [self._line(event) for event in self.events]
 
     def only(self, *kinds: str) -> list[str]:
         """Return the lines that start with one of `kinds`."""
-        return [each for each in self.story if each.startswith(kinds)]
+        return [each for each in self.event_lines if each.startswith(kinds)]
 
     def wait_for(self, words: str, count: int = 1) -> Any:
         """Wait until `count` lines start with `words`, and return the event of the last line."""
@@ -89,13 +89,13 @@ class Recorder(_Recorder, ForwardingListener):
         """Return the names of the started commands."""
         return [event.command_name for event in self.of("CommandStarted")]
 
-    def sent(self, name: str) -> list[Any]:
+    def sent_commands(self, name: str) -> list[Any]:
         """Return the started commands with this name."""
         return [event.command for event in self.of("CommandStarted") if event.command_name == name]
 
     def command(self, name: str) -> Any:
         """Return the only started command with this name."""
-        (command,) = self.sent(name)
+        (command,) = self.sent_commands(name)
         return command
 
 

@@ -132,7 +132,7 @@ def test_measured_durations_are_recorded_with_attributes(
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     trace = OperationTrace("find", "shop", "", metrics)  # type: ignore[arg-type]
     monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
-    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # not recorded without an address
+    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # the wait has no address, and is not recorded
     metrics.operation_ended(trace, None)
     trace.address = address
     metrics.wait_ended(trace, Phase.CHECK_OUT, 0.25, 0.125, None)

@@ -107,7 +107,7 @@ def test_failed_attempt_on_pinned_connection_logs_no_wait(caplog: Any) -> None:
 @pytest.mark.real_time
 def test_decoding_of_large_reply_is_part_of_logged_duration(slow: Connect, caplog: Any) -> None:
     client = slow(0)
-    client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # smaller than 64 KB
+    client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # below 64 KB
     caplog.clear()
     client.shop.orders.find_one()
     (record,) = lines(caplog)

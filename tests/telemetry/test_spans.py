@@ -112,7 +112,7 @@ def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Co
     client = orders.database.client
     client.bulk_write([InsertOne({}, namespace="shop.orders"), InsertOne({}, namespace="shop.other")])
     assert is_parent(spans.only_span("bulkWrite"), spans.only_span("bulkWrite admin"))
-    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # needs two messages
+    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # the insert needs two messages
     operation = spans.only_span("insert shop.orders")
     assert sum(is_parent(span, operation) for span in spans.named("insert")) == 2
 
@@ -266,7 +266,7 @@ def test_interrupted_operation_ends_span_with_error_type(
 def test_end_of_session_ends_transaction_span(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     with client.start_session() as session:
-        session.start_transaction()  # without a command
+        session.start_transaction()  # the transaction sends no command
     with client.start_session() as session:
         session.start_transaction()
         client.shop.orders.insert_one({}, session=session)

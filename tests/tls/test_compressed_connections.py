@@ -75,10 +75,10 @@ def test_unacknowledged_write_is_compressed(server):
 @pytest.mark.parametrize(
     "tamper",
     [
-        lambda message: message[:20] + b"\xff\xff\xff\x00" + message[24:],  # the size
-        lambda message: message[:24] + b"\x09" + message[25:],  # the compressor
-        lambda message: message[:25] + bytes(len(message) - 25),  # the content
-        lambda message: message[:16] + b"\xdc\x07\x00\x00" + message[20:],  # the opcode
+        lambda message: message[:20] + b"\xff\xff\xff\x00" + message[24:],  # wrong size
+        lambda message: message[:24] + b"\x09" + message[25:],  # unknown compressor
+        lambda message: message[:25] + bytes(len(message) - 25),  # invalid content
+        lambda message: message[:16] + b"\xdc\x07\x00\x00" + message[20:],  # wrong opcode
     ],
 )
 def test_malformed_compressed_reply_raises_protocol_error(server, tamper):

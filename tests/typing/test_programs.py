@@ -34,7 +34,7 @@ def errors(folder: Path) -> Errors:
     # mypy does not follow the import hook of an editable installation.
     environment = {**os.environ, "MYPYPATH": str(ROOT)}
     found: Errors = {name: set() for name in NAMES}
-    for name in NAMES:  # separately, because errors must not depend on other programs
+    for name in NAMES:  # errors must not depend on other programs
         done = subprocess.run(
             [*command, *options, name], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )

@@ -253,7 +253,7 @@ def test_blocked_event_loop_does_not_count_as_stuck_listener(
     gate = Gate()
     first = spawn(emit, delivery, (gate.block, 1))
     second = spawn(emit, delivery, (gate.received.append, 2))
-    gevent.spawn_later(0.05, gate.open)  # both timers expire late, the timer of the gate last
+    gevent.spawn_later(0.05, gate.open)  # both timers expire late, first the timer of the limit
     time.sleep(0.1)
     gevent.joinall([first, second])
     assert gate.received == [1, 2]

@@ -53,7 +53,7 @@ def test_unusable_session_raises_error_with_reason() -> None:
     other = gevent.spawn(session.begin, executor, operation_of())
     other.join()
     assert str(other.exception) == ("the session is in use by another greenlet: start one session for each greenlet")
-    session.begin(executor, operation_of())  # nested in an operation of the same greenlet, as in a listener
+    session.begin(executor, operation_of())  # a listener can nest operations in one greenlet
     session.end_use()
     other = gevent.spawn(session.begin, executor, operation_of())
     other.join()

@@ -34,7 +34,7 @@ def test_child_marks_objects_before_it_reinitializes_loop(steps: list[str], monk
         _fork.register_after_fork(each)
     del dropped, each
     assert _fork.forkables() == [living_greenlets]
-    monkeypatch.setattr(_fork, "_process", -1)  # the process of the parent
+    monkeypatch.setattr(_fork, "_process", -1)  # the ID of the parent process
     _fork._begin_in_child()
     assert steps == ["marked", "loop reinitialized"]
     _fork._begin_in_child()  # a second hook

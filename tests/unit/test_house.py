@@ -91,7 +91,7 @@ TEXTS = [
 ]
 
 
-# Greenlets, connections and servers are things. The exempt parts are about people, or about the simulation.
+# Texts about greenlets, connections and servers use no pronouns of persons. Other texts describe users.
 PERSONS = re.compile(r"(?<![a-z$.\"])(?:who|whom|whoever|everybody)(?![a-z\"])(?!_am_i)", flags=re.IGNORECASE)
 ABOUT_PEOPLE = {"docs", "examples", "status", "testing", "CHANGELOG.md", "SECURITY.md", "openssl.py", "ocsp.py"}
 ABOUT_THINGS = [path for path in TEXTS if ABOUT_PEOPLE.isdisjoint(path.relative_to(ROOT.parent).parts)]

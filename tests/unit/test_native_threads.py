@@ -86,7 +86,7 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    get_hub().threadpool.apply(int)  # the pool has a thread from here on
+    get_hub().threadpool.apply(int)  # starts the thread of the pool
     monkeypatch.setattr(_native_threads, "_start_new_thread", refuse)
     before = active()
     assert run_in_native_thread(lambda: 7, True) == 7
@@ -137,7 +137,7 @@ def test_call_delivers_outcome_to_hub(outcome: object) -> None:
     call = _native_threads._Call(job, True)
     _native_threads._calls.awaited.add(call)
     call.run()
-    assert call in _native_threads._calls.awaited  # until the hub has closed the watcher
+    assert call in _native_threads._calls.awaited  # the call stays until the hub has closed the watcher
     assert call.wait() is outcome
     assert call not in _native_threads._calls.awaited
 

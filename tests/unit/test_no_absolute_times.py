@@ -78,7 +78,7 @@ class _Measured:
             if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name)
         }
         self._names: set[str] = set()
-        for _ in range(3):  # inside a loop, the source of a name may be assigned later
+        for _ in range(3):  # a loop may assign the source of a name after its use
             for each in ast.walk(scope):
                 self._learn(each)
 

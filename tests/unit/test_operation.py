@@ -71,7 +71,8 @@ def test_write_or_read_concern_makes_operation_causally_consistent(is_write: boo
 
 # Encrypted operations
 
-OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}  # not delegated alone
+# The wrapper does not delegate these attributes separately.
+OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}
 
 
 def encrypted(inner: Any) -> Any:

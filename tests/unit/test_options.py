@@ -30,7 +30,7 @@ from gmongo.server_api import ServerApi
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 TYPE, VALUE = InvalidOptionType, InvalidOption
-SAME = object()  # the given value
+SAME = object()  # the result is the given value
 LISTENER = CommandListener()
 UTC = datetime.timezone.utc
 REGISTRY = TypeRegistry()

@@ -28,7 +28,7 @@ ONE, OTHER = ObjectId(), ObjectId()
 
 def test_service_has_own_generation_while_it_has_connections() -> None:
     found = Generations()
-    found.advance(ONE)  # an unknown service
+    found.advance(ONE)  # the service is unknown
     assert (found.current, found.of(None), found.of(ONE)) == (0, 0, 0)
     found.advance()
     assert (found.current, found.of(None), found.of(ONE)) == (1, 1, 0)

@@ -12,7 +12,7 @@ ROOT = Path(gmongo.__file__).parent
 # Modules that create random values. `uuid`, `os` and `bson` also have other uses.
 _GENERATORS = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
-# Modules that handle the generator that an application gives to the network of a deployment.
+# Modules that use the random generator in the options of a deployment network.
 _GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 

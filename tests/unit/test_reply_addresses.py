@@ -36,7 +36,7 @@ def test_valid_address_is_parsed(text: str, address: Address) -> None:
         ("a:", "':' is not a port"),
         ("a:x", "':x' is not a port"),
         ("a:-1", "':-1' is not a port"),
-        ("a:\u0665", "':\u0665' is not a port"),  # not an ASCII digit
+        ("a:\u0665", "':\u0665' is not a port"),  # a digit outside ASCII
         ("a:\u00b2", "':\u00b2' is not a port"),
         ("[::1]5", "'5' is not a port"),
         ("[::1]x5", "'x5' is not a port"),

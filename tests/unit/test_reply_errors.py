@@ -217,7 +217,7 @@ def test_malformed_write_concern_error_raises_protocol_error(concern: dict[str, 
     ("error", "of_member", "of_mongos"),
     [
         (OperationFailure("x", 91, {"ok": 0, "code": 91}), True, True),
-        (OperationFailure("x", 91, {"code": 91}), True, False),  # part of a reply to a completed write
+        (OperationFailure("x", 91, {"code": 91}), True, False),  # the error is part of a reply to a completed write
         (OperationFailure("x", 91), True, True),
         (WriteConcernError("x", 91, {"ok": 1}), True, False),
         (OperationFailure("x", 8000, {"ok": 0}), False, False),

@@ -95,7 +95,7 @@ def test_invalid_number_in_hello_counts_as_missing(wrong: Any) -> None:
         for field, (lowest, highest) in HELLO_NUMBERS.items()
     }
     assert read_hello({"ok": 1, "setName": "rs", **hello}, 0.5).reply == {"ok": 1, "setName": "rs"}
-    for field in HELLO_NUMBERS:  # one invalid field among valid fields
+    for field in HELLO_NUMBERS:  # one field is invalid, other fields are valid
         good = {other: float(max(least, 1)) for other, (least, _) in HELLO_NUMBERS.items()}
         found = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
         assert found == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}

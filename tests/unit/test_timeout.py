@@ -127,7 +127,7 @@ def limit_of(errors):
 
 def test_exchange_ends_after_its_own_timeout():
     limit, errors = limit_of(made := []), []
-    for seconds in (60, 0.02, 0.03, 60, 0.01):  # shorter and longer than the running timer
+    for seconds in (60, 0.02, 0.03, 60, 0.01):  # times before and after the end of the running timer
         begin = monotonic()
         limit.begin(seconds)
         try:

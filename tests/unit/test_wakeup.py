@@ -26,7 +26,7 @@ def test_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
     sleeper = gevent.spawn(wakeup.sleep, None)
     gevent.sleep(0)
     wakeup.set()
-    wakeup.set()  # the timer may also set the wakeup in the same loop pass
+    wakeup.set()  # the timer may also set the wakeup in the same loop iteration
     assert sleeper.get(timeout=5)
     gevent.sleep(0)
     assert sleeper.ready()

@@ -22,7 +22,7 @@ import gevent
 from tests.support.ticker import measure_longest_gap
 
 DOCUMENTS = 15_000
-TEXT = "x" * 1000  # with its frame, 15 MB in one batch
+TEXT = "x" * 1000  # one batch of 15 MB includes the message header
 
 client = driver.MongoClient(sys.argv[2])
 database = client[sys.argv[1]]  # both drivers use the same server

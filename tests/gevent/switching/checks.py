@@ -175,7 +175,7 @@ def _descriptors() -> set[str]:
     """Return the targets of the open descriptors."""
     folder, found = "/proc/self/fd", set()
     for number in os.listdir(folder):
-        with suppress(FileNotFoundError):  # the descriptor of the folder
+        with suppress(FileNotFoundError):  # the listing has opened this descriptor
             found.add(os.readlink(f"{folder}/{number}"))
     return found
 

@@ -16,11 +16,11 @@ from gmongo.events import delivery
 from gmongo.wire import timeout
 from gmongo.wire.transport import Transport
 
-EARLY = "early"  # in a callback of the hub, as in `Greenlet.kill`
-LATE = "late"  # at the wakeup, after the awaited event
-SPAWN = "spawn"  # into a new driver greenlet before its first switch
+EARLY = "early"  # throw in a callback of the hub, as `Greenlet.kill` does
+LATE = "late"  # throw at the wakeup, after the awaited event
+SPAWN = "spawn"  # throw into a new driver greenlet before its first switch
 
-ENTER = "enter"  # no error, but a second greenlet uses the object
+ENTER = "enter"  # throw nothing, and start a second greenlet that uses the object
 
 
 class ApplicationError(TimeoutError):

@@ -145,7 +145,7 @@ OBJECTS: dict[str, Callable[[ScenarioRun], Any]] = {
 
 
 def register(function: Callable[[ScenarioRun], Any]) -> Callable[[ScenarioRun], Any]:
-    """Add the function to the objects under its name."""
+    """Register a function that creates the object of a scenario. The name of the object is the name of the function."""
     return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
 
 

@@ -21,7 +21,7 @@ from tests.support.fail_points import fail
 from tests.support.pools import checked_out
 from tests.support.wait import becomes_true
 
-LARGE = b"x" * 12_000_000  # more than the socket buffers
+LARGE = b"x" * 12_000_000  # larger than the socket buffers
 OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
 
 
@@ -44,7 +44,7 @@ class FirstUse(Scenario):
         return run_state.db.facts.find_one({"_id": 5})
 
 
-class PerishedConnection(EmptyPool):
+class BrokenIdleConnection(EmptyPool):
     name = "check-out that closes an idle connection"
     warm = True
     options = {"maxIdleTimeMS": 1}
@@ -150,7 +150,7 @@ class OpenCursor(Scenario):
         next(cursor)
 
 
-class ReadRest(OpenCursor):
+class ReadRemainingBatches(OpenCursor):
     name = "getMore"
     least_switches = 3
 
@@ -159,7 +159,7 @@ class ReadRest(OpenCursor):
             return len(list(cursor))
 
 
-class DropRest(OpenCursor):
+class DropOpenCursor(OpenCursor):
     name = "getMore of a cursor without close"
 
     def act(self, run_state: ScenarioRun) -> Any:
@@ -256,7 +256,7 @@ class WithTransaction(Transaction):
             session.with_transaction(lambda each: run_state.db.written.insert_one({"a": 1}, session=each))
 
 
-class Aborted(Transaction):
+class AbortedTransaction(Transaction):
     name = "aborted transaction"
 
     def act(self, run_state: ScenarioRun) -> Any:
@@ -467,13 +467,13 @@ class PinnedTransaction(Transaction):
         return Deployment.load_balanced(services=1)
 
 
-class OwnGreenlet(Scenario):
+class DriverGreenlet(Scenario):
     """A driver greenlet."""
 
     survives = True
 
 
-class FetchAhead(OwnGreenlet):
+class FetchAhead(DriverGreenlet):
     """The greenlets that read ahead are interrupted."""
 
     name = "greenlet that reads ahead"
@@ -496,7 +496,7 @@ class FetchAhead(OwnGreenlet):
         assert value == 8 or value.startswith(("AutoReconnect", "NetworkTimeout", "ApplicationError")), value
 
 
-class KeptConnection(EmptyPool):
+class ConnectionAfterLateReply(EmptyPool):
     """The driver reads the late reply of an interrupted greenlet. The next greenlet gets the only connection."""
 
     name = "find on a drained connection"
@@ -511,7 +511,7 @@ class KeptConnection(EmptyPool):
         assert [other.value for other in run_state.others] == [{"_id": 6, "of": 6}]
 
 
-class KeptLarge(KeptConnection):
+class LargeLateReply(ConnectionAfterLateReply):
     """The reply arrives in pieces, and does not fit the buffer."""
 
     name = "large find on a drained connection"
@@ -524,7 +524,7 @@ class KeptLarge(KeptConnection):
         return run_state.db.large.find_one({"_id": 5})
 
 
-class KeptCursor(KeptConnection):
+class CursorOfLateReply(ConnectionAfterLateReply):
     """The driver kills the cursor of a late reply."""
 
     name = "cursor on a drained connection"
@@ -533,7 +533,7 @@ class KeptCursor(KeptConnection):
         return list(run_state.db.facts.find({}, batch_size=3))
 
 
-class LateReply(OwnGreenlet):
+class LateReply(DriverGreenlet):
     """The greenlet that reads the late reply is interrupted. Then the connection is available or closed."""
 
     name = "read of a late reply"
@@ -552,7 +552,7 @@ class LateReply(OwnGreenlet):
         assert run_state.db.facts.find_one({"_id": 6}) == {"_id": 6, "of": 6}
 
 
-class MonitorCheck(OwnGreenlet):
+class MonitorCheck(DriverGreenlet):
     name = "monitor check"
     warm = False
     options = {"heartbeatFrequencyMS": 500}
@@ -581,7 +581,7 @@ class StreamingMonitor(MonitorCheck):
         return super().has_ended(run_state, tracer)
 
 
-class Populate(OwnGreenlet):
+class Populate(DriverGreenlet):
     name = "population of a pool"
     options = {"minPoolSize": 2}
     warm = False
@@ -598,7 +598,7 @@ class Populate(OwnGreenlet):
         assert becomes_true(lambda: run_state.pool.stats()["available"] >= 2), "the pool is below minPoolSize"
 
 
-class Upkeep(OwnGreenlet):
+class Upkeep(DriverGreenlet):
     name = "pool upkeep"
     options = {"minPoolSize": 1}
     limited = False
@@ -619,7 +619,7 @@ class Upkeep(OwnGreenlet):
 SCENARIOS: list[Scenario] = [
     FirstUse(),
     EmptyPool(),
-    PerishedConnection(),
+    BrokenIdleConnection(),
     FailedHandshake(),
     FullPool(),
     LostConnection(),
@@ -631,8 +631,8 @@ SCENARIOS: list[Scenario] = [
     OneCommand("insert without acknowledgement", lambda db: unacknowledged(db).insert_one({"a": LARGE})),
     OneCommand("bulk write in batches", write_in_batches, 4),
     ClientBulkWrite("client bulk write", write_with_client),
-    ReadRest(),
-    DropRest(),
+    ReadRemainingBatches(),
+    DropOpenCursor(),
     CloseCursor(),
     ReadAhead(),
     DropReadAhead(),
@@ -642,7 +642,7 @@ SCENARIOS: list[Scenario] = [
     LeaveExhaust(),
     Transaction(),
     WithTransaction(),
-    Aborted(),
+    AbortedTransaction(),
     Backoff(),
     Retry(),
     ChangeStream(),
@@ -658,9 +658,9 @@ SCENARIOS: list[Scenario] = [
     PinnedReadAhead(),
     PinnedTransaction(),
     FetchAhead(),
-    KeptConnection(),
-    KeptLarge(),
-    KeptCursor(),
+    ConnectionAfterLateReply(),
+    LargeLateReply(),
+    CursorOfLateReply(),
     LateReply(),
     MonitorCheck(),
     StreamingMonitor(),
