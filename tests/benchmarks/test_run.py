@@ -8,10 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from benchmarks.circumstances import log_silently
 
 from benchmarks import crowd, stall, start, surcharge
 from benchmarks.__main__ import main
-from benchmarks.circumstances import log_silently
 from benchmarks.operations import contenders, sizes
 from benchmarks.workloads import WORKLOADS
 

@@ -1,4 +1,4 @@
-"""Attribution of a difference on another server than MongoDB: to gmongo or to the server."""
+"""Attribute a difference on a server other than MongoDB to gmongo or to the server."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _writes = st.one_of(
 @given(writes=st.lists(_writes, min_size=1, max_size=8), ordered=st.booleans(), acknowledged=st.booleans())
 @_settings
 def test_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordered: bool, acknowledged: bool) -> None:
-    play(
+    assert_equal_outcomes(
         runner,
         f"things = c.with_options(write_concern=WriteConcern(w={int(acknowledged)}))\n"
         f"things.bulk_write([{', '.join(writes)}], ordered={ordered})",
@@ -49,7 +49,9 @@ def test_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordere
 @_settings
 def test_client_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordered: bool, verbose: bool) -> None:
     models = [f"{write[:-1]}, namespace='differential.things')" for write in writes]
-    play(runner, f"client.bulk_write([{', '.join(models)}], ordered={ordered}, verbose_results={verbose})")
+    assert_equal_outcomes(
+        runner, f"client.bulk_write([{', '.join(models)}], ordered={ordered}, verbose_results={verbose})"
+    )
 
 
 _options: dict[str, st.SearchStrategy[Any]] = {
@@ -91,7 +93,7 @@ def test_cursor_with_options_equals_pymongo(
     runner: CallRunner, filter: str, chosen: dict[str, Any], after: str
 ) -> None:
     options = "".join(f", {name}={value!r}" for name, value in chosen.items())
-    play(runner, f"cursor = c.find({filter}{options})\n{after}")
+    assert_equal_outcomes(runner, f"cursor = c.find({filter}{options})\n{after}")
 
 
 _codecs = st.sampled_from(
@@ -129,10 +131,10 @@ _operations = st.sampled_from(
 @given(codec=_codecs, value=_values, operation=_operations)
 @_settings
 def test_codec_options_have_outcome_of_pymongo(runner: CallRunner, codec: str, value: str, operation: str) -> None:
-    play(runner, f"c = c.with_options(codec_options=CodecOptions({codec}))\nV = {value}\n{operation}")
+    assert_equal_outcomes(runner, f"c = c.with_options(codec_options=CodecOptions({codec}))\nV = {value}\n{operation}")
 
 
-def play(runner: CallRunner, source: str) -> None:
+def assert_equal_outcomes(runner: CallRunner, source: str) -> None:
     """Run a call with both drivers and compare the outcomes."""
     if runner.name == "nx-27017":
         pytest.skip("nx-27017 is not deterministic")

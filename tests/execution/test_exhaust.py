@@ -29,14 +29,14 @@ EXHAUST = CursorType.EXHAUST
 
 
 @pytest.fixture
-def many(deployment: Deployment, client: Any) -> Any:
+def many_documents(deployment: Deployment, client: Any) -> Any:
     """Return a collection of 2,000 documents, which is larger than the buffers of a socket."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
 
 
-def at_rest(client: Any) -> bool:
+def nothing_in_use(client: Any) -> bool:
     """True if no connection and no session is in use."""
     return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
 
@@ -51,13 +51,13 @@ def ids(cursor: Any) -> list[Any]:
 
 @pytest.mark.parametrize("batch_size", [0, 1, 7, 1999, 2000, 2001])
 def test_exhaust_cursor_reads_all_documents_with_one_get_more(
-    deployment: Deployment, many: Any, batch_size: int
+    deployment: Deployment, many_documents: Any, batch_size: int
 ) -> None:
     projection = {"_id": 1}
-    assert ids(many.find({}, projection, cursor_type=EXHAUST, batch_size=batch_size)) == list(range(2000))
+    assert ids(many_documents.find({}, projection, cursor_type=EXHAUST, batch_size=batch_size)) == list(range(2000))
     assert len(deployment.commands.named("getMore")) <= 1
-    assert at_rest(many.database.client)
-    assert many.database.client.pool_stats()[0]["total"] == 1
+    assert nothing_in_use(many_documents.database.client)
+    assert many_documents.database.client.pool_stats()[0]["total"] == 1
     assert open_cursors(deployment) == 0
 
 
@@ -67,10 +67,10 @@ TAILABLE, STREAMED = 2, 64
 @pytest.mark.parametrize("flags", [STREAMED, STREAMED | TAILABLE], ids=["plain", "tailable"])
 @pytest.mark.parametrize("in_transaction", [False, True], ids=["no transaction", "transaction"])
 def test_only_plain_cursor_outside_transaction_is_exhaust_cursor(
-    many: Any, deployment: Deployment, flags: int, in_transaction: bool
+    many_documents: Any, deployment: Deployment, flags: int, in_transaction: bool
 ) -> None:
-    client = many.database.client
-    cursor = many.find({}, {"_id": 1}, batch_size=600)
+    client = many_documents.database.client
+    cursor = many_documents.find({}, {"_id": 1}, batch_size=600)
     if flags & TAILABLE:
         client.db.create_collection("capped", capped=True, size=100_000)
         client.db.capped.insert_many([{"_id": number} for number in range(2000)])
@@ -78,7 +78,7 @@ def test_only_plain_cursor_outside_transaction_is_exhaust_cursor(
     cursor.add_option(flags)
     if in_transaction:
         with client.start_session() as session, session.start_transaction():
-            cursor = many.find({}, {"_id": 1}, batch_size=600, session=session).add_option(STREAMED)
+            cursor = many_documents.find({}, {"_id": 1}, batch_size=600, session=session).add_option(STREAMED)
             next(cursor), list(cursor)
     else:
         assert [next(cursor)["_id"] for _ in range(2000)] == list(range(2000))
@@ -87,21 +87,21 @@ def test_only_plain_cursor_outside_transaction_is_exhaust_cursor(
     cursor.close()
 
 
-def test_exhaust_cursor_keeps_its_connection_until_its_end(many: Any, recorder: Any) -> None:
-    client = many.database.client
-    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+def test_exhaust_cursor_keeps_its_connection_until_its_end(many_documents: Any, recorder: Any) -> None:
+    client = many_documents.database.client
+    cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
     next(cursor)
     assert client.pool_stats()[0]["in_use_by"]["cursors"] == 1
     client.db.c.find_one()
     assert client.pool_stats()[0]["total"] == 2
     assert len(list(cursor)) == 1999
     assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 2
-    assert at_rest(client)
+    assert nothing_in_use(client)
 
 
-def test_each_batch_of_exhaust_cursor_publishes_events(many: Any, recorder: Any) -> None:
+def test_each_batch_of_exhaust_cursor_publishes_events(many_documents: Any, recorder: Any) -> None:
     recorder.clear()
-    list(many.find(batch_size=500, cursor_type=EXHAUST))
+    list(many_documents.find(batch_size=500, cursor_type=EXHAUST))
     assert recorder.only("CommandStarted", "CommandSucceeded", "CommandFailed") == [
         "CommandStarted", "CommandSucceeded",
     ] * 5  # fmt: skip
@@ -117,12 +117,12 @@ def test_exhaust_cursor_reads_compressed_batches(connect: Any) -> None:
 
 @pytest.mark.parametrize("end", ["close", "drop", "with"])
 def test_partly_read_exhaust_cursor_closes_connection(
-    many: Any, deployment: Deployment, recorder: Any, end: str
+    many_documents: Any, deployment: Deployment, recorder: Any, end: str
 ) -> None:
-    client = many.database.client
+    client = many_documents.database.client
     gc.disable()
     try:
-        cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+        cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
         ids(next(cursor) for _ in range(101))
         assert open_cursors(deployment) == 1
         if end == "close":
@@ -131,7 +131,7 @@ def test_partly_read_exhaust_cursor_closes_connection(
             with cursor:
                 pass
         del cursor
-        eventually(lambda: at_rest(client) and client.pool_stats()[0]["total"] == 0)
+        eventually(lambda: nothing_in_use(client) and client.pool_stats()[0]["total"] == 0)
         eventually(lambda: open_cursors(deployment) == 0)
     finally:
         gc.enable()
@@ -140,15 +140,15 @@ def test_partly_read_exhaust_cursor_closes_connection(
 
 @pytest.mark.parametrize("end", ["close", "drop"])
 def test_exhaust_cursor_without_get_more_is_killed_on_its_connection(
-    many: Any, deployment: Deployment, end: str
+    many_documents: Any, deployment: Deployment, end: str
 ) -> None:
-    client = many.database.client
-    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    client = many_documents.database.client
+    cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
     next(cursor)
     if end == "close":
         cursor.close()
     del cursor
-    eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
+    eventually(lambda: nothing_in_use(client) and open_cursors(deployment) == 0)
     assert client.pool_stats()[0]["total"] == 1
     assert len(deployment.commands.named("killCursors")) == 1
 
@@ -168,12 +168,12 @@ def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: 
         del cursor  # The variable has a reference to an exhaust cursor.
         gevent.idle()  # The client starts to kill the cursors without exhaust, and waits for a connection.
         streams.clear()
-        eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
+        eventually(lambda: nothing_in_use(client) and open_cursors(deployment) == 0)
 
 
-def test_expired_timeout_ends_exhaust_cursor(deployment: Deployment, many: Any) -> None:
-    client = many.database.client
-    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+def test_expired_timeout_ends_exhaust_cursor(deployment: Deployment, many_documents: Any) -> None:
+    client = many_documents.database.client
+    cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
     for _ in range(101):
         next(cursor)
     deployment.members[0].faults.answering.clear()
@@ -181,26 +181,26 @@ def test_expired_timeout_ends_exhaust_cursor(deployment: Deployment, many: Any) 
         list(cursor)
     deployment.members[0].faults.answering.set()
     assert caught.value.timeout
-    eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
+    eventually(lambda: nothing_in_use(client) and open_cursors(deployment) == 0)
 
 
-def test_server_error_ends_exhaust_cursor_and_keeps_connection(deployment: Deployment, many: Any) -> None:
-    client = many.database.client
-    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+def test_server_error_ends_exhaust_cursor_and_keeps_connection(deployment: Deployment, many_documents: Any) -> None:
+    client = many_documents.database.client
+    cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
     next(cursor)
     fail(deployment, "getMore", errorCode=11601)
     with pytest.raises(OperationFailure) as caught:
         list(cursor)
     assert caught.value.code == 11601
     assert not cursor.alive
-    assert at_rest(client)
+    assert nothing_in_use(client)
     assert client.pool_stats()[0]["total"] == 1
     assert deployment.commands.named("killCursors") == []
 
 
-def test_cleared_pool_interrupts_exhaust_cursor(many: Any) -> None:
-    client = many.database.client
-    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+def test_cleared_pool_interrupts_exhaust_cursor(many_documents: Any) -> None:
+    client = many_documents.database.client
+    cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
     for _ in range(101):
         next(cursor)
     pool = client._topology.pools()[0]
@@ -208,7 +208,7 @@ def test_cleared_pool_interrupts_exhaust_cursor(many: Any) -> None:
     pool.ready()
     with pytest.raises(AutoReconnect, match="interrupted"):
         list(cursor)
-    assert at_rest(client)
+    assert nothing_in_use(client)
 
 
 def test_limit_or_index_of_exhaust_cursor_raises_invalid_operation(client: Any) -> None:
@@ -273,7 +273,7 @@ def test_server_version_and_topology_decide_exhaust_support_as_in_pymongo(
             return [ours, theirs, *counts, len(deployment.commands.named("getMore")) - counts[0]]
 
         assert results_of_both(read_ids) == [expected, expected, get_mores, get_mores]
-        eventually(lambda: at_rest(client))
+        eventually(lambda: nothing_in_use(client))
 
 
 class FaultyServer:
@@ -376,7 +376,7 @@ def test_malformed_reply_closes_the_connection(faulty: FaultyServer, connect: An
             received.extend(each["_id"] for each in cursor)
     cursor.close()
     assert received == documents
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
     assert client.pool_stats()[0]["total"] == 0
     assert client.admin.command("ping")["ok"] == 1
 
@@ -397,7 +397,7 @@ def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, conn
         except (PyMongoError, InvalidBSON, StopIteration):
             pass
         cursor.close()
-        eventually(lambda: at_rest(client))
+        eventually(lambda: nothing_in_use(client))
         faulty.tail = b""
         assert client.admin.command("ping")["ok"] == 1
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)

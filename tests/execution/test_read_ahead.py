@@ -49,13 +49,13 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def many(deployment: Deployment, client: Any) -> Any:
+def many_documents(deployment: Deployment, client: Any) -> Any:
     """Return a collection of 20 documents."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 100} for number in range(20)])
     return client.db.c
 
 
-def at_rest(client: Any) -> bool:
+def nothing_in_use(client: Any) -> bool:
     """True if the client uses no connection and no session, and reads no batch."""
     busy = any(stats["in_use"] for stats in client.pool_stats())
     return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
@@ -67,10 +67,12 @@ def open_cursors(deployment: Deployment) -> int:
 
 @pytest.mark.parametrize("batches", [1, 2, 50])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 19, 20, 21])
-def test_read_ahead_returns_all_documents(many: Any, batch_size: int, batches: int) -> None:
-    assert [each["_id"] for each in many.find(batch_size=batch_size).read_ahead(batches)] == list(range(20))
-    assert [each["_id"] for each in many.aggregate([], batchSize=batch_size).read_ahead(batches)] == list(range(20))
-    assert at_rest(many.database.client)
+def test_read_ahead_returns_all_documents(many_documents: Any, batch_size: int, batches: int) -> None:
+    assert [each["_id"] for each in many_documents.find(batch_size=batch_size).read_ahead(batches)] == list(range(20))
+    assert [each["_id"] for each in many_documents.aggregate([], batchSize=batch_size).read_ahead(batches)] == list(
+        range(20)
+    )
+    assert nothing_in_use(many_documents.database.client)
 
 
 @pytest.mark.parametrize("size", [10, 30_000])
@@ -148,7 +150,7 @@ def test_gridfs_file_reads_chunks_ahead(client: Any, recorder: Any) -> None:
         assert file.read() == data[1:]
         file.seek(5000)
         assert file.read(100) == data[5000:5100]
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
 
 
 class Numbers(TypeDecoder):  # type: ignore[misc]
@@ -213,8 +215,8 @@ def test_large_batch_is_not_decoded_ahead(numbers: tuple[Any, Numbers], monkeypa
     assert len(list(cursor)) == 199
 
 
-def test_get_more_error_is_raised_after_all_previous_documents(many: Any, deployment: Deployment) -> None:
-    cursor = many.find(batch_size=5).read_ahead(10)
+def test_get_more_error_is_raised_after_all_previous_documents(many_documents: Any, deployment: Deployment) -> None:
+    cursor = many_documents.find(batch_size=5).read_ahead(10)
     fail(deployment, "getMore", errorCode=11601)
     seen = []
     with pytest.raises(OperationFailure) as caught:
@@ -224,7 +226,7 @@ def test_get_more_error_is_raised_after_all_previous_documents(many: Any, deploy
     assert not cursor.alive
     with pytest.raises(StopIteration):
         next(cursor)
-    eventually(lambda: at_rest(many.database.client) and open_cursors(deployment) == 0)
+    eventually(lambda: nothing_in_use(many_documents.database.client) and open_cursors(deployment) == 0)
 
 
 def test_buffered_batch_is_returned_before_a_network_error(server: ScriptedServer, connect: Any) -> None:
@@ -261,7 +263,7 @@ def test_malformed_get_more_reply_raises_the_error_of_a_plain_cursor(
         raised.append((type(caught.value), str(caught.value)))
         cursor.close()
     assert raised[0] == raised[1]
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
 
 
 def test_timeout_block_around_next_ends_the_wait(server: ScriptedServer, connect: Any) -> None:
@@ -276,7 +278,7 @@ def test_timeout_block_around_next_ends_the_wait(server: ScriptedServer, connect
     assert not cursor.alive
     cursor.close()
     assert len(server.commands("killCursors")) == 1
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
     gate.set()
 
 
@@ -290,7 +292,7 @@ def test_timeout_ms_of_cursor_limits_read_ahead_batches(server: ScriptedServer, 
         next(cursor)
     assert caught.value.timeout
     cursor.close()
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
 
 
 def reads_ahead(client: Any) -> bool:
@@ -307,7 +309,7 @@ def test_close_kills_the_cursor_and_keeps_the_connection(server: ScriptedServer,
     next(cursor)
     server.wait_for("getMore")
     cursor.close()
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
     assert next(cursor) == {"_id": 1}  # The client has this document already.
     with pytest.raises(StopIteration):
         next(cursor)
@@ -322,7 +324,7 @@ def test_close_interrupts_a_get_more_that_gets_no_reply(server: ScriptedServer, 
     next(cursor)
     server.wait_for("getMore")
     cursor.close()
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
     assert client.pool_stats()[0]["total"] == 1
 
 
@@ -336,7 +338,7 @@ def test_dropped_cursor_with_pending_get_more_is_killed(server: ScriptedServer, 
         server.wait_for("getMore")
         del cursor
         server.wait_for("killCursors")
-        eventually(lambda: at_rest(client))
+        eventually(lambda: nothing_in_use(client))
     finally:
         gc.enable()
 
@@ -355,7 +357,7 @@ def test_session_is_returned_to_the_pool_after_its_last_command(server: Scripted
     (used,) = {bytes(each["lsid"]["id"]) for each in server.commands("getMore")}
     assert bytes(server.commands("find")[-1]["lsid"]["id"]) != used
     gate.set()
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
     assert len(client._executor.sessions) == 2
 
 
@@ -413,7 +415,7 @@ def test_kill_of_background_greenlet_ends_its_cursor_only(server: ScriptedServer
     with pytest.raises(AutoReconnect, match="interrupted"):
         next(cursor)
     cursor.close()
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
     assert client.db.c.find_one()
 
 
@@ -452,17 +454,17 @@ client.close()
     assert (child.stdout, child.stderr) == ("{'_id': 0} {'_id': 1} {'_id': 2}\n", "")
 
 
-def test_read_ahead_in_explicit_session_raises_invalid_operation(many: Any) -> None:
-    client = many.database.client
+def test_read_ahead_in_explicit_session_raises_invalid_operation(many_documents: Any) -> None:
+    client = many_documents.database.client
     with client.start_session() as session:
         with pytest.raises(InvalidOperation, match="session"):
-            many.find(session=session).read_ahead()
+            many_documents.find(session=session).read_ahead()
         with pytest.raises(InvalidOperation, match="session"):
-            many.aggregate([], session=session).read_ahead()
+            many_documents.aggregate([], session=session).read_ahead()
         file = GridFS(client.db).put(b"x")
         with pytest.raises(InvalidOperation, match="session"):
             GridFS(client.db).get(file, session=session).read_ahead()
-        cursor = many.find().read_ahead()
+        cursor = many_documents.find().read_ahead()
         with session.bind(), pytest.raises(InvalidOperation, match="session"):
             next(cursor)
         assert len(list(cursor)) == 20
@@ -497,7 +499,7 @@ def test_read_ahead_argument_below_one_raises_value_error(client: Any, name: str
 
 
 @pytest.fixture
-def balanced(connect: Any) -> Iterator[Any]:
+def load_balanced_documents(connect: Any) -> Iterator[Any]:
     """Return a collection of 20 documents behind a load balancer."""
     with Deployment.load_balanced(2) as deployment:
         collection = connect(deployment).db.c
@@ -505,12 +507,12 @@ def balanced(connect: Any) -> Iterator[Any]:
         yield collection
 
 
-def test_pinned_cursor_reads_ahead_on_its_connection(balanced: Any, recorder: Any) -> None:
+def test_pinned_cursor_reads_ahead_on_its_connection(load_balanced_documents: Any, recorder: Any) -> None:
     recorder.clear()
-    assert len(list(balanced.find(batch_size=3).read_ahead())) == 20
+    assert len(list(load_balanced_documents.find(batch_size=3).read_ahead())) == 20
     ids = {event.connection_id for event in recorder.of("CommandStarted")}
     assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 1, ids
-    eventually(lambda: at_rest(balanced.database.client))
+    eventually(lambda: nothing_in_use(load_balanced_documents.database.client))
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
@@ -524,6 +526,6 @@ def test_end_of_pinned_cursor_during_get_more_closes_connection(server: Scripted
     if end == "close":
         cursor.close()
     del cursor
-    eventually(lambda: at_rest(client))
+    eventually(lambda: nothing_in_use(client))
     assert client.pool_stats()[0]["total"] == 0
     assert server.commands("killCursors") == []

@@ -1,1 +1,1 @@
-"""Programs that use one extra each. tox runs each program with only gmongo and the extra, so without pytest."""
+"""Programs that use one extra each. tox installs only gmongo and the extra, without pytest."""

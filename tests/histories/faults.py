@@ -25,7 +25,7 @@ _COMMANDS = (
 
 
 class Faults:
-    """Cause faults for some time, and repair all in the end.
+    """Cause faults for some time, and then repair all faults.
 
     :ivar log: the faults with their times.
     """

@@ -107,7 +107,7 @@ class History:
             for actor in actors:
                 actor.check(other)
             self._count(actors)
-        _check_at_rest(client)
+        _check_nothing_in_use(client)
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
         def make(kind: Any, name: str, *more: Any) -> Any:
@@ -158,7 +158,7 @@ def _prepare(client: MongoClient[Any]) -> None:
     database.create_collection("inserts")
 
 
-def _check_at_rest(client: MongoClient[Any]) -> None:
+def _check_nothing_in_use(client: MongoClient[Any]) -> None:
     """Check that no connection is in use, and that the client works."""
     for _ in range(5):
         try:

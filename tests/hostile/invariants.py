@@ -62,7 +62,7 @@ def attempt(operation: Any) -> BaseException | None:
     return None
 
 
-def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
+def check_nothing_in_use(client: MongoClient[Any], commands: Commands) -> None:
     """Check that no connection and session is in use.
 
     :raises Violation: a resource is in use.

@@ -23,7 +23,7 @@ from gmongo import MongoClient
 from gmongo.cmap.connection import Connection
 from gmongo.errors import PyMongoError
 from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, CallbackServer, hello, message
-from tests.hostile.invariants import CampaignResults, Commands, Violation, check_at_rest
+from tests.hostile.invariants import CampaignResults, Commands, Violation, check_nothing_in_use
 from tests.hostile.malformed_replies import hello_message
 
 _WORKERS = 24
@@ -156,7 +156,7 @@ class _Step:
                 raise Violation("; ".join(self.faults[:3]))
             self._request()  # a request without interruption
             self._settle(client)
-            check_at_rest(client, self.commands)
+            check_nothing_in_use(client, self.commands)
 
     def _settle(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):

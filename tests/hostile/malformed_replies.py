@@ -17,7 +17,7 @@ from bson.raw_bson import RawBSONDocument
 from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
 from gmongo.sdam import monitor
 from tests.hostile.callback_server import CallbackServer, good_reply, hello, message
-from tests.hostile.invariants import CampaignResults, Commands, Violation, attempt, check_at_rest, silent_stderr
+from tests.hostile.invariants import CampaignResults, Commands, Violation, attempt, check_nothing_in_use, silent_stderr
 from tests.hostile.malformed_documents import damaged, encoded, mutated
 
 _RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
@@ -160,7 +160,7 @@ class MalformedReplies:
                     self.findings.cases += 1
                     self._case(client, commands, number - 1)
                 gc.collect()
-                check_at_rest(client, commands)
+                check_nothing_in_use(client, commands)
         except Violation as violation:
             self.findings.violations.append((number - 1, str(violation)))
         return number
@@ -173,7 +173,7 @@ class MalformedReplies:
             self.findings.add(attempt(lambda: operation(client)))
             self._wrong = 0
             if number % _AT_REST_EVERY == 0:
-                check_at_rest(client, commands)
+                check_nothing_in_use(client, commands)
                 check_good(client, number)
         except Violation as violation:
             what = OPERATIONS.index(operation)

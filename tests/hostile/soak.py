@@ -34,7 +34,7 @@ from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
 from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
-from tests.hostile.invariants import CampaignResults, Violation, check_at_rest, silent_stderr
+from tests.hostile.invariants import CampaignResults, Violation, check_nothing_in_use, silent_stderr
 from tests.hostile.malformed_hellos import resource_counts
 from tests.hostile.malformed_replies import quick_checks
 from tests.hostile.resource_growth import ResourceGrowth, figures
@@ -290,7 +290,7 @@ class Step:
         self._wait_for_workers()  # readers continue with connections and sessions of the child
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
-        check_at_rest(client, self._commands)
+        check_nothing_in_use(client, self._commands)
         before = sum(stats["total"] for stats in client.pool_stats())
         self._connections.count.clear()
         self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
@@ -303,7 +303,7 @@ class Step:
         present = {each["_id"] for each in eventually(lambda: list(self.db.facts.find()))}
         if lost := self._acknowledged - present:
             raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
-        check_at_rest(client, self._commands)
+        check_nothing_in_use(client, self._commands)
         found = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - before)
         client.close()
         if used := self._commands.faults_of_child():
@@ -450,7 +450,7 @@ class Step:
     def _check(self, client: MongoClient[Any]) -> None:
         with Timeout(30, Violation("the client is not usable after the faults")):
             self._usable(client)
-        check_at_rest(client, self._commands)
+        check_nothing_in_use(client, self._commands)
         total = sum(stats["total"] for stats in client.pool_stats())
         found = self._connections.faults(total)
         if found:

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import MongoClient, _clock
 from gmongo.testing import Deployment
-from tests.hostile.invariants import Commands, attempt, check_at_rest
+from tests.hostile.invariants import Commands, attempt, check_nothing_in_use
 from tests.support.recorder import Recorder
 
 
@@ -76,6 +76,6 @@ def test_client_continues_after_clock_jump(
         jump(clocks)  # all connections are available
         for number in range(5):
             assert client.t.t.find_one({"_id": number}) == {"_id": number}
-        check_at_rest(client, commands)
+        check_nothing_in_use(client, commands)
     if not clocks.monotonic:
         check_durations(recorder)

@@ -17,7 +17,7 @@ from gevent.ssl import SSLContext
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
 from gmongo.options import tls_context
-from tests.hostile.invariants import Commands, attempt, check_at_rest, silent_stderr
+from tests.hostile.invariants import Commands, attempt, check_nothing_in_use, silent_stderr
 from tests.support.tls import TlsServer
 from tests.support.wait import eventually
 
@@ -105,7 +105,7 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
                 assert error is None or isinstance(error, PyMongoError)
             proxy.rate = 0.0
             eventually(lambda: attempt(lambda: client.d.command("ping")) is None)
-            check_at_rest(client, commands)
+            check_nothing_in_use(client, commands)
         proxy.close()
     assert proxy.hit > 20
     assert right > 200

@@ -15,7 +15,7 @@ from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from gmongo import InsertOne, MongoClient
 from gmongo.errors import InvalidOperation, ProtocolError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment, VirtualTime
-from tests.hostile.invariants import Commands, check_at_rest, silent_stderr
+from tests.hostile.invariants import Commands, check_nothing_in_use, silent_stderr
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
@@ -119,7 +119,7 @@ def test_error_of_application_decoder_is_raised_and_keeps_connection() -> None:
         with pytest.raises((ValueError, bson.errors.InvalidBSON), match="error of the application"):
             client.d.c.with_options(codec_options=options).find_one()
         client.d.command("ping")
-        assert server.connection_count == 2  # the connections of the monitor and of the pool
+        assert server.connection_count == 2  # one connection of the monitor, one of the pool
 
 
 def test_undecodable_document_keeps_connection() -> None:
@@ -140,7 +140,7 @@ def test_malformed_cursor_reply_publishes_end_event(cursor: Any) -> None:
     ):
         with pytest.raises(ProtocolError):
             list(client.d.c.find())
-        check_at_rest(client, commands)
+        check_nothing_in_use(client, commands)
 
 
 def test_write_error_with_invalid_index_raises_protocol_error() -> None:
@@ -169,7 +169,7 @@ def test_malformed_kill_cursors_reply_prints_nothing_and_releases_sessions() -> 
             next(cursor)
             del cursor
         eventually(lambda: sum(len(each["cursors"]) for each in server.commands("killCursors")) == 20)
-        check_at_rest(client, commands)
+        check_nothing_in_use(client, commands)
 
 
 @pytest.mark.parametrize("token", [5, "x", []], ids=str)
@@ -179,7 +179,7 @@ def test_cursor_with_malformed_resume_token_releases_session(token: Any) -> None
     with ScriptedServer({"find": reply}) as server, client_of(server, event_listeners=[commands]) as client:
         with pytest.raises(ProtocolError):
             list(client.d.c.find())
-        check_at_rest(client, commands)
+        check_nothing_in_use(client, commands)
 
 
 def test_close_in_another_thread_raises_invalid_operation() -> None:

@@ -1,4 +1,4 @@
-"""``python -m tests.live URI``: checks of the deployment of a connection string.
+"""``python -m tests.live URI``: check the deployment that a connection string selects.
 
 The program writes ``report.html`` and ``report.json``. By default, the program uses only its own databases, and sends
 no commands for the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need --disposable.

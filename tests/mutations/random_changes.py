@@ -153,7 +153,7 @@ def choose(recording: Recording, drawn: RandomChange, seconds: float) -> tuple[l
     if not lines:
         rare = [
             test
-            for files in (_READ_ALL_MODULES, _importing(drawn.file))
+            for files in (_READ_ALL_MODULES, _test_files_that_import(drawn.file))
             for test in _in_rounds(
                 (test for test in tests_of_line if test.name.partition("::")[0] in files), drawn.file
             )
@@ -204,7 +204,7 @@ def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
 def _is_about(tests: str, file: str) -> bool:
     """Return True if a test file is in the folder of the package, or imports the module."""
     package = file.partition("/")[0] if "/" in file else "api"
-    return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _importing(file)
+    return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _test_files_that_import(file)
 
 
 def _reaching_tests(recording: Recording, drawn: RandomChange) -> set[Test]:
@@ -217,7 +217,7 @@ def _reaching_tests(recording: Recording, drawn: RandomChange) -> set[Test]:
     if found and lines:  # the head of a function, such as a default: all tests of the function may detect the change
         return found
     if names:  # tests may read a table without running its lines
-        importing = {*_importing(drawn.file), *_READ_ALL_MODULES}
+        importing = {*_test_files_that_import(drawn.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     for name in names:  # the line runs on import: all users of the name may detect the change
         for file, line in _mentions(name):
@@ -308,7 +308,7 @@ def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
 
 
 @cache
-def _importing(file: str) -> frozenset[str]:
+def _test_files_that_import(file: str) -> frozenset[str]:
     package, _, name = f"gmongo/{file}".removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
     package, name = re.escape(package), re.escape(name)
     pattern = re.compile(rf"\b{package}\.{name}\b|from {package} import (\(\s*)?(\w+( as \w+)?,\s*)*{name}\b")

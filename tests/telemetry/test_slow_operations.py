@@ -63,7 +63,7 @@ def test_slow_operation_is_logged_without_values(slow: Connect, deployment: Depl
     assert "hunter2" not in record.getMessage() + str(fields)
 
 
-def shares(record: Any) -> dict[str, int]:
+def phase_durations(record: Any) -> dict[str, int]:
     """Return the parts of the duration that have at least one millisecond of virtual time."""
     return {part: duration for part in PARTS if (duration := round(record.structured[f"{part}MS"]))}
 
@@ -83,7 +83,7 @@ def test_failed_or_interrupted_wait_is_in_logged_duration(slow: Connect, deploym
         client.shop.orders.find_one()
     with pytest.raises(errors.ServerSelectionTimeoutError):
         client.shop.orders.with_options(read_preference=Secondary()).find_one()
-    logged = [(record.structured["tries"], shares(record)) for record in lines(caplog)]
+    logged = [(record.structured["tries"], phase_durations(record)) for record in lines(caplog)]
     assert logged == [(1, {"checkOut": 200}), (1, {"backOff": 100}), (1, {"selection": 300})]
 
 
@@ -100,7 +100,7 @@ def test_failed_attempt_on_pinned_connection_logs_no_wait(caplog: Any) -> None:
         caplog.clear()
         with pytest.raises(errors.OperationFailure):
             client.shop.orders.find_one(session=session)
-        logged = shares(lines(caplog)[0])
+        logged = phase_durations(lines(caplog)[0])
     assert logged.keys() <= {"server", "network", "driver"} and sum(logged.values()) >= 80
 
 
@@ -160,7 +160,7 @@ WORDS = (
     ],
 )  # fmt: skip
 def test_measured_times_are_divided_into_logged_parts(
-    caplog: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, shares: Any, message: str | None
+    caplog: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, phase_durations: Any, message: str | None
 ) -> None:
     operations = SlowOperations(1.0, 0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
@@ -174,7 +174,7 @@ def test_measured_times_are_divided_into_logged_parts(
     monkeypatch.setattr(_clock, "monotonic", lambda: 101.0)
     operations.operation_ended(operation_trace, None)
     (record,) = lines(caplog)
-    assert {name: record.structured[f"{name}MS"] for name in PARTS} == shares
+    assert {name: record.structured[f"{name}MS"] for name in PARTS} == phase_durations
     if message is not None:
         assert record.getMessage() == f"Slow operation: find shop.orders on h:1 took 1000 ms: {message}"
     assert [each["moment"] for each in operations.last] == [101.0]

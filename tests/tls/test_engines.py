@@ -321,7 +321,7 @@ def test_failed_handshake_raises_reason_even_if_alert_cannot_be_sent(pair: Any, 
 
 @pytest.mark.parametrize("method", ["round trip", "receive"])
 def test_transport_reads_from_tls_object_only_after_bytes_arrived(pair: Any, method: str) -> None:
-    # An earlier read raises an exception in each operation, and the exception costs time.
+    # A read before the arrival of bytes raises an exception, which costs time in each operation.
     transport = TlsTransport(pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
     pending: list[int] = []
 

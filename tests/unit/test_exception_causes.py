@@ -1,4 +1,4 @@
-"""An error that is raised in an exception handler has a cause, or explicitly none.
+"""Each `raise` in an exception handler has a `from` clause.
 
 Otherwise Python prints "during handling of the above exception, another exception occurred".
 """

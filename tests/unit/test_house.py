@@ -75,7 +75,7 @@ def test_number_of_any_does_not_increase() -> None:
 
 # Words that describe a greenlet or a connection as a person, and other metaphors.
 METAPHORS = r"nobody|somebody|heirs?|bombs?|liars?|farewells?|lies?[ _]in[ _]wait|hangs?[ _]up|in[ _]passing"
-# The names of users, of a key and of an author in tests.
+# Tests use these words as names of users, keys and authors.
 PROPER_NAMES = re.compile(r"""["'/.](nobody|somebody)["'-]""")
 
 

@@ -226,14 +226,18 @@ def test_observers_are_wanted_if_any_observer_is(wants: tuple[bool, ...]) -> Non
 
 
 def test_carried_function_has_contexts_of_all_observers() -> None:
-    def carrying(name: str) -> Any:
+    def observer_that_records(name: str) -> Any:
         def carried(run: Callable[[], None]) -> Callable[[], None]:
             return lambda: (ran.append(name), run())[0]  # type: ignore[func-returns-value]
 
         return observer(bind_context=lambda _, run: carried(run))
 
     ran: list[str] = []
+<<<<<<< HEAD
     Observers((carrying("a"), carrying("b"))).bind_context(lambda: ran.append("run"))()
+=======
+    Observers((observer_that_records("a"), observer_that_records("b"))).carried(lambda: ran.append("run"))()
+>>>>>>> 7905e4b (tests: reword marked sentences, name checks of idle clients)
     assert ran == ["b", "a", "run"]
 
 

@@ -86,13 +86,13 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
 def _pools(run_state: ScenarioRun) -> list[str]:
     faults = []
 
-    def at_rest() -> bool:
+    def pools_are_idle() -> bool:
         return all(
             not any(stats[name] for name in ("in_use", "pending", "waiting", "draining"))
             for stats in run_state.client.pool_stats()
         )
 
-    if not becomes_true(at_rest):
+    if not becomes_true(pools_are_idle):
         faults.append(f"not at rest: {run_state.client.pool_stats()}")
     for pool in run_state.client._topology.pools():
         machine, stats = pool.machine, pool.stats()
