@@ -233,11 +233,7 @@ def test_carried_function_has_contexts_of_all_observers() -> None:
         return observer(bind_context=lambda _, run: carried(run))
 
     ran: list[str] = []
-<<<<<<< HEAD
-    Observers((carrying("a"), carrying("b"))).bind_context(lambda: ran.append("run"))()
-=======
-    Observers((observer_that_records("a"), observer_that_records("b"))).carried(lambda: ran.append("run"))()
->>>>>>> 7905e4b (tests: reword marked sentences, name checks of idle clients)
+    Observers((observer_that_records("a"), observer_that_records("b"))).bind_context(lambda: ran.append("run"))()
     assert ran == ["b", "a", "run"]
 
 
