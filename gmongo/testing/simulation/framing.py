@@ -178,7 +178,7 @@ def _pieces(documents: bytes) -> Iterator[bytes]:
             end += max(int.from_bytes(documents[end : end + 4], "little", signed=True), 1)
         yield documents[begin:end]
         begin = end
-        pace.breathe()
+        pace.pause()
 
 
 def _decode_all(documents: bytes) -> list[dict[str, Any]]:
@@ -245,7 +245,7 @@ def _element(name: str, value: Any, pace: Pace) -> list[bytes]:
     for start in range(0, len(value), _LONG):
         run = enumerate(value[start : start + _LONG], start)
         runs.append(bson.encode({str(place): part for place, part in run})[4:-1])
-        pace.breathe()
+        pace.pause()
     return [b"\x04" + name.encode() + b"\0", *_framed(runs)]
 
 

@@ -40,10 +40,7 @@ class Access:
         return ()
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """Wait until no transaction has locked the record. Return True if a transaction had locked the record.
-
-        :raises CommandError: 50 after ``maxTimeMS``, 11602 if the member is no longer primary.
-        """
+        """Wait until no transaction has locked the record. Return True after a wait."""
         waited = False
         while (holder := collection.writers.get(key)) is not None:
             waited = True

@@ -28,7 +28,7 @@ class Accumulator:
 Make = Callable[[str, Any, Scope], Accumulator]
 
 
-def _there(values: Iterable[Any]) -> list[Any]:
+def _existing(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not MISSING]
 
 
@@ -81,7 +81,7 @@ ACCUMULATORS: Mapping[str, Make] = {
     "$max": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)),
     "$mergeObjects": _of_one(_merged),
     "$min": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)),
-    "$push": _of_one(lambda values, scope: _there(scope.pace.through(values))),
+    "$push": _of_one(lambda values, scope: _existing(scope.pace.through(values))),
     "$stdDevPop": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)),
     "$stdDevSamp": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)),
     "$sum": _of_one(lambda values, scope: arithmetic.total(scope.pace.through(values))),

@@ -14,6 +14,7 @@ from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.diagnostics import storage_stats
+from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import (
     failed_to_parse,
     invalid_namespace,
@@ -28,12 +29,11 @@ from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.search_indexes import refuse_search
 from gmongo.testing.store.selection import (
     documents_of,
+    environment,
     hinted_index,
     select,
-    surroundings,
 )
 from gmongo.testing.store.stages import ELSEWHERE, compile_pipeline, stage_name
-from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.unsupported import not_supported
 
 Documents = list[Document]
@@ -66,7 +66,6 @@ def namespace(context: Context) -> str:
 
 
 def _output(context: Context, pipeline: list[Any]) -> Document | None:
-    """Return the ``$out`` or ``$merge`` at the end of the pipeline, or None."""
     for stage in pipeline:
         name = next(iter(stage), "") if isinstance(stage, dict) else ""
         if name not in ELSEWHERE and name not in _SOURCES:
@@ -78,7 +77,7 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
             continue
         (name,) = stage
         if number != len(pipeline) - 1:
-            compile_pipeline([one for one in pipeline if not ELSEWHERE & set(one)], _around(context))
+            compile_pipeline([one for one in pipeline if not ELSEWHERE & set(one)], _env(context))
             raise location(40601, f"{name} can only be the final stage in the pipeline")
         if context.request.in_transaction:
             raise CommandError(263, "OperationNotSupportedInTransaction", f"{name} cannot be used in a transaction")
@@ -93,25 +92,25 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
 
 def results(context: Context, pipeline: list[Any]) -> Documents:
     """Return the results of the pipeline for the collection, or for the source in its first stage."""
-    around = _around(context)
+    env = _env(context)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]
     if first in _SOURCES:
-        run = compile_pipeline(pipeline[1:], around)
+        run = compile_pipeline(pipeline[1:], env)
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
         # Compile all stages: an error does not depend on the documents.
-        run = compile_pipeline(pipeline, around, leading=True)
+        run = compile_pipeline(pipeline, env, leading=True)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
-            run = compile_pipeline(rest, around, leading=True)
+            run = compile_pipeline(rest, env, leading=True)
     return list(run(documents, context.variables))
 
 
-def _around(context: Context) -> Surroundings:
+def _env(context: Context) -> Environment:
     collection = None if context.body["aggregate"] == 1 else context.collection()
     collation = context.collation(collection)
-    return surroundings(context.access, context.database, context.variables, collation, context.pace)
+    return environment(context.access, context.database, context.variables, collation, context.pace)
 
 
 def _collation(context: Context) -> Collation:
@@ -119,7 +118,6 @@ def _collation(context: Context) -> Collation:
 
 
 def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], list[Any]]:
-    """Return the source documents, and the stages to run."""
     if context.body["aggregate"] == 1:
         raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
     collection = context.collection()

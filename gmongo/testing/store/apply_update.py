@@ -18,7 +18,7 @@ from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operands import check_operand, check_renamed
-from gmongo.testing.store.update_operators import MODIFIERS, Edit, get
+from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, get
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]
@@ -44,7 +44,7 @@ class Update:
 
     def __post_init__(self) -> None:
         self.is_pipeline = isinstance(self.spec, list)
-        self.is_modifiers = isinstance(self.spec, dict) and next(iter(self.spec), "").startswith("$")
+        self.has_operators = isinstance(self.spec, dict) and next(iter(self.spec), "").startswith("$")
         if not self.is_pipeline and not isinstance(self.spec, dict):
             raise failed_to_parse("Update argument must be either an object or an array")
         if self.is_pipeline and self.array_filters is not None:
@@ -52,12 +52,12 @@ class Update:
         self._filters = _compile_array_filters(self.array_filters or (), self.variables, self.collation)
         if self.is_pipeline:
             self._pipeline = compile_update_pipeline(self.spec, self.variables, self.collation)
-        elif self.is_modifiers:
+        elif self.has_operators:
             self._edits = _edits_of(self.spec, self._filters, self.collation)
 
     @property
     def is_replacement(self) -> bool:
-        return not self.is_pipeline and not self.is_modifiers
+        return not self.is_pipeline and not self.has_operators
 
     @property
     def writes_always(self) -> bool:
@@ -77,13 +77,13 @@ class Update:
         """
         if self.is_pipeline:
             changed = self._pipeline(copy_value(document))
-        elif self.is_modifiers:
+        elif self.has_operators:
             changed = self._modified(copy_value(document), inserting)
         else:
             if not inserting:
                 _check_replacement(self.spec)
             changed = copy_value(self.spec)
-        if self.is_modifiers and "_id" in document and "_id" not in changed:
+        if self.has_operators and "_id" in document and "_id" not in changed:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _with_identity(changed, document, inserting)
 
@@ -92,7 +92,7 @@ class Update:
 
         An empty path means that the operators write the parts of all other values.
         """
-        if not self.is_modifiers:
+        if not self.has_operators:
             return frozenset()
         whole = {""}
         for parts, name, _ in self._edits:
@@ -132,7 +132,7 @@ class Update:
         original = copy_value(document)
         targets = [(self._paths(original, parts), name, edit) for parts, name, edit in self._edits]
         if self._filters:
-            _check_met([paths for paths, _, _ in targets if isinstance(paths, list)])
+            _check_overlaps([paths for paths, _, _ in targets if isinstance(paths, list)])
         for paths, name, edit in targets:
             if isinstance(paths, CommandError):
                 raise paths
@@ -221,7 +221,7 @@ def _edits_of(
     found: list[tuple[list[str], str, Edit]] = []
     used: set[str] = set()
     for name, fields in spec.items():
-        if name not in MODIFIERS:
+        if name not in UPDATE_OPERATORS:
             raise failed_to_parse(
                 f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as "
                 "an array"
@@ -233,7 +233,7 @@ def _edits_of(
             for other, _, _ in found if name == "$rename" else ():
                 _check_conflict(other, parts)
             check_operand(name, path, operand)
-            for target, edit in MODIFIERS[name](path, operand, collation):
+            for target, edit in UPDATE_OPERATORS[name](path, operand, collation):
                 parts = _check_path(target)
                 for other, _, _ in found:
                     _check_conflict(other, parts)
@@ -280,7 +280,7 @@ def _is_index(part: str) -> bool:
     return part.startswith("$[") and part.endswith("]")
 
 
-def _meet(first: list[str], second: list[str]) -> bool:
+def _overlap(first: list[str], second: list[str]) -> bool:
     """True if a path contains the other path, or has a positional operator where the other path has a field."""
     for left, right in zip(first, second, strict=False):
         if left != right:
@@ -288,7 +288,7 @@ def _meet(first: list[str], second: list[str]) -> bool:
     return True
 
 
-def _check_met(paths: Sequence[list[list[str]]]) -> None:
+def _check_overlaps(paths: Sequence[list[list[str]]]) -> None:
     owners: dict[tuple[str, ...], int] = {}
     for number, found in enumerate(paths):
         for path in found:
@@ -305,7 +305,7 @@ def _conflict(path: Sequence[str], at: Sequence[str]) -> CommandError:
 
 def _check_conflict(first: list[str], second: list[str]) -> None:
     shared = min(len(first), len(second))
-    if _meet(first, second):
+    if _overlap(first, second):
         raise _conflict(first if len(first) > shared else second, first[:shared])
 
 

@@ -17,7 +17,7 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, illegal_operation, invalid_namespace, location
 from gmongo.testing.store.oplog import INVALIDATE, Event, Position, mark, position_of
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.selection import surroundings
+from gmongo.testing.store.selection import environment
 from gmongo.testing.store.stages import compile_pipeline, stage_name
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import identical
@@ -83,8 +83,8 @@ def open_change_stream(context: Context) -> ChangeStreamCursor:
         if set(stage) != {_SPLIT} and stage_name(stage) not in _STAGES:
             raise illegal_operation(f"{stage_name(stage)} is not permitted in a $changeStream pipeline")
     scope = _scope(context, options)
-    around = surroundings(context.access, context.database, context.variables, context.collation(), Pace())
-    run = compile_pipeline([stage for stage in pipeline if _SPLIT not in stage], around)
+    env = environment(context.access, context.database, context.variables, context.collation(), Pace())
+    run = compile_pipeline([stage for stage in pipeline if _SPLIT not in stage], env)
     splits = any(_SPLIT in stage for stage in pipeline)
     return ChangeStreamCursor(
         context.state, scope, options, splits, lambda document: next(iter(run([document], context.variables)), None)
@@ -154,7 +154,7 @@ class ChangeStreamCursor(Cursor):
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         found: list[Document] = []
         size, now = 0, mark(self._state.now())  # other greenlets may add events
-        for position, event in pace.through(self._ahead()):
+        for position, event in pace.through(self._pending()):
             document = self._shown(position, event)
             if document is not None:
                 size += len(bson.encode(document))
@@ -170,7 +170,7 @@ class ChangeStreamCursor(Cursor):
         self._position = max(self._position, now)
         return found
 
-    def _ahead(self) -> Iterator[tuple[Position, Event]]:
+    def _pending(self) -> Iterator[tuple[Position, Event]]:
         """Yield the next events. The invalidation follows an event that ends the stream."""
         last = self._state.oplog.at(self._position)
         if last is not None and self._ends(last):

@@ -40,7 +40,7 @@ def collection_modify(context: Context) -> Document:
     if index is not None:
         index = {name: value for name, value in index.items() if value is not None}
     if only_asked:
-        return _asked(context, collection, index, wanted)
+        return _dry_run(context, collection, index, wanted)
     options = _changed_options(collection, wanted, index is not None)
     refused = {"cappedSize", "cappedMax"} & set(wanted)
     if refused:
@@ -96,7 +96,7 @@ def _expiry(collection: Collection, seconds: Any) -> Any:
     return long_of(seconds)
 
 
-def _asked(context: Context, collection: Collection, index: Any, others: Document) -> Document:
+def _dry_run(context: Context, collection: Collection, index: Any, others: Document) -> Document:
     """Execute ``dryRun``: check if the index can become unique."""
     if index is None or not index.get("unique"):
         raise invalid_options("dry run mode requires an index modification with unique: true.")
@@ -160,7 +160,6 @@ def _check_expiry(collection: Collection, index: Index, seconds: Any) -> None:
 
 
 def _check_change(spec: Any) -> None:
-    """Check the ``index`` field."""
     if ("name" in spec) == ("keyPattern" in spec):
         raise invalid_options("Must specify either index name or key pattern, and not both.")
     if not set(spec) & set(_CHANGES):

@@ -26,7 +26,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "backwards": False,
 }
 # The defaults of a locale in ICU.
-_OF_LOCALES: Mapping[str, Mapping[str, Any]] = {
+_LOCALE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "da": {"caseFirst": "upper"},
     "fr_CA": {"backwards": True},
     "mt": {"caseFirst": "upper"},
@@ -71,7 +71,7 @@ class Collation:
         if spec["locale"] == "simple":
             return BINARY
         given = {name: value for name, value in spec.items() if name != "version" and value is not None}
-        full = {**_DEFAULTS, **_OF_LOCALES.get(spec["locale"], {}), **given}
+        full = {**_DEFAULTS, **_LOCALE_DEFAULTS.get(spec["locale"], {}), **given}
         full["strength"] = long_of(full["strength"])
         _check_together(full)
         return _made(tuple(sorted(full.items())))
@@ -127,7 +127,7 @@ def _made(items: tuple[tuple[str, Any], ...]) -> Collation:
     spec = dict(items)
     icu = _icu()
     if icu is not None:
-        return Collation(_of_icu(icu, spec), items)
+        return Collation(_icu_fold(icu, spec), items)
     return Collation(root_order.fold_of(spec), items)
 
 
@@ -138,7 +138,7 @@ def _icu() -> Any:
         return None
 
 
-def _of_icu(icu: Any, spec: Mapping[str, Any]) -> Fold:
+def _icu_fold(icu: Any, spec: Mapping[str, Any]) -> Fold:
     collator = icu.Collator.createInstance(icu.Locale(spec["locale"]))
     attribute, value = icu.UCollAttribute, icu.UCollAttributeValue
     switch = {True: value.ON, False: value.OFF}

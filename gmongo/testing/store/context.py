@@ -102,10 +102,7 @@ class Context:
         return collection
 
     def writable_collection(self) -> Collection:
-        """Return the collection to write to. A missing collection is created.
-
-        :raises CommandError: 166 for a view.
-        """
+        """Return the collection to write to, not a view. A missing collection is created."""
         collection = self.collection()
         if collection is None:
             return self.access.create(self.database, self.collection_name, {})

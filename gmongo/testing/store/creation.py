@@ -11,6 +11,7 @@ from gmongo.testing.store import timeseries
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import BUILT_IN
 from gmongo.testing.store.data import Document
+from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, invalid_options, location
 from gmongo.testing.store.expressions import constants_later
 from gmongo.testing.store.fields import TABLE
@@ -18,7 +19,6 @@ from gmongo.testing.store.index_specs import check_identity_spec
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.store.values import is_number, is_true, long_of
 
 _NOT_OPTIONS = frozenset({"autoIndexId", "create", "flags", "idIndex"})
@@ -96,7 +96,7 @@ def check_expiry(seconds: Any) -> None:
 
 def _check_together(options: Mapping[str, Any]) -> None:
     if "timeseries" in options:
-        timeseries.check_beside({name: value for name, value in options.items() if name != "capped" or value})
+        timeseries.check_other_options({name: value for name, value in options.items() if name != "capped" or value})
     if is_true(options.get("clusteredIndex")):
         _check_clustered(options)
     else:
@@ -152,7 +152,7 @@ def check_contents(options: Mapping[str, Any]) -> None:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
                 raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
         with constants_later():
-            compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
+            compile_pipeline(options["pipeline"], Environment.of(BUILT_IN))
     if options.get("validator"):
         check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})
         with constants_later():

@@ -89,7 +89,6 @@ class Cursors:
         self._open[cursor.id] = cursor
 
     def get(self, cursor_id: int, member: str) -> Cursor:
-        """Return an open cursor of a member."""
         self._expire()
         cursor = self._open.get(cursor_id)
         if cursor is None or cursor.member != member:

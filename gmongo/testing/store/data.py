@@ -78,7 +78,6 @@ class Collection:
         return Collation.of(self.options.get("collation"))
 
     def key(self, identity: Any) -> Key:
-        """Return the key of the record with this ``_id``."""
         return key_of(self.collation.folded(identity))
 
     @property
@@ -136,7 +135,6 @@ class Collection:
             self.history.pop()
 
     def as_of(self, time: Timestamp) -> dict[Key, Record]:
-        """Return the records at a time."""
         records, in_order = dict(self.records), True
         for change in reversed(self.history):
             if change.time <= time:

@@ -153,7 +153,6 @@ def _check_single(request: Request) -> None:
 
 
 def _advance(state: State, session: Session, number: int) -> None:
-    """Set a new transaction number, and abort a transaction in progress."""
     if session.transaction is not None:
         abort(state, session)
     session.number, session.transaction, session.reply = number, None, None

@@ -25,10 +25,7 @@ def new_entries(collection: Collection, document: Document, before: Document | N
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check a document against the stored documents, without ``_id``.
-
-    :raises CommandError: 11000 for a duplicate value of a unique index.
-    """
+    """Check a document against the stored documents, without ``_id``."""
     for index in collection.indexes.values():
         if not index.guards:
             continue

@@ -159,7 +159,7 @@ class Fields:
             for part in pace.through(value):
                 if isinstance(part, dict):
                     known.parts.check(part, version)
-            pace.breathe()
+            pace.pause()
 
 
 def _unknown(path: str, name: str, code: int, version: Version) -> CommandError:

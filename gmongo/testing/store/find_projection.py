@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from gmongo.testing.store.environment import Document, with_last, with_value
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, constants_last
 from gmongo.testing.store.matching import compile_filter
@@ -12,7 +13,6 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split
 from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.projection import compile_project
-from gmongo.testing.store.surroundings import Document, with_last, with_value
 from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, whole
 
@@ -83,7 +83,6 @@ def _has_array_operator(value: Any) -> bool:
 
 
 def _position_of(spec: Mapping[str, Any]) -> list[str] | None:
-    """Return the path of the positional projection, or None."""
     for name in spec:
         if ".$." in name:
             raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")

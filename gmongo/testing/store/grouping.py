@@ -8,21 +8,21 @@ from typing import Any
 from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.accumulators import ACCUMULATORS, Accumulator
+from gmongo.testing.store.environment import Documents, Environment, Stage
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Expression, Scope, Variables, compile_expression, with_document
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.surroundings import Documents, Stage, Surroundings
 from gmongo.testing.store.values import MISSING, is_number, key_of
 from gmongo.testing.unsupported import not_supported
 
 
-def compile_group(spec: Any, around: Surroundings) -> Stage:
+def compile_group(spec: Any, env: Environment) -> Stage:
     """Return the stage. Groups are in the order of their first documents."""
     if not isinstance(spec, dict):
         raise location(15947, "a group's fields must be specified in an object")
     if "_id" not in spec:
         raise location(15955, "a group specification must include an _id")
-    scope = around.scope
+    scope = env.scope
     fields = spec["_id"] if isinstance(spec["_id"], dict) and not is_operators(spec["_id"]) else {}
     if any(isinstance(value, bool) or is_number(value) for value in fields.values()):
         raise location(17390, "$group does not support inclusion-style expressions")
@@ -55,7 +55,6 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
 def _values(
     identity: Expression, accumulators: Mapping[str, Accumulator], values: Variables
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    """Return the group of a document, and the values for the accumulators."""
     try:
         return identity(values), [(name, accumulator.value(values)) for name, accumulator in accumulators.items()]
     except CommandError as error:  # each engine of the server has its own codes

@@ -77,7 +77,6 @@ class Index:
         return list(self.keys)
 
     def description(self) -> Document:
-        """Return the description in ``listIndexes``."""
         return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
 
     def entries(self, document: Document) -> list[Entry]:
@@ -128,7 +127,6 @@ class Index:
         return not sparse or not self.is_ordered or bool(self.entries(document))
 
     def add(self, key: Key, document: Document) -> None:
-        """Add the entries of a document with the key of its record."""
         entries = self.entries(document)
         self.multikey = self.multikey or len(entries) > 1
         for entry, _ in entries:

@@ -154,7 +154,6 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
 
 
 def _plugin(keys: Mapping[str, Any]) -> str:
-    """Return the kind of an index without ascending and descending fields."""
     return next((kind for kind in keys.values() if isinstance(kind, str)), "")
 
 
@@ -227,7 +226,6 @@ def _check_version(spec: Mapping[str, Any]) -> None:
 
 
 def _check_not_clustered(spec: Mapping[str, Any]) -> None:
-    """Check that the specification has no option of a clustered index."""
     if "clustered" not in spec:
         return
     if not spec["clustered"]:
@@ -268,7 +266,6 @@ def _check_expiry(spec: Mapping[str, Any]) -> None:
 
 
 def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 0) -> None:
-    """Check the condition of a partial index."""
     if depth >= _PARTIAL_DEPTH:
         raise cannot_create("partialFilterExpression depth may not exceed internalPartialFilterExpressionMaxDepth")
     for name, operand in condition.items():

@@ -7,6 +7,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
+from gmongo.testing.store.environment import Document, Documents, Environment, Finder, Stage, with_last, with_value
 from gmongo.testing.store.errors import failed_to_parse, location
 from gmongo.testing.store.expressions import (
     Expression,
@@ -20,11 +21,10 @@ from gmongo.testing.store.expressions import (
 from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.operators import equality
 from gmongo.testing.store.paths import joined_values, split, values_at
-from gmongo.testing.store.surroundings import Document, Documents, Finder, Stage, Surroundings, with_last, with_value
 from gmongo.testing.store.values import MISSING, is_number, is_whole, key_of, whole
 from gmongo.testing.unsupported import not_supported
 
-CompilePipeline = Callable[[Any, Surroundings], Stage]
+CompilePipeline = Callable[[Any, Environment], Stage]
 Let = Mapping[str, Expression]
 _LOOKUP = frozenset({"from", "localField", "foreignField", "let", "pipeline", "as"})
 _NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$documents",
@@ -38,7 +38,7 @@ def _option(name: str, spec: Any, option: str) -> str:
     return value
 
 
-def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
+def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$lookup``."""
     if not isinstance(spec, dict):
         raise failed_to_parse("the $lookup stage specification must be an object")
@@ -55,13 +55,13 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
         )
     if "let" in spec and "pipeline" not in spec:
         raise failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'")
-    source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), around)
+    source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), env)
     _check_inner("$lookup", pipeline, 51047)
-    let = _let(spec.get("let", {}), around.scope)
-    run_inner = compile_pipeline(pipeline, around.within(let))
+    let = _let(spec.get("let", {}), env.scope)
+    run_inner = compile_pipeline(pipeline, env.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
-    join = _Join(spec, source, around) if by_fields else None
-    put = with_last if around.leading else with_value
+    join = _Join(spec, source, env) if by_fields else None
+    put = with_last if env.leading else with_value
 
     def run(documents: Documents, variables: Variables) -> Documents:
         read: Callable[[Document], list[Document]] | None = None
@@ -78,18 +78,18 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
 Source = Callable[[], "list[Document]"]
 
 
-def _source(name: str, spec: Mapping[str, Any], pipeline: Any, around: Surroundings) -> tuple[Source, Any]:
+def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment) -> tuple[Source, Any]:
     """Return the source of the foreign documents: a collection, or ``$documents`` at the start of the pipeline."""
     origin = spec.get("from", spec.get("coll"))
     if origin is not None:
         if type(origin) is not str:
             raise not_supported("a join with another database", name)
         collection = origin
-        return lambda: around.read(collection).documents(), pipeline
+        return lambda: env.read(collection).documents(), pipeline
     first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
     if not isinstance(first, dict) or set(first) != {"$documents"}:
         raise failed_to_parse(f"{name} without a collection needs a pipeline that begins with $documents")
-    made = documents_of(first["$documents"], around.scope)
+    made = documents_of(first["$documents"], env.scope)
     return lambda: made, pipeline[1:]
 
 
@@ -119,11 +119,11 @@ def _let(spec: Any, scope: Scope) -> Let:
 class _Join:
     """The join of a ``$lookup`` by field."""
 
-    def __init__(self, spec: Mapping[str, Any], source: Source, around: Surroundings) -> None:
+    def __init__(self, spec: Mapping[str, Any], source: Source, env: Environment) -> None:
         self._local = path_parts(_option("$lookup", spec, "localField"))
         self._foreign = _option("$lookup", spec, "foreignField")
         path_parts(self._foreign)
-        self._source, self._around = source, around
+        self._source, self._env = source, env
         self._from = spec.get("from")
 
     def reader(self) -> Callable[[Document], list[Document]]:
@@ -131,7 +131,7 @@ class _Join:
         if self._from is None:
             made = list(enumerate(self._source()))
             return lambda document: self._joined(document, lambda value: made)
-        find = self._around.read(self._from).finder(self._foreign, self._around.collation)
+        find = self._env.read(self._from).finder(self._foreign, self._env.collation)
         return lambda document: self._joined(document, find)
 
     def _joined(self, document: Document, find: Finder) -> list[Document]:
@@ -139,16 +139,16 @@ class _Join:
         wanted = list(joined_values(document, self._local)) or [None]
         found: dict[int, Document] = {}
         for value in wanted:
-            found.update(_matching(find(value), self._foreign, value, self._around))
+            found.update(_matching(find(value), self._foreign, value, self._env))
         return [found[number] for number in sorted(found)]
 
 
 def _matching(
-    documents: Iterable[tuple[int, Document]], path: str, value: Any, around: Surroundings
+    documents: Iterable[tuple[int, Document]], path: str, value: Any, env: Environment
 ) -> Iterator[tuple[int, Document]]:
     """Yield the documents with the value at the path. A regular expression is a value here."""
-    parts, test = split(path), equality(value, around.collation)
-    for number, document in around.pace.through(documents):
+    parts, test = split(path), equality(value, env.collation)
+    for number, document in env.pace.through(documents):
         for found in values_at(document, parts):
             if test(found) or (isinstance(found, list) and any(map(test, found))):
                 yield number, document
@@ -162,7 +162,7 @@ def _check_inner(name: str, pipeline: Any, code: int) -> None:
                 raise location(code, f"{inner} is not allowed within a {name}'s sub-pipeline")
 
 
-def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
+def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$unionWith``."""
     options: dict[str, Any] = {"coll": spec} if isinstance(spec, str) else spec
     if not isinstance(options, dict):
@@ -171,9 +171,9 @@ def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipelin
         raise location(
             40415, f"BSON field '$unionWith.{(set(options) - {'coll', 'pipeline'}).pop()}' is an unknown field."
         )
-    source, pipeline = _source("$unionWith", options, options.get("pipeline", []), around)
+    source, pipeline = _source("$unionWith", options, options.get("pipeline", []), env)
     _check_inner("$unionWith", pipeline, 31441)
-    run_inner = compile_pipeline(pipeline, around)
+    run_inner = compile_pipeline(pipeline, env)
 
     def run(documents: Documents, variables: Variables) -> Documents:
         yield from documents
@@ -182,7 +182,7 @@ def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipelin
     return run
 
 
-def facet(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
+def facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$facet``."""
     if not isinstance(spec, dict) or not spec:
         raise location(40169, "the $facet specification must be a non-empty object")
@@ -195,7 +195,7 @@ def facet(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) ->
             raise location(40171, "elements of arrays in $facet spec must be non-empty objects")
         for inner in _NOT_IN_FACETS & set(_stage_names(pipeline)):
             raise location(40600, f"{inner} is not allowed to be used within a $facet stage")
-    runs = {name: compile_pipeline(pipeline, around) for name, pipeline in spec.items()}
+    runs = {name: compile_pipeline(pipeline, env) for name, pipeline in spec.items()}
 
     def stage_of(documents: Documents, variables: Variables) -> Documents:
         found = list(documents)
@@ -217,7 +217,7 @@ _GRAPH = frozenset({"from", "startWith", "connectFromField", "connectToField", "
                     "restrictSearchWithMatch"})  # fmt: skip
 
 
-def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipeline) -> Stage:
+def graph_lookup(spec: Any, env: Environment, _compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$graphLookup``."""
     if not isinstance(spec, dict):
         raise failed_to_parse("the $graphLookup stage specification must be an object")
@@ -239,17 +239,17 @@ def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipe
         raise location(40102, f"maxDepth could not be represented as a long long: {depth}")
     if not isinstance(spec.get("restrictSearchWithMatch", {}), dict):
         raise location(40185, "restrictSearchWithMatch must be an object")
-    start = compile_expression(spec["startWith"], around.scope)
-    match = compile_query(spec.get("restrictSearchWithMatch", {}), around.scope)
+    start = compile_expression(spec["startWith"], env.scope)
+    match = compile_query(spec.get("restrictSearchWithMatch", {}), env.scope)
     into = path_parts(spec["as"])
 
     def run(documents: Documents, variables: Variables) -> Documents:
         find: Finder | None = None
         for document in documents:
             if find is None:
-                find = around.read(spec["from"]).finder(spec["connectToField"], around.collation)
+                find = env.read(spec["from"]).finder(spec["connectToField"], env.collation)
             first = start(with_document(variables, document))
-            reached = _reached(first, find, lambda one: match(one, variables), spec, around)
+            reached = _traverse(first, find, lambda one: match(one, variables), spec, env)
             yield with_value(document, into, reached)
 
     return run
@@ -261,8 +261,8 @@ def _has_null(document: Document, path: str) -> bool:
     return any(value is None or (isinstance(value, list) and None in value) for value in found)
 
 
-def _reached(
-    start: Any, find: Finder, allowed: Callable[[Document], bool], spec: Mapping[str, Any], around: Surroundings
+def _traverse(
+    start: Any, find: Finder, allowed: Callable[[Document], bool], spec: Mapping[str, Any], env: Environment
 ) -> list[Document]:
     most = None if spec.get("maxDepth") is None else whole(spec["maxDepth"])
     depth_parts = path_parts(spec["depthField"]) if "depthField" in spec else None
@@ -271,12 +271,12 @@ def _reached(
     seen, asked, found, depth = set[Any](), set[Any](), list[Document](), 0
     while frontier and (most is None or depth <= most):
         following: list[Any] = []
-        for value in around.pace.through(frontier):
-            key = key_of(around.collation.folded(value))
+        for value in env.pace.through(frontier):
+            key = key_of(env.collation.folded(value))
             if key in asked:
                 continue
             asked.add(key)
-            for _, one in _matching(find(value), target, value, around):
+            for _, one in _matching(find(value), target, value, env):
                 identity = key_of(one["_id"])
                 if identity in seen or not allowed(one) or (value is None and not _has_null(one, target)):
                     continue

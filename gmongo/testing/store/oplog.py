@@ -94,10 +94,7 @@ class Oplog:
                                "resume point may no longer be in the oplog.")  # fmt: skip
 
     def after(self, position: Position) -> list[Event]:
-        """Return the events after a position.
-
-        :raises CommandError: 286 for removed events.
-        """
+        """Return the events after a position. Removed events cause error 286."""
         self.check(position)
         return self._events[bisect.bisect_right(self._events, position, key=_position) :]
 

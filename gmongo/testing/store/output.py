@@ -33,7 +33,7 @@ from gmongo.testing.unsupported import not_supported
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
 # Writes are unordered: other writes continue after these errors. The command raises the first error at the end.
-_PASSED_OVER = frozenset({121, 11000, 13113})
+_CONTINUED = frozenset({121, 11000, 13113})
 _OF_MERGE = frozenset({"into", "on", "let", "whenMatched", "whenNotMatched"})
 _NO_COMBINATIONS = [("fail", "discard"), ("fail", "fail"), ("keepExisting", "discard"), ("keepExisting", "fail")]
 _UNMATCHED = frozenset({"insert", "discard", "fail"})
@@ -68,7 +68,6 @@ def _with_identity(document: Document) -> Document:
 
 
 def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
-    """Return the database and the name of the target collection."""
     if isinstance(spec, str):
         spec = {"db": context.database, "coll": spec}
     if not isinstance(spec, dict) or not isinstance(spec.get("coll"), str):
@@ -129,7 +128,7 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
         try:
             _merge_one(context, collection, found, document, spec)
         except CommandError as error:
-            if error.code not in _PASSED_OVER:
+            if error.code not in _CONTINUED:
                 raise
             failure = failure or error
     if failure is not None:

@@ -15,14 +15,14 @@ from gmongo.testing.command import CommandError, interrupted
 
 T = TypeVar("T")
 _SLICE = 0.002
-_LOOK_EVERY = 32
+_CHECK_EVERY = 32
 _RUN = 1024  # the number of items to sort without a pause
-_MOMENT = 1e-6
+_PAUSE = 1e-6
 _FIRST = itemgetter(0)
 
 
 class Pace:
-    """The pace of one command.
+    """The pace of one command. The methods raise error 50 after ``maxTimeMS``.
 
     :param limit: ``maxTimeMS`` of the command, None or 0 for no limit.
     :param interrupted: returns True if the member is no longer primary.
@@ -43,14 +43,11 @@ class Pace:
         self.deadline = self._since + limit / 1000 if limit else None
 
     def through(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items, with a pause for other greenlets every few milliseconds.
-
-        :raises CommandError: 50 after ``maxTimeMS``.
-        """
+        """Yield the items, with a pause for other greenlets every few milliseconds."""
         for number, item in enumerate(items, 1):
             yield item
-            if not number % _LOOK_EVERY:
-                self.breathe()
+            if not number % _CHECK_EVERY:
+                self.pause()
 
     def in_order(
         self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False, most: int | None = None
@@ -58,7 +55,6 @@ class Pace:
         """Yield the items in the order of :func:`sorted`, with pauses.
 
         :param most: the maximum number of results, None for all.
-        :raises CommandError: 50 after ``maxTimeMS``.
         """
         keyed = ((key(item), item) for item in self.through(items))
         runs: list[list[tuple[Any, T]]] = []
@@ -67,25 +63,25 @@ class Pace:
                 run = runs.pop() + run
             run.sort(key=_FIRST, reverse=reverse)
             runs.append(run[:most])
-        merged = heapq.merge(*map(_emptied, runs), key=_FIRST, reverse=reverse)
+        merged = heapq.merge(*map(_drain, runs), key=_FIRST, reverse=reverse)
         wanted = islice(self.through(merged), most)
         last = list(islice(wanted, 1))
         for following in wanted:
             yield last.pop()[1]
             last.append(following)
         for run in runs:  # before the last item, because the caller may stop there
-            for _ in self.through(_emptied(run)):
+            for _ in self.through(_drain(run)):
                 pass
         yield from (item for _, item in last)
 
-    def breathe(self) -> None:
+    def pause(self) -> None:
         """Switch to other greenlets, if the last pause was some milliseconds ago."""
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
             raise _exceeded()
         if now - self._since > _SLICE:
             # A timer, because the event loop runs `sleep(0)` 50 times before it polls the sockets.
-            gevent.sleep(_MOMENT)
+            gevent.sleep(_PAUSE)
             self._settle()
             self._since = clock.monotonic()
             self.check_killed()
@@ -109,7 +105,7 @@ def _exceeded() -> CommandError:
     return CommandError(50, "MaxTimeMSExpired", "operation exceeded time limit")
 
 
-def _emptied(run: list[T]) -> Iterator[T]:
+def _drain(run: list[T]) -> Iterator[T]:
     """Yield and remove the items of a list. To free all items at once would block the event loop."""
     run.reverse()
     while run:

@@ -69,7 +69,7 @@ class ParallelArrays(Exception):
     """Two paths lead through different arrays."""
 
 
-class _Way(NamedTuple):
+class _Progress(NamedTuple):
     """The progress along a path.
 
     :param rest: the remaining parts, None at a leaf.
@@ -94,11 +94,11 @@ def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
             return [(value,)]
         return [(element,) for element in value] or [(EMPTY_ARRAY,)]
     parts = [tuple(split(path)) for path in paths]
-    return list(_leaves([_Way(document, one) for one in parts], parts))
+    return list(_leaves([_Progress(document, one) for one in parts], parts))
 
 
-def _leaves(ways: list[_Way], parts: Sequence[tuple[str, ...]]) -> Iterator[tuple[Any, ...]]:
-    ways = [_followed(way) for way in ways]
+def _leaves(ways: list[_Progress], parts: Sequence[tuple[str, ...]]) -> Iterator[tuple[Any, ...]]:
+    ways = [_follow(way) for way in ways]
     at_array = [number for number, way in enumerate(ways) if isinstance(way.value, list) and way.rest is not None]
     if not at_array:
         yield tuple(way.value for way in ways)
@@ -111,27 +111,27 @@ def _leaves(ways: list[_Way], parts: Sequence[tuple[str, ...]]) -> Iterator[tupl
         for number in at_array:
             way = ways[number]
             if way.rest:
-                inner[number] = _Way(element if isinstance(element, dict) else MISSING, way.rest, way.gone)
+                inner[number] = _Progress(element if isinstance(element, dict) else MISSING, way.rest, way.gone)
             else:
-                inner[number] = _Way(element if array else EMPTY_ARRAY, None, way.gone)
+                inner[number] = _Progress(element if array else EMPTY_ARRAY, None, way.gone)
         yield from _leaves(inner, parts)
 
 
-def _check_meant(array: list[Any], part: str) -> None:
+def _check_unambiguous(array: list[Any], part: str) -> None:
     """Check that a number in a path is either an index or a field name of the elements."""
     if any(isinstance(element, dict) and part in element for element in array):
         raise location(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
                        f"elements in an array), field: '{part}'")  # fmt: skip
 
 
-def _followed(way: _Way) -> _Way:
+def _follow(way: _Progress) -> _Progress:
     value, rest, gone = way
     while rest:
         if not isinstance(value, dict) and step(value, rest[0]) is MISSING:
             break
         if isinstance(value, list):
-            _check_meant(value, rest[0])
+            _check_unambiguous(value, rest[0])
         value, rest, gone = step(value, rest[0]), rest[1:], gone + 1
     if rest and not isinstance(value, list):
-        return _Way(MISSING, None, gone)
-    return _Way(value, rest, gone)
+        return _Progress(MISSING, None, gone)
+    return _Progress(value, rest, gone)

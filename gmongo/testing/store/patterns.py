@@ -13,7 +13,7 @@ from gmongo.testing.store.values import flags_of
 _ALWAYS = pcre2.ASCII
 _OPTIONS = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
 # Accepted options without an effect.
-_IDLE = frozenset("lu")
+_IGNORED = frozenset("lu")
 
 
 def is_pattern(value: Any) -> bool:
@@ -25,7 +25,6 @@ def compile_pattern(expression: Any, options: str | None = None) -> Any:
     """Compile a string or a regular expression.
 
     :param options: letters, the options of the regular expression by default.
-    :raises CommandError: 51091 for an invalid pattern, 51108 for an unknown option.
     """
     if is_pattern(expression):
         return _compiled(expression.pattern, flags_of(expression) if options is None else options)
@@ -36,7 +35,7 @@ def compile_pattern(expression: Any, options: str | None = None) -> Any:
 def _compiled(text: str, options: str) -> Any:
     flags = _ALWAYS
     for letter in options:
-        if letter not in _OPTIONS and letter not in _IDLE:
+        if letter not in _OPTIONS and letter not in _IGNORED:
             raise location(51108, f"invalid flag in regex options: {letter}")
         flags |= _OPTIONS.get(letter, 0)
     try:

@@ -26,7 +26,7 @@ _COMPARED: Mapping[type, frozenset[type]] = {
     **{kind: frozenset({kind}) for kind in (str, datetime.datetime)},
 }
 _RANGES = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
-_AT_ONCE = 512
+_BATCH = 512
 
 
 class _Bound(NamedTuple):
@@ -49,7 +49,7 @@ def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pac
         if not field.startswith("$") and "." not in field:
             for bound in _bounds(field, condition):
                 if collation == BINARY or bound.wanted.__class__ is not str:
-                    return _not_passed_over(records, keys, bound, pace)
+                    return _filtered(records, keys, bound, pace)
     return keys
 
 
@@ -64,12 +64,12 @@ def _bounds(field: str, condition: Any) -> Iterator[_Bound]:
                 yield _Bound(field, _COMPARED[value.__class__], _RANGES[name], value)
 
 
-def _not_passed_over(records: Mapping[Key, Record], keys: list[Key], bound: _Bound, pace: Pace) -> Iterator[Key]:
+def _filtered(records: Mapping[Key, Record], keys: list[Key], bound: _Bound, pace: Pace) -> Iterator[Key]:
     select = _equal if bound.holds is operator.eq else _within
-    for start in range(0, len(keys), _AT_ONCE):
-        some = keys[start : start + _AT_ONCE]
+    for start in range(0, len(keys), _BATCH):
+        some = keys[start : start + _BATCH]
         yield from select(zip(some, map(records.get, some), strict=True), bound)
-        pace.breathe()
+        pace.pause()
 
 
 def _equal(some: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:

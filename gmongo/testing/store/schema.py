@@ -35,10 +35,7 @@ def titles(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(schema: Any) -> None:
-    """Check a schema and its nested schemas.
-
-    :raises CommandError: 14, 9 or 2 for a malformed schema.
-    """
+    """Check a schema and its nested schemas."""
     if not isinstance(schema, dict):
         raise type_mismatch("$jsonSchema must be an object")
     if {"type", "bsonType"} <= set(schema):

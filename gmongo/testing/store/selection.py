@@ -10,6 +10,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document, Record
+from gmongo.testing.store.environment import Environment, Finder, Foreign
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
@@ -20,13 +21,11 @@ from gmongo.testing.store.paths import leaves_at
 from gmongo.testing.store.planning import is_point, plan_of, usable
 from gmongo.testing.store.scanning import scanned
 from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.surroundings import Finder, Foreign, Surroundings
 from gmongo.testing.store.text_search import Score, TextSearch, search_in
 from gmongo.testing.store.values import MISSING, Key, key_of
 from gmongo.testing.unsupported import not_supported
 
 Found = Iterable[tuple[Key, Record]]
-# The maximum depth of nested views.
 MAX_VIEW_DEPTH = 20
 
 
@@ -202,21 +201,21 @@ def documents_of(
     if depth >= MAX_VIEW_DEPTH:
         raise CommandError(165, "ViewDepthLimitExceeded", f"View depth limit exceeded by {collection.namespace}")
     documents = documents_of(access, database, collection.options["viewOn"], variables, pace, depth + 1)
-    around = surroundings(access, database, variables, collection.collation, pace, depth + 1)
-    run = compile_pipeline(collection.options.get("pipeline", []), around)
+    env = environment(access, database, variables, collection.collation, pace, depth + 1)
+    run = compile_pipeline(collection.options.get("pipeline", []), env)
     return list(run(documents, variables))
 
 
-def surroundings(
+def environment(
     access: Access,
     database: str,
     variables: Mapping[str, Any],
     collation: Collation,
     pace: Pace,
     depth: int = 0,
-) -> Surroundings:
+) -> Environment:
     """Return the context for the stages of a pipeline in a database."""
-    return Surroundings.of(
+    return Environment.of(
         variables,
         collation,
         read=lambda name: _Collection(access, database, name, variables, depth, pace),

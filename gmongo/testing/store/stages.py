@@ -14,6 +14,7 @@ from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import bucketing, joins
 from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store.environment import Document, Documents, Environment, Stage, with_value
 from gmongo.testing.store.errors import INTERRUPTIONS, location
 from gmongo.testing.store.expressions import (
     Scope,
@@ -29,19 +30,18 @@ from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.paths import split
 from gmongo.testing.store.projection import Project, compile_add_fields, compile_project, compile_unset
-from gmongo.testing.store.surroundings import Document, Documents, Stage, Surroundings, with_value
 from gmongo.testing.store.text_search import search_in
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
 from gmongo.testing.unsupported import not_supported
 
-Make = Callable[[Any, Surroundings], Stage]
+Make = Callable[[Any, Environment], Stage]
 # The stages that a server may move before previous stages, or combine with previous stages.
 _MOVED = frozenset({"$bucket", "$count", "$group", "$limit", "$match", "$skip", "$sortByCount"})
 # The stages that a server's slot-based engine runs at the beginning of a pipeline.
 _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
 
-def compile_pipeline(pipeline: Any, around: Surroundings, leading: bool = False) -> Stage:
+def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> Stage:
     """Compile a pipeline to one stage.
 
     :param leading: True if the pipeline reads a collection. The slot-based engine runs its first stages.
@@ -54,12 +54,12 @@ def compile_pipeline(pipeline: Any, around: Surroundings, leading: bool = False)
         for number, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:]), 1):
             name = stage_name(spec)
             leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
-            stage = STAGES[name](spec[name], replace(around, most=_most(following), leading=leading))
+            stage = STAGES[name](spec[name], replace(env, most=_most(following), leading=leading))
             stages.append((stage, not _MOVED.isdisjoint(names[number:])))
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage, is_moved in stages:
-            documents = stage(around.pace.through(documents), variables)
+            documents = stage(env.pace.through(documents), variables)
             if is_moved:
                 documents = _without_errors(documents)
         return documents
@@ -115,22 +115,22 @@ def compile_update_pipeline(
         if name not in _IN_UPDATES:
             raise CommandError(72, "InvalidOptions", f"{name} is not allowed to be used within an update")
     with constants_later():
-        run = compile_pipeline(pipeline, Surroundings.of(variables, collation))
+        run = compile_pipeline(pipeline, Environment.of(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 
 
-def _match(spec: Any, around: Surroundings) -> Stage:
+def _match(spec: Any, env: Environment) -> Stage:
     if not isinstance(spec, dict):
         raise location(15959, "the match filter must be an expression in an object")
     if search_in(spec) is not None:
         raise not_supported("$text in a pipeline")
-    match = compile_query(spec, around.scope)
+    match = compile_query(spec, env.scope)
     return lambda documents, variables: (document for document in documents if match(document, variables))
 
 
 def _each(make: Callable[[Any, Scope], Project]) -> Make:
-    def compile_stage(spec: Any, around: Surroundings) -> Stage:
-        function = make(spec, around.scope)
+    def compile_stage(spec: Any, env: Environment) -> Stage:
+        function = make(spec, env.scope)
         return lambda documents, variables: (function(document, variables) for document in documents)
 
     return compile_stage
@@ -163,12 +163,12 @@ def _replace_root(spec: Any, scope: Scope) -> Project:
     return _replace_with(spec["newRoot"], scope)
 
 
-def _sort(spec: Any, around: Surroundings) -> Stage:
+def _sort(spec: Any, env: Environment) -> Stage:
     if not isinstance(spec, dict):
         raise location(15973, "the $sort key specification must be an object")
     if not spec:
         raise location(15976, "$sort stage must have at least one sort key")
-    sort = compile_sort(spec, around.collation, around.pace, around.most)
+    sort = compile_sort(spec, env.collation, env.pace, env.most)
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
@@ -178,7 +178,7 @@ def _count_of(name: str, spec: Any, code: int) -> int:
     return whole(spec)
 
 
-def _limit(spec: Any, _around: Surroundings) -> Stage:
+def _limit(spec: Any, _env: Environment) -> Stage:
     limit = _count_of("$limit", spec, 2107201)
     if limit < 0:
         raise location(5107201, f"invalid argument to $limit stage: Expected a non-negative number in: $limit: {limit}")
@@ -187,14 +187,14 @@ def _limit(spec: Any, _around: Surroundings) -> Stage:
     return lambda documents, variables: islice(documents, limit)
 
 
-def _skip(spec: Any, _around: Surroundings) -> Stage:
+def _skip(spec: Any, _env: Environment) -> Stage:
     skip = _count_of("$skip", spec, 5107200)
     if skip < 0:
         raise location(5107200, f"invalid argument to $skip stage: Expected a non-negative number in: $skip: {skip}")
     return lambda documents, variables: islice(documents, skip, None)
 
 
-def _count(spec: Any, _around: Surroundings) -> Stage:
+def _count(spec: Any, _env: Environment) -> Stage:
     if type(spec) is not str:
         raise location(40156, "the count field must be a non-empty string")
     if not spec:
@@ -213,7 +213,7 @@ def _count(spec: Any, _around: Surroundings) -> Stage:
     return run
 
 
-def _sample(spec: Any, _around: Surroundings) -> Stage:
+def _sample(spec: Any, _env: Environment) -> Stage:
     if not isinstance(spec, dict):
         raise location(28745, "the $sample stage specification must be an object")
     if set(spec) - {"size"}:
@@ -234,7 +234,7 @@ def _sample(spec: Any, _around: Surroundings) -> Stage:
 _UNWIND = frozenset({"path", "includeArrayIndex", "preserveNullAndEmptyArrays"})
 
 
-def _unwind(spec: Any, around: Surroundings) -> Stage:
+def _unwind(spec: Any, env: Environment) -> Stage:
     if not isinstance(spec, (dict, str)):
         raise location(15981, "expected either a string or an object as specification for $unwind stage, got "
                        f"{type_name(spec)}")  # fmt: skip
@@ -258,7 +258,7 @@ def _unwind(spec: Any, around: Surroundings) -> Stage:
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         for document in documents:
-            for place, made in around.pace.through(_unwound(document, parts, bool(keep))):
+            for place, made in env.pace.through(_unwound(document, parts, bool(keep))):
                 yield made if index_parts is None else with_value(made, index_parts, place)
 
     return run
@@ -278,17 +278,15 @@ def _unwound(document: Document, parts: list[str], keep: bool) -> Iterable[tuple
 
 
 def _composed(make: Callable[[Any], list[Any]]) -> Make:
-    """Return a stage that consists of other stages."""
-
-    def compile_stage(spec: Any, around: Surroundings) -> Stage:
-        limit = [] if around.most is None else [{"$limit": around.most}]
-        return compile_pipeline([*make(spec), *limit], around)
+    def compile_stage(spec: Any, env: Environment) -> Stage:
+        limit = [] if env.most is None else [{"$limit": env.most}]
+        return compile_pipeline([*make(spec), *limit], env)
 
     return compile_stage
 
 
-def _joining(make: Callable[[Any, Surroundings, joins.CompilePipeline], Stage]) -> Make:
-    return lambda spec, around: make(spec, around, compile_pipeline)
+def _joining(make: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> Make:
+    return lambda spec, env: make(spec, env, compile_pipeline)
 
 
 STAGES: Mapping[str, Make] = {
@@ -313,7 +311,7 @@ STAGES: Mapping[str, Make] = {
     "$unset": _each(_unset),
     "$unwind": _unwind,
 }
-# Stages at the begin or end of a pipeline, which the commands run.
+# Stages at the beginning or end of a pipeline, which the commands run.
 ELSEWHERE = frozenset(
     {
         "$changeStream",

@@ -56,7 +56,6 @@ class State:
         return self._time
 
     def tick(self) -> Timestamp:
-        """Return the time of a new write."""
         seconds = int(clock.seconds())
         if seconds > self._time.time:
             self._time = Timestamp(seconds, 1)
@@ -75,7 +74,6 @@ class State:
         signal.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait for a change, at most `seconds`."""
         self._signal.wait(seconds)
         self.settle()
 
@@ -100,7 +98,6 @@ class State:
             collection.indexes[index.name] = index
 
     def collections_of(self, database: str) -> list[Collection]:
-        """Return the collections and views of a database in the order of their names."""
         return [one for (name, _), one in sorted(self.catalog.items()) if name == database]
 
     def list_view(self, view: Collection) -> None:

@@ -16,13 +16,13 @@ _MAX_SECONDS = 365 * 86400
 # The maximum seconds in a bucket by granularity.
 _SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The options of `create` that a time series accepts.
-_BESIDE = frozenset({"collation", "expireAfterSeconds", "indexOptionDefaults", "storageEngine", "timeseries"})
+_ACCEPTED = frozenset({"collation", "expireAfterSeconds", "indexOptionDefaults", "storageEngine", "timeseries"})
 
 
-def check_beside(options: Mapping[str, Any]) -> None:
+def check_other_options(options: Mapping[str, Any]) -> None:
     """Check that the other options fit a time series."""
     for name in options:
-        if name not in _BESIDE:
+        if name not in _ACCEPTED:
             raise invalid_options(f"'timeseries' is not allowed with '{name}'")
 
 

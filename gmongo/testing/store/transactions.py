@@ -91,7 +91,6 @@ class Transaction(Access):
         return self._working[collection]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        """Create a collection, which other commands see after the commit."""
         if (database, name) in self.state.catalog:
             raise write_conflict()
         if "viewOn" in options:

@@ -256,7 +256,7 @@ def _is_among(values: Iterable[Any], wanted: Any, collation: Collation) -> bool:
     return any(equal(collation.folded(value), folded) for value in values)
 
 
-MODIFIERS: Mapping[str, Make] = {
+UPDATE_OPERATORS: Mapping[str, Make] = {
     "$set": _changing(_set),
     "$setOnInsert": _changing(_set),
     "$unset": _unset,

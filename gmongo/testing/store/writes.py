@@ -241,7 +241,7 @@ class Tally:
 def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
     """Execute statements in order. An ordered command stops at the first error."""
     tally = Tally()
-    context.pace.breathe()
+    context.pace.pause()
     for index, statement in enumerate(context.pace.through(statements)):
         try:
             if target.collection is not None:

@@ -14,7 +14,7 @@ from gmongo.testing.store.expressions.compiling import OPERATORS as EXPRESSIONS
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.operators import NEGATIVE, OF_ELEMENTS, OF_WHOLES
 from gmongo.testing.store.stages import STAGES
-from gmongo.testing.store.update_operators import MODIFIERS
+from gmongo.testing.store.update_operators import UPDATE_OPERATORS
 
 from .shell import replica_set
 
@@ -71,7 +71,7 @@ def test_operands(shell, value):
     done = []
     for operator in [*OF_ELEMENTS, *NEGATIVE, *OF_WHOLES, "$elemMatch", "$not", "$all"]:
         done.append(attempt(shell.find, filter={"b": {operator: value}}))
-    for operator in MODIFIERS:
+    for operator in UPDATE_OPERATORS:
         for path in ("b", "s", "b.$[]"):
             done.append(attempt(shell.update, {"_id": 1}, {operator: {path: value}}))
     for stage in STAGES:

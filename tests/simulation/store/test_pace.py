@@ -27,7 +27,7 @@ MANY = 1500
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the clock lets others run, and it is looked at after every fourth item."""
     monkeypatch.setattr(pacing, "_SLICE", -1.0)
-    monkeypatch.setattr(pacing, "_LOOK_EVERY", 4)
+    monkeypatch.setattr(pacing, "_CHECK_EVERY", 4)
     monkeypatch.setattr(pacing, "_RUN", 64)
 
 
@@ -44,14 +44,14 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self._count = 0
-        breathe = Pace.breathe
+        pause = Pace.pause
 
         def counted(pace: Pace) -> None:
             self._note()
-            breathe(pace)
+            pause(pace)
             self._count = 0
 
-        monkeypatch.setattr(Pace, "breathe", counted)
+        monkeypatch.setattr(Pace, "pause", counted)
 
     def _note(self) -> None:
         self.most = max(self.most, self._count)
@@ -225,7 +225,7 @@ def test_what_has_expired_is_removed_between_looks_at_the_clock(monkeypatch: pyt
 
 def test_long_messages_are_read_and_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[None] = []
-    monkeypatch.setattr(Pace, "breathe", lambda pace: looks.append(None))
+    monkeypatch.setattr(Pace, "pause", lambda pace: looks.append(None))
     documents = [{"_id": n, "s": "x" * 100} for n in range(MANY)]
     reply = {"cursor": {"firstBatch": documents, "id": 0}, "ok": 1.0}
     written = write_reply(OP_MSG, 1, 2, 0, reply)
@@ -269,7 +269,7 @@ def test_sorting_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatc
         most.append(Counted.compared)
         Counted.compared = 0
 
-    monkeypatch.setattr(Pace, "breathe", note)
+    monkeypatch.setattr(Pace, "pause", note)
     items = [n * 7919 % 20_011 for n in range(20_000)]
     assert list(Pace().in_order(items, Counted)) == sorted(items)
     assert max(most) <= 64 * 12

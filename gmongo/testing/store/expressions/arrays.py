@@ -19,8 +19,8 @@ from gmongo.testing.store.expressions.compiling import (
 )
 from gmongo.testing.store.expressions.operands import (
     Fields,
-    in_turn,
     null_of_null,
+    of_iterator,
     of_values,
     under_collation,
 )
@@ -96,7 +96,7 @@ def bounds(given: Sequence[Any], length: int) -> tuple[int, int]:
 
 
 def _index_of_array(name: str, operand: Any, scope: Scope) -> Expression:
-    return in_turn(lambda values: _index_of(scope.collation, values), 2, 4)(name, operand, scope)
+    return of_iterator(lambda values: _index_of(scope.collation, values), 2, 4)(name, operand, scope)
 
 
 def _index_of(collation: Collation, values: Iterator[Any]) -> Any:
@@ -223,7 +223,7 @@ def in_order(values: Iterable[Any], scope: Scope, descending: bool) -> Iterator[
 
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(_element, 2),
-    "$concatArrays": in_turn(_concatenated),
+    "$concatArrays": of_iterator(_concatenated),
     "$first": _end("$first", 0),
     "$in": under_collation(_in, 2),
     "$indexOfArray": _index_of_array,

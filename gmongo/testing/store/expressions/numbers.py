@@ -15,7 +15,7 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
 from gmongo.testing.store.errors import bad_value, location, type_mismatch
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import in_turn, null_of_null, of_values
+from gmongo.testing.store.expressions.operands import null_of_null, of_iterator, of_values
 from gmongo.testing.store.values import MISSING, date_of, is_date, is_number, is_whole, milliseconds, type_name, whole
 
 
@@ -250,7 +250,7 @@ _WIDE.prec = 1200
 
 OPERATORS: Mapping[str, Make] = {
     "$abs": unary("$abs", _absolute, abs),
-    "$add": in_turn(_add, commutes=True),
+    "$add": of_iterator(_add, commutes=True),
     "$ceil": unary("$ceil", _whole(math.ceil), _quantized(ROUND_CEILING)),
     "$divide": of_values(null_of_null(_divide), 2),
     "$exp": unary("$exp", _exponential, CONTEXT.exp),
@@ -259,7 +259,7 @@ OPERATORS: Mapping[str, Make] = {
     "$log": of_values(null_of_null(_log), 2),
     "$log10": unary("$log10", _positive("$log10", 28761, 1, math.log10), _positive("$log10", 28761, 1, CONTEXT.log10)),
     "$mod": of_values(null_of_null(_mod), 2),
-    "$multiply": in_turn(_multiply, commutes=True),
+    "$multiply": of_iterator(_multiply, commutes=True),
     "$pow": of_values(null_of_null(_power), 2),
     "$round": _to_places("$round", ROUND_HALF_EVEN),
     "$sqrt": unary("$sqrt", _positive("$sqrt", 28714, 0, math.sqrt), _positive("$sqrt", 28714, 0, CONTEXT.sqrt)),

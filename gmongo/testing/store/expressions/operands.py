@@ -43,7 +43,7 @@ def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -
     return make
 
 
-def in_turn(
+def of_iterator(
     function: Callable[[Iterator[Any]], Any], least: int = 0, most: int | None = None, commutes: bool = False
 ) -> Make:
     """Return an operator whose function gets an iterator of its arguments, and stops at a null.
@@ -97,7 +97,6 @@ class Fields:
     unknown: int
 
     def of(self, name: str, operand: Any) -> dict[str, Any]:
-        """Return the checked fields of the operand."""
         if not isinstance(operand, dict):
             raise location(self.not_object, f"{name} requires an object as an argument, found: {operand!r}")
         for field in operand:

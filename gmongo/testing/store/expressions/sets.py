@@ -8,12 +8,11 @@ from typing import Any
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import Constant, Expression, Make, Scope, Variables, folded, optimizes
-from gmongo.testing.store.expressions.operands import arguments, in_turn, of_values, under_collation
+from gmongo.testing.store.expressions.operands import arguments, of_iterator, of_values, under_collation
 from gmongo.testing.store.values import MISSING, Key, is_true, key_of, type_name
 
 
 def _set(name: str, value: Any, code: int, collation: Collation) -> dict[Key, Any]:
-    """Return the elements by key."""
     if not isinstance(value, list):
         raise location(code, f"All operands of {name} must be arrays. One argument is of type: {type_name(value)}")
     found: dict[Key, Any] = {}
@@ -64,7 +63,7 @@ def _equals(collation: Collation, arrays: Iterable[Any]) -> bool:
 
 def _sets_in_turn(function: Callable[[Collation, Iterable[Any]], Any]) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        return in_turn(lambda arrays: function(scope.collation, arrays), commutes=True)(name, operand, scope)
+        return of_iterator(lambda arrays: function(scope.collation, arrays), commutes=True)(name, operand, scope)
 
     return make
 

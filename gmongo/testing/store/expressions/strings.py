@@ -9,7 +9,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.arrays import bounds, integral
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import Fields, in_turn, null_of_null, of_fields, of_values
+from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_fields, of_iterator, of_values
 from gmongo.testing.store.expressions.text import coerced
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import MISSING, is_nan, is_number, type_name, whole
@@ -116,7 +116,7 @@ def _index(name: str, units: Callable[[str], Any], not_text: int, not_token: int
         first, last = bounds(list(values), len(text))
         return text.find(wanted, first, last) if first <= last else -1
 
-    return in_turn(run, 2, 4)
+    return of_iterator(run, 2, 4)
 
 
 def _trimming(name: str, trim: Callable[[str, str], str]) -> Make:
@@ -173,7 +173,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$concat": in_turn(_concatenated),
+    "$concat": of_iterator(_concatenated),
     "$indexOfBytes": _index("$indexOfBytes", str.encode, 40091, 40092),
     "$indexOfCP": _index("$indexOfCP", str, 40093, 40094),
     "$ltrim": _trimming("$ltrim", str.lstrip),

@@ -35,7 +35,7 @@ def _no_collection(name: str) -> Foreign:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Environment:
     """The context of the compilation of stages.
 
     :param read: returns another collection of the database.
@@ -56,7 +56,7 @@ class Surroundings:
     def collation(self) -> Collation:
         return self.scope.collation
 
-    def within(self, names: Iterable[str]) -> Surroundings:
+    def within(self, names: Iterable[str]) -> Environment:
         return replace(self, scope=self.scope.within(names))
 
     @classmethod
@@ -66,7 +66,7 @@ class Surroundings:
         collation: Collation = BINARY,
         pace: Pace | None = None,
         **more: Any,
-    ) -> Surroundings:
+    ) -> Environment:
         """Return a context with these variables."""
         return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
 
