@@ -95,7 +95,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     check_write_concern(call)
     execute_sleep(call, operation)
     show_operations(call)
-    call.cluster.store.let_time_pass(call.member.parameters)
+    call.cluster.store.run_due_work(call.member.parameters)
     try:
         reply = call.cluster.store.execute(call.request)
     except CommandError as failure:

@@ -12,7 +12,7 @@ from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
 from gmongo.testing.store.end_transactions import abort, end_session, kill_session
-from gmongo.testing.store.expiry import let_time_pass
+from gmongo.testing.store.expiry import run_due_work
 from gmongo.testing.store.fields import ALIASES, without_alias
 from gmongo.testing.store.state import State
 
@@ -111,13 +111,13 @@ class Store:
             end_session(self._state, lsid)
         self._state.wake()
 
-    def let_time_pass(self, parameters: Mapping[str, Any]) -> None:
+    def run_due_work(self, parameters: Mapping[str, Any]) -> None:
         """Remove expired documents of TTL indexes, and abort expired transactions.
 
         :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
         """
         self._state.settle()
-        let_time_pass(self._state, parameters)
+        run_due_work(self._state, parameters)
 
     def expire(self) -> None:
         """Close idle cursors, and end the sessions that were unused for 30 minutes."""

@@ -362,7 +362,7 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
     """
     document: Document = {}
     taken: list[list[str]] = []
-    for path, wanted in sorted(_equal_paths(query), key=lambda entry: entry[0]):
+    for path, expected in sorted(_equal_paths(query), key=lambda entry: entry[0]):
         parts = split(path)
         if only_identity and parts[0] != "_id":
             continue
@@ -377,7 +377,7 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
         parent = document
         for part in parts[:-1]:
             parent = parent.setdefault(part, {})
-        parent[parts[-1]] = copy_value(wanted)
+        parent[parts[-1]] = copy_value(expected)
     return document
 
 

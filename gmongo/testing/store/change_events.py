@@ -61,24 +61,24 @@ class Presentation:
         return fields
 
     def _post_image(self, event: Event) -> Document:
-        wanted = self.options.get("fullDocument", "default")
-        if wanted == "default":
+        mode = self.options.get("fullDocument", "default")
+        if mode == "default":
             return {}
-        if wanted == "updateLookup":
+        if mode == "updateLookup":
             return {"fullDocument": _look_up(self.state, event)}
         if event.pre_images:
             return {"fullDocument": event.after}
-        if wanted == "required":
+        if mode == "required":
             raise _image_missing("post-image")
         return {"fullDocument": None}
 
     def _pre_image(self, event: Event) -> Document:
-        wanted = self.options.get("fullDocumentBeforeChange", "off")
-        if wanted == "off":
+        mode = self.options.get("fullDocumentBeforeChange", "off")
+        if mode == "off":
             return {}
         if event.pre_images:
             return {"fullDocumentBeforeChange": event.before}
-        if wanted == "required":
+        if mode == "required":
             raise _image_missing("pre-image")
         return {"fullDocumentBeforeChange": None}
 

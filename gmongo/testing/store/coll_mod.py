@@ -32,36 +32,36 @@ _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 def collection_modify(context: Context) -> Document:
     """Execute ``collMod``."""
     collection = context.existing_collection()
-    wanted = {
+    requested = {
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }
-    del wanted["collMod"]
-    index, only_asked = wanted.pop("index", None), wanted.pop("dryRun", False)
+    del requested["collMod"]
+    index, is_dry_run = requested.pop("index", None), requested.pop("dryRun", False)
     if index is not None:
         index = {name: value for name, value in index.items() if value is not None}
-    if only_asked:
-        return _dry_run(context, collection, index, wanted)
-    options = _changed_options(collection, wanted, index is not None)
-    refused = {"cappedSize", "cappedMax"} & set(wanted)
+    if is_dry_run:
+        return _dry_run(context, collection, index, requested)
+    options = _changed_options(collection, requested, index is not None)
+    refused = {"cappedSize", "cappedMax"} & set(requested)
     if refused:
         raise not_supported("a change of a capped collection", refused.pop())
-    check_contents(wanted)
+    check_contents(requested)
     if collection.is_view:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
-    reply = _modify_index(collection, index, context.pace, alone=not wanted) if index is not None else {}
+    reply = _modify_index(collection, index, context.pace, alone=not requested) if index is not None else {}
     kept = {name: value for name, value in {**collection.options, **options}.items() if value is not None}
     collection.options = {name: kept[name] for name in sorted(kept, key=ORDER.split().index)}
     if collection.is_view:
         context.state.list_view(collection)
     context.state.tick()
-    extra = {"operationDescription": dict(wanted) if index is None else {"index": index}}
+    extra = {"operationDescription": dict(requested) if index is None else {"index": index}}
     context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
     return reply
 
 
-def _changed_options(collection: Collection, wanted: Document, has_index: bool) -> Document:
+def _changed_options(collection: Collection, requested: Document, has_index: bool) -> Document:
     """Return the changed options. None removes an option."""
-    options = dict(wanted)
+    options = dict(requested)
     named = {*options, "index"} if has_index else set(options)
     for names, holds, what in (
         (_NOT_OF_VIEWS, collection.is_view, "not supported on a view"),
@@ -140,13 +140,13 @@ def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool)
 
 def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
     """Set ``prepareUnique``, which a unique index does not need."""
-    before, wanted = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
-    if before == wanted or (index.unique and not before):
+    before, requested = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
+    if before == requested or (index.unique and not before):
         return {}
     if not alone or set(spec) & (set(_CHANGES) - {"prepareUnique"}):
         raise invalid_options("prepareUnique cannot be combined with any other modification.")
-    reply["prepareUnique_old"], reply["prepareUnique_new"] = before, wanted
-    return {"prepareUnique": wanted}
+    reply["prepareUnique_old"], reply["prepareUnique_new"] = before, requested
+    return {"prepareUnique": requested}
 
 
 def _check_expiry(collection: Collection, index: Index, seconds: Any) -> None:
@@ -169,10 +169,10 @@ def _check_change(spec: Any) -> None:
 
 
 def _index_of(collection: Collection, spec: Document) -> Index:
-    wanted = spec.get("name", spec.get("keyPattern"))
-    found = indexes_of(collection, wanted)
+    requested = spec.get("name", spec.get("keyPattern"))
+    found = indexes_of(collection, requested)
     if not found:
-        raise index_not_found(f"cannot find index {wanted} for ns {collection.namespace}")
+        raise index_not_found(f"cannot find index {requested} for ns {collection.namespace}")
     return found[0]
 
 

@@ -155,8 +155,8 @@ def _icu_fold(icu: Any, spec: Mapping[str, Any]) -> Fold:
         ],
         attribute.FRENCH_COLLATION: switch[bool(spec["backwards"]) or spec["locale"] == "fr_CA"],
     }
-    for name, wanted in settings.items():
-        collator.setAttribute(name, wanted)
+    for name, expected in settings.items():
+        collator.setAttribute(name, expected)
     # Code points of latin-1 sort in the order of the bytes.
     return lambda text: collator.getSortKey(text).decode("latin-1")
 

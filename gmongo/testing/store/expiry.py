@@ -18,7 +18,7 @@ from gmongo.testing.store.values import MISSING, Key, is_number, milliseconds, w
 _DATE = 45
 
 
-def let_time_pass(state: State, parameters: Mapping[str, Any]) -> None:
+def run_due_work(state: State, parameters: Mapping[str, Any]) -> None:
     """Do the work that is due since the last call. Time without commands causes no work.
 
     :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.

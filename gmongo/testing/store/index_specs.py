@@ -18,7 +18,7 @@ from gmongo.testing.store.errors import (
 )
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
-from gmongo.testing.store.operators import is_operators, is_wanted
+from gmongo.testing.store.operators import is_operators, requires_field
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import is_nan, is_number, is_whole, type_name
 from gmongo.testing.unsupported import not_supported
@@ -33,7 +33,7 @@ _TYPES: Mapping[str, str] = {
     "weights": "weights",
     "any": "bucketSize expireAfterSeconds ns storageEngine",
 }
-_TYPE_OF = {name: wanted for wanted, names in _TYPES.items() for name in names.split()}
+_TYPE_OF = {name: expected for expected, names in _TYPES.items() for name in names.split()}
 _IS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "string": lambda value: type(value) is str,
@@ -143,9 +143,9 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
     if unknown:
         raise _not_valid(unknown[0], "an index specification")
     for name, value in spec.items():
-        wanted = _TYPE_OF[name]
-        if not _IS[wanted](value):
-            raise type_mismatch(f"The field '{name}' must be of type {wanted}, but got {type_name(value)}")
+        expected = _TYPE_OF[name]
+        if not _IS[expected](value):
+            raise type_mismatch(f"The field '{name}' must be of type {expected}, but got {type_name(value)}")
     for name in ("key", "name"):
         if name not in spec:
             raise failed_to_parse(f"The '{name}' field is a required property of an index specification")
@@ -275,11 +275,11 @@ def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 
         elif name.startswith("$"):
             raise _not_in_partial(name)
         elif is_operators(operand):
-            for one, wanted in operand.items():
+            for one, expected in operand.items():
                 if one not in _OF_PARTIAL_INDEXES or (one == "$in" and version < (6, 0)):
                     raise _not_in_partial(one)
-                if (one == "$exists" and not is_wanted(wanted)) or _has_patterns(one, wanted):
-                    raise _not_in_partial(f"{one} of {wanted!r}")
+                if (one == "$exists" and not requires_field(expected)) or _has_patterns(one, expected):
+                    raise _not_in_partial(f"{one} of {expected!r}")
         elif is_pattern(operand):
             raise _not_in_partial("a regular expression")
 

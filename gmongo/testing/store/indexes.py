@@ -35,37 +35,37 @@ def create_indexes(context: Context) -> Document:
     collection = context.collection()
     default = {} if collection is None else collection.collation.description()
     ignore = bool(context.body.get("ignoreUnknownIndexOptions"))
-    wanted = [compile_index(spec, default, context.state.version, ignore) for spec in specs]
+    requested = [compile_index(spec, default, context.state.version, ignore) for spec in specs]
     created = collection is None
     collection = context.writable_collection()
     if context.access.in_transaction and context.access.records(collection):
         raise CommandError(263, "OperationNotSupportedInTransaction", "Cannot create new indexes on existing "
                            f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip
     before = len(collection.indexes)
-    if before + sum(not _exists(collection, index) for index in wanted) > _MOST_INDEXES:
+    if before + sum(not _exists(collection, index) for index in requested) > _MOST_INDEXES:
         raise cannot_create(
             f"add index fails, too many indexes for {collection.namespace}: there may be {_MOST_INDEXES}"
         )
     quorum = context.body.get("commitQuorum")
     if isinstance(quorum, str) and quorum not in ("majority", "votingMembers"):
         raise error(79, f"No write concern mode named '{quorum}' found in replica set configuration")
-    _build_all(context, collection, wanted)
+    _build_all(context, collection, requested)
     reply: Document = {"numIndexesBefore": before, "numIndexesAfter": len(collection.indexes)}
     if len(collection.indexes) == before:
         return {**reply, "note": "all indexes already exist"}
     reply["createdCollectionAutomatically"] = created
     if context.state.replicated and not context.access.in_transaction:
         reply["commitQuorum"] = "votingMembers"
-    if len(collection.indexes) < before + len(wanted):
+    if len(collection.indexes) < before + len(requested):
         reply["note"] = "index already exists"
     return reply
 
 
-def _build_all(context: Context, collection: Collection, wanted: list[Index]) -> None:
+def _build_all(context: Context, collection: Collection, requested: list[Index]) -> None:
     """Build all indexes, or no index after an error."""
     names = set(collection.indexes)
     try:
-        for index in wanted:
+        for index in requested:
             if not _exists(collection, index):
                 _build(context, collection, index)
     except CommandError:
@@ -164,27 +164,27 @@ def drop_indexes(context: Context) -> Document:
     return reply
 
 
-def _named(collection: Collection, wanted: Any) -> list[str]:
-    if wanted == "*":
+def _named(collection: Collection, requested: Any) -> list[str]:
+    if requested == "*":
         return [name for name in collection.indexes if name != "_id_"]
-    if isinstance(wanted, list):
-        return [name for one in wanted for name in _named(collection, one)]
-    found = indexes_of(collection, wanted)
+    if isinstance(requested, list):
+        return [name for one in requested for name in _named(collection, one)]
+    found = indexes_of(collection, requested)
     if not found:
-        raise index_not_found(f"index not found with name [{wanted}]")
+        raise index_not_found(f"index not found with name [{requested}]")
     if found[0].is_identity:
         raise invalid_options("cannot drop _id index")
     return [found[0].name]
 
 
-def indexes_of(collection: Collection, wanted: Any) -> list[Index]:
+def indexes_of(collection: Collection, requested: Any) -> list[Index]:
     """Return the indexes with a name or key."""
-    if type(wanted) is str:
-        return [index for index in collection.indexes.values() if index.name == wanted]
-    found = [index for index in collection.indexes.values() if same_keys(index.keys, wanted)]
+    if type(requested) is str:
+        return [index for index in collection.indexes.values() if index.name == requested]
+    found = [index for index in collection.indexes.values() if same_keys(index.keys, requested)]
     if len(found) > 1:
-        raise CommandError(181, "AmbiguousIndexKeyPattern", f"{len(found)} indexes found for key: {wanted}, identify "
-                           "by name instead.")  # fmt: skip
+        raise CommandError(181, "AmbiguousIndexKeyPattern", f"{len(found)} indexes found for key: {requested}, "
+                           "identify by name instead.")  # fmt: skip
     return found
 
 

@@ -136,9 +136,9 @@ class _Join:
 
     def _joined(self, document: Document, find: Finder) -> list[Document]:
         # A missing value joins like null.
-        wanted = list(joined_values(document, self._local)) or [None]
+        values = list(joined_values(document, self._local)) or [None]
         found: dict[int, Document] = {}
-        for value in wanted:
+        for value in values:
             found.update(_matching(find(value), self._foreign, value, self._env))
         return [found[number] for number in sorted(found)]
 

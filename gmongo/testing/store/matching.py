@@ -18,8 +18,8 @@ from gmongo.testing.store.operators import (
     Test,
     equality_or_pattern,
     is_operators,
-    is_wanted,
     pattern_test,
+    requires_field,
 )
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
@@ -181,7 +181,7 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
         return _negated(_of_elements(NEGATIVE[name](operand, condition, scope.collation)))
     if name in OF_WHOLES:
         found = _of_wholes(OF_WHOLES[name](operand, condition, scope.collation))
-        return found if name != "$exists" or is_wanted(operand) else _negated(found)
+        return found if name != "$exists" or requires_field(operand) else _negated(found)
     if name in unsupported.QUERY_OPERATORS:
         raise not_supported(name)
     raise bad_value(f"unknown operator: {name}")
@@ -240,16 +240,16 @@ def _element_match(operand: Any, scope: Scope) -> Predicate:
 def _all(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, list):
         raise bad_value("$all needs an array")
-    matching = [isinstance(wanted, dict) and next(iter(wanted), "") == "$elemMatch" for wanted in operand]
+    matching = [isinstance(element, dict) and next(iter(element), "") == "$elemMatch" for element in operand]
     if any(matching) and not all(matching):
         raise bad_value("no $ expressions in $all" if not matching[0] else "$all/$elemMatch has to be consistent")
     if all(matching) and operand:
-        return _both([_element_match(wanted["$elemMatch"], scope) for wanted in operand])
-    if any(is_operators(wanted) for wanted in operand):
+        return _both([_element_match(element["$elemMatch"], scope) for element in operand])
+    if any(is_operators(element) for element in operand):
         raise bad_value("no $ expressions in $all")
     if not operand:
         return Predicate(lambda value: False, lambda values: False)
-    return _both([_of_elements(equality_or_pattern(wanted, scope.collation)) for wanted in operand])
+    return _both([_of_elements(equality_or_pattern(element, scope.collation)) for element in operand])
 
 
 _COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {

@@ -47,22 +47,22 @@ def is_operators(condition: Any) -> bool:
     return first.startswith("$") and first not in _REFERENCE
 
 
-def equality(wanted: Any, collation: Collation) -> Test:
+def equality(operand: Any, collation: Collation) -> Test:
     """Return a test for equality. Null equals a missing value."""
-    if wanted is None:
+    if operand is None:
         return lambda value: value is None or value is MISSING
-    key, fold = key_of(collation.folded(wanted)), collation.folded
-    kind = rank(wanted)
+    key, fold = key_of(collation.folded(operand)), collation.folded
+    kind = rank(operand)
     if collation.fold is None:
         return lambda value: rank(value) == kind and key_of(value) == key
     return lambda value: rank(value) == kind and key_of(fold(value)) == key
 
 
-def equality_or_pattern(wanted: Any, collation: Collation) -> Test:
+def equality_or_pattern(operand: Any, collation: Collation) -> Test:
     """Return a test for an equal value, or a string that matches the regular expression."""
-    if isinstance(wanted, dict) and next(iter(wanted), "") in _REFERENCE and not {"$ref", "$id"} <= set(wanted):
-        raise bad_value(f"unknown operator: {next(iter(wanted))}")
-    return pattern_test(wanted, None) if is_pattern(wanted) else equality(wanted, collation)
+    if isinstance(operand, dict) and next(iter(operand), "") in _REFERENCE and not {"$ref", "$id"} <= set(operand):
+        raise bad_value(f"unknown operator: {next(iter(operand))}")
+    return pattern_test(operand, None) if is_pattern(operand) else equality(operand, collation)
 
 
 def pattern_test(expression: Any, options: str | None) -> Test:
@@ -84,40 +84,40 @@ def _as_stored(expression: Any, options: str | None) -> Regex[str]:
 
 
 def _comparison(holds: Callable[[int], bool], or_equal: bool) -> Make:
-    def make(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
-        if is_pattern(wanted):
+    def make(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+        if is_pattern(operand):
             raise bad_value("Can't have RegEx as arg to a comparison predicate")
-        if isinstance(wanted, (MinKey, MaxKey)):
-            return lambda value: holds(compare(value, wanted))
-        if wanted is None:
+        if isinstance(operand, (MinKey, MaxKey)):
+            return lambda value: holds(compare(value, operand))
+        if operand is None:
             return lambda value: or_equal and (value is None or value is MISSING)
-        if is_nan(wanted):
+        if is_nan(operand):
             return lambda value: or_equal and is_nan(value)
-        fold, kind, bound = collation.folded, rank(wanted), collation.folded(wanted)
+        fold, kind, bound = collation.folded, rank(operand), collation.folded(operand)
         return lambda value: rank(value) == kind and not is_nan(value) and holds(compare(fold(value), bound))
 
     return make
 
 
-def _eq(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
-    return equality(wanted, collation)
+def _eq(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+    return equality(operand, collation)
 
 
-def _ne(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
-    if is_pattern(wanted):
+def _ne(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+    if is_pattern(operand):
         raise bad_value("Can't have regex as arg to $ne.")
-    return equality(wanted, collation)
+    return equality(operand, collation)
 
 
-def _in(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
-    if not isinstance(wanted, list):
+def _in(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+    if not isinstance(operand, list):
         raise bad_value("$in needs an array")
-    for one in wanted:
+    for one in operand:
         if is_operators(one):
             raise bad_value("cannot nest $ under $in")
         equality_or_pattern(one, collation)
-    patterns = [pattern_test(one, None) for one in wanted if is_pattern(one)]
-    keys = {key_of(collation.folded(one)) for one in wanted if not is_pattern(one)}
+    patterns = [pattern_test(one, None) for one in operand if is_pattern(one)]
+    keys = {key_of(collation.folded(one)) for one in operand if not is_pattern(one)}
     null = key_of(None)
 
     def test(value: Any) -> bool:
@@ -127,31 +127,31 @@ def _in(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Tes
     return test
 
 
-def _regex(wanted: Any, condition: Mapping[str, Any], _collation: Collation) -> Test:
+def _regex(operand: Any, condition: Mapping[str, Any], _collation: Collation) -> Test:
     options = condition.get("$options")
-    if not is_pattern(wanted) and type(wanted) is not str:
+    if not is_pattern(operand) and type(operand) is not str:
         raise bad_value("$regex has to be a string")
     if options is not None and type(options) is not str:
         raise bad_value("$options has to be a string")
-    if options is not None and is_pattern(wanted) and int(wanted.flags):
+    if options is not None and is_pattern(operand) and int(operand.flags):
         names = list(condition)
         code = 51074 if names.index("$options") < names.index("$regex") else 51075
         raise location(code, "options set in both $regex and $options")
-    return pattern_test(wanted, options)
+    return pattern_test(operand, options)
 
 
-def _size(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    if not is_whole(wanted) or whole(wanted) < 0:
-        raise bad_value(f"Failed to parse $size. Expected a non-negative number in: $size: {wanted!r}")
-    return lambda value: isinstance(value, list) and len(value) == whole(wanted)
+def _size(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    if not is_whole(operand) or whole(operand) < 0:
+        raise bad_value(f"Failed to parse $size. Expected a non-negative number in: $size: {operand!r}")
+    return lambda value: isinstance(value, list) and len(value) == whole(operand)
 
 
-def _mod(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    if not isinstance(wanted, list):
+def _mod(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    if not isinstance(operand, list):
         raise bad_value("malformed mod, needs to be an array")
-    if len(wanted) != 2:
-        raise bad_value(f"malformed mod, {'not enough' if len(wanted) < 2 else 'too many'} elements")
-    divisor, remainder = (_truncated(name, part) for name, part in zip(("divisor", "remainder"), wanted, strict=True))
+    if len(operand) != 2:
+        raise bad_value(f"malformed mod, {'not enough' if len(operand) < 2 else 'too many'} elements")
+    divisor, remainder = (_truncated(name, part) for name, part in zip(("divisor", "remainder"), operand, strict=True))
     if not divisor:
         raise bad_value("divisor cannot be 0")
 
@@ -179,28 +179,28 @@ def _is_long(value: Any) -> bool:
     return math.isfinite(value) and int(value) in _INT64
 
 
-def _type(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    if wanted == []:
+def _type(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    if operand == []:
         raise failed_to_parse("$type must match at least one type")
-    names = {_type_alias(one) for one in (wanted if isinstance(wanted, list) else [wanted])}
+    names = {_type_alias(one) for one in (operand if isinstance(operand, list) else [operand])}
     if "number" in names:
         names |= {"int", "long", "double", "decimal"}
     return lambda value: type_name(value) in names
 
 
-def _type_alias(wanted: Any) -> str:
-    if type(wanted) is str and wanted in _ALIASES:
-        return wanted
-    if is_number(wanted) and is_whole(wanted) and whole(wanted) in _NUMBERS:
-        return _NUMBERS[whole(wanted)]
-    if type(wanted) is not str and not is_number(wanted):
+def _type_alias(operand: Any) -> str:
+    if type(operand) is str and operand in _ALIASES:
+        return operand
+    if is_number(operand) and is_whole(operand) and whole(operand) in _NUMBERS:
+        return _NUMBERS[whole(operand)]
+    if type(operand) is not str and not is_number(operand):
         raise type_mismatch("type must be represented as a number or a string")
-    raise bad_value(f"Unknown type name alias: {wanted}")
+    raise bad_value(f"Unknown type name alias: {operand}")
 
 
 def _bits(holds: Callable[[int, int], bool]) -> Make:
-    def make(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-        mask = _mask(wanted)
+    def make(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+        mask = _mask(operand)
 
         def test(value: Any) -> bool:
             if isinstance(value, bytes):
@@ -214,25 +214,25 @@ def _bits(holds: Callable[[int, int], bool]) -> Make:
     return make
 
 
-def _mask(wanted: Any) -> int:
-    if isinstance(wanted, list):
-        if not all(is_number(position) and is_whole(position) and whole(position) >= 0 for position in wanted):
-            raise bad_value(f"bit positions must be non-negative integers, not {wanted!r}")
-        return sum(1 << whole(position) for position in {whole(position) for position in wanted})
-    if isinstance(wanted, bytes):
-        return int.from_bytes(wanted, "little")
-    if not is_number(wanted):
-        raise bad_value(f"a bit mask must be an array of positions, a number or binary, not {wanted!r}")
-    if not is_whole(wanted) or whole(wanted) < 0 or not _is_long(wanted):
-        raise failed_to_parse(f"Expected a non-negative integral number as a bit mask, not {wanted!r}")
-    return whole(wanted)
+def _mask(operand: Any) -> int:
+    if isinstance(operand, list):
+        if not all(is_number(position) and is_whole(position) and whole(position) >= 0 for position in operand):
+            raise bad_value(f"bit positions must be non-negative integers, not {operand!r}")
+        return sum(1 << whole(position) for position in {whole(position) for position in operand})
+    if isinstance(operand, bytes):
+        return int.from_bytes(operand, "little")
+    if not is_number(operand):
+        raise bad_value(f"a bit mask must be an array of positions, a number or binary, not {operand!r}")
+    if not is_whole(operand) or whole(operand) < 0 or not _is_long(operand):
+        raise failed_to_parse(f"Expected a non-negative integral number as a bit mask, not {operand!r}")
+    return whole(operand)
 
 
 def _exists(_wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     return lambda value: value is not MISSING
 
 
-def is_wanted(operand: Any) -> bool:
+def requires_field(operand: Any) -> bool:
     """True if the operand of ``$exists`` requires the field."""
     return is_true(operand)
 

@@ -37,7 +37,7 @@ def compile_sort(
         raise bad_value(f"a sort order must be an object, not {order!r}")
     if "$natural" in order and len(order) > 1:
         raise bad_value("Cannot include '$natural' in compound sort")
-    directions = {path: _direction(path, wanted, score) for path, wanted in order.items()}
+    directions = {path: _direction(path, spec, score) for path, spec in order.items()}
     if len(directions) > _MOST_KEYS:
         raise bad_value(f"too many sort keys: {len(directions)}, at most {_MOST_KEYS} are allowed")
     if "$natural" in directions:
@@ -125,14 +125,14 @@ def _key(value: Any, collation: Collation) -> Key:
     return key_of(value if collation.fold is None else collation.folded(value))
 
 
-def _direction(path: str, wanted: Any, score: Score | None) -> int:
+def _direction(path: str, spec: Any, score: Score | None) -> int:
     """Return 1, -1, or the marker of the text score."""
-    if not isinstance(wanted, dict):
-        return direction_of(path, wanted)
-    if set(wanted) != {"$meta"}:
+    if not isinstance(spec, dict):
+        return direction_of(path, spec)
+    if set(spec) != {"$meta"}:
         raise location(17312, "$meta is the only expression supported by $sort right now")
-    if wanted["$meta"] != "textScore":
-        if wanted["$meta"] in (
+    if spec["$meta"] != "textScore":
+        if spec["$meta"] in (
             "geoNearDistance",
             "indexKey",
             "randVal",
@@ -140,14 +140,14 @@ def _direction(path: str, wanted: Any, score: Score | None) -> int:
             "searchScore",
             "vectorSearchScore",
         ):
-            raise not_supported("a sort by metadata", repr(wanted))
-        raise location(31138, f"Illegal $meta sort: {wanted}")
+            raise not_supported("a sort by metadata", repr(spec))
+        raise location(31138, f"Illegal $meta sort: {spec}")
     if score is None:
         raise location(40218, "query requires text score metadata, but it is not available")
     return _BY_SCORE
 
 
-def direction_of(path: str, wanted: Any) -> int:
+def direction_of(path: str, spec: Any) -> int:
     """Return 1 or -1."""
     if path.endswith("."):
         raise location(40353, "FieldPath must not end with a '.'.")
@@ -155,12 +155,12 @@ def direction_of(path: str, wanted: Any) -> int:
         raise location(15998 if path else 40352, "FieldPath field names may not be empty strings.")
     if any(part.startswith("$") for part in path.split(".") if part not in _OF_REFERENCES) and path != "$natural":
         raise location(16410, f"FieldPath field names may not start with '$', given '{path}'.")
-    if isinstance(wanted, dict):
-        raise not_supported("a sort by metadata", repr(wanted))
+    if isinstance(spec, dict):
+        raise not_supported("a sort by metadata", repr(spec))
     if path == "$natural":
-        return 1 if not is_number(wanted) or float(str(wanted)) >= 0 else -1
-    if not is_number(wanted):
+        return 1 if not is_number(spec) or float(str(spec)) >= 0 else -1
+    if not is_number(spec):
         raise location(15974, "$sort key ordering must be specified using a number or {$meta: 'textScore'}")
-    if is_nan(wanted) or int(max(-2, min(2, float(str(wanted))))) not in (1, -1):
+    if is_nan(spec) or int(max(-2, min(2, float(str(spec))))) not in (1, -1):
         raise location(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
-    return int(float(str(wanted)))
+    return int(float(str(spec)))

@@ -64,9 +64,9 @@ class Pace:
             run.sort(key=_FIRST, reverse=reverse)
             runs.append(run[:most])
         merged = heapq.merge(*map(_drain, runs), key=_FIRST, reverse=reverse)
-        wanted = islice(self.through(merged), most)
-        last = list(islice(wanted, 1))
-        for following in wanted:
+        results = islice(self.through(merged), most)
+        last = list(islice(results, 1))
+        for following in results:
             yield last.pop()[1]
             last.append(following)
         for run in runs:  # before the last item, because the caller may stop there

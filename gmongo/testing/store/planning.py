@@ -82,12 +82,12 @@ def usable(index: Index) -> bool:
 
 def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
     """Return an index in this order, forwards or backwards, or None."""
-    wanted = list(sort.items())
-    if not wanted or not all(is_number(direction) for _, direction in wanted):
+    required = list(sort.items())
+    if not required or not all(is_number(direction) for _, direction in required):
         return None
     for index in indexes:
-        fields = list(index.keys.items())[: len(wanted)]
-        same = [path for path, _ in fields] == [path for path, _ in wanted]
+        fields = list(index.keys.items())[: len(required)]
+        same = [path for path, _ in fields] == [path for path, _ in required]
         if same and usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
             return index
     return None
@@ -126,9 +126,9 @@ def _product(points: list[list[Key]]) -> int:
 def _points(conditions: list[tuple[str, Any]], of_index: Collation, collation: Collation) -> list[Key] | None:
     """Return the keys of an equality condition or ``$in``, or None."""
     for name, operand in conditions:
-        wanted = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
-        if wanted is not None and all(is_point(value, of_index, collation) for value in wanted):
-            return list(dict.fromkeys(key_of(collation.folded(value)) for value in wanted))
+        required = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
+        if required is not None and all(is_point(value, of_index, collation) for value in required):
+            return list(dict.fromkeys(key_of(collation.folded(value)) for value in required))
     return None
 
 

@@ -1,4 +1,4 @@
-"""Collection scans: skip records with plain other values without a Python call for each record."""
+"""Collection scans: skip records with a different plain value, without a Python call for each record."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class _Bound(NamedTuple):
     """A condition on the plain value of a field.
 
     :param types: the types of plain values that can match.
-    :param holds: compares a value with `wanted`.
+    :param holds: compares a value with `operand`.
     """
 
     field: str
     types: frozenset[type]
     holds: Callable[[Any, Any], bool]
-    wanted: Any
+    operand: Any
 
 
 def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
@@ -48,7 +48,7 @@ def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pac
     for field, condition in query.items():
         if not field.startswith("$") and "." not in field:
             for bound in _bounds(field, condition):
-                if collation == BINARY or bound.wanted.__class__ is not str:
+                if collation == BINARY or bound.operand.__class__ is not str:
                     return _filtered(records, keys, bound, pace)
     return keys
 
@@ -73,22 +73,22 @@ def _filtered(records: Mapping[Key, Record], keys: list[Key], bound: _Bound, pac
 
 
 def _equal(some: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
-    field, wanted = bound.field, bound.wanted
+    field, operand = bound.field, bound.operand
     return [
         key
         for key, record in some
-        if record is not None and ((value := record[1].get(field)) == wanted or value.__class__ not in _PLAIN)
+        if record is not None and ((value := record[1].get(field)) == operand or value.__class__ not in _PLAIN)
     ]
 
 
 def _within(some: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
-    field, types, holds, wanted = bound
+    field, types, holds, operand = bound
     return [
         key
         for key, record in some
         if record is not None
         and (
-            ((kind := (value := record[1].get(field)).__class__) in types and holds(value, wanted))
+            ((kind := (value := record[1].get(field)).__class__) in types and holds(value, operand))
             or kind not in _PLAIN
         )
     ]

@@ -149,9 +149,9 @@ def _schemas_of(name: str, rule: Any) -> list[Any]:
 
 
 def _types(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    wanted = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
+    expected = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
     found = type_name(value)
-    return found in wanted or ("number" in wanted and found in _NUMBERS)
+    return found in expected or ("number" in expected and found in _NUMBERS)
 
 
 def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:

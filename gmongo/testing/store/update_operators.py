@@ -251,8 +251,8 @@ def _pull_all(present: Any, operand: Any, collation: Collation) -> Any:
     return [element for element in array if not _is_among(operand, element, collation)]
 
 
-def _is_among(values: Iterable[Any], wanted: Any, collation: Collation) -> bool:
-    folded = collation.folded(wanted)
+def _is_among(values: Iterable[Any], expected: Any, collation: Collation) -> bool:
+    folded = collation.folded(expected)
     return any(equal(collation.folded(value), folded) for value in values)
 
 

@@ -94,7 +94,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
 
 
 def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Found:
-    """Yield the unlocked records of ``q`` in the order of ``sort``."""
+    """Return the unlocked records of ``q``. With ``sort``, return only the first record."""
     collection, access = target.collection, target.access
     if collection is None:
         compile_filter(statement["q"], variables)  # a malformed query is an error without a collection
@@ -105,7 +105,7 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
     sort = compile_sort(order, collation, target.pace, 1)
 
     def first() -> Found:
-        """Yield the first record in the order. If a record changes during the search, the search restarts."""
+        """Return the first record in the order. If a record changes during the search, the search restarts."""
         while True:
             found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
             chosen = list(sort(found, lambda item: item[1].document))
@@ -116,7 +116,7 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
 
 
 def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
-    """Wait for a locked record. Return True if the record is unlocked and unchanged."""
+    """Wait for a locked record. Return True without a wait and without a change of the record."""
     waited = target.access.await_free(collection, key, target.pace)
     return not waited and target.access.records(collection).get(key) is record
 

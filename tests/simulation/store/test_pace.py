@@ -219,7 +219,7 @@ def test_what_has_expired_is_removed_between_looks_at_the_clock(monkeypatch: pyt
     shell.insert(*({"_id": n, "at": datetime.datetime(2000, 1, 1)} for n in range(MANY)))
     parameters = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
     calls = Calls(monkeypatch)
-    assert calls.during(lambda: shell.store.let_time_pass(parameters)) < MANY
+    assert calls.during(lambda: shell.store.run_due_work(parameters)) < MANY
     assert shell.find() == []
 
 

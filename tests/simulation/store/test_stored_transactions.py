@@ -122,7 +122,7 @@ def test_plain_write_sees_what_the_transaction_made(shell):
 
 
 def test_transaction_that_is_too_old_makes_room(shell):
-    shell.store.let_time_pass({**PARAMETERS, "transactionLifetimeLimitSeconds": 0.01})
+    shell.store.run_due_work({**PARAMETERS, "transactionLifetimeLimitSeconds": 0.01})
     transaction = started(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1

@@ -36,7 +36,7 @@ def test_documents_of_a_ttl_index_expire():
     shell = replica_set()
     with_ttl(shell)
     token = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]
-    shell.store.let_time_pass(PARAMETERS)
+    shell.store.run_due_work(PARAMETERS)
     assert left(shell) == ["new", "no date", "missing"]
     events = shell("getMore", token["id"], collection="c", maxTimeMS=1)["cursor"]["nextBatch"]
     assert [event["operationType"] for event in events] == ["delete", "delete"]
@@ -45,15 +45,15 @@ def test_documents_of_a_ttl_index_expire():
 def test_nothing_expires_before_the_monitor_runs_or_when_it_is_off():
     shell = standalone()
     with_ttl(shell)
-    shell.store.let_time_pass({**PARAMETERS, "ttlMonitorSleepSecs": 60})
-    shell.store.let_time_pass({**PARAMETERS, "ttlMonitorEnabled": False})
+    shell.store.run_due_work({**PARAMETERS, "ttlMonitorSleepSecs": 60})
+    shell.store.run_due_work({**PARAMETERS, "ttlMonitorEnabled": False})
     assert len(left(shell)) == 5
 
 
 def test_only_what_a_partial_index_knows_expires():
     shell = standalone()
     with_ttl(shell, partialFilterExpression={"_id": "one is old"})
-    shell.store.let_time_pass(PARAMETERS)
+    shell.store.run_due_work(PARAMETERS)
     assert left(shell) == ["old", "new", "no date", "missing"]
 
 
@@ -62,10 +62,10 @@ def test_what_a_transaction_holds_expires_later():
     with_ttl(shell)
     transaction = shell.with_session().transaction(1)
     transaction("update", "c", updates=[{"q": {"_id": "old"}, "u": {"$set": {"x": 1}}}], startTransaction=True)
-    shell.store.let_time_pass(PARAMETERS)
+    shell.store.run_due_work(PARAMETERS)
     assert "old" in left(shell)
     transaction.finish("abortTransaction")
-    shell.store.let_time_pass(PARAMETERS)
+    shell.store.run_due_work(PARAMETERS)
     assert "old" not in left(shell)
 
 

@@ -75,11 +75,11 @@ def _end(name: str, place: int) -> Make:
     return of_values(run, 1)
 
 
-def _in(collation: Collation, wanted: Any, array: Any) -> bool:
+def _in(collation: Collation, searched: Any, array: Any) -> bool:
     if not isinstance(array, list):
         raise location(40081, f"$in requires an array as a second argument, found: {type_name(array)}")
-    wanted = collation.folded(wanted)
-    return any(equal(wanted, collation.folded(element)) for element in array)
+    searched = collation.folded(searched)
+    return any(equal(searched, collation.folded(element)) for element in array)
 
 
 def bounds(given: Sequence[Any], length: int) -> tuple[int, int]:
@@ -105,10 +105,10 @@ def _index_of(collation: Collation, values: Iterator[Any]) -> Any:
         return None
     if not isinstance(array, list):
         raise location(40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}")
-    wanted, *limits = values
+    searched, *limits = values
     first, last = bounds(limits, len(array))
-    wanted = collation.folded(wanted)
-    return next((place for place in range(first, last) if equal(collation.folded(array[place]), wanted)), -1)
+    searched = collation.folded(searched)
+    return next((place for place in range(first, last) if equal(collation.folded(array[place]), searched)), -1)
 
 
 def _is_array(value: Any) -> bool:

@@ -229,8 +229,8 @@ def _convert(name: str, operand: Any, scope: Scope) -> Expression:
     on_error, on_null = fields.get("onError"), fields.get("onNull", compile_expression(None, scope))
 
     def run(variables: Variables) -> Any:
-        value, wanted = source(variables), to(variables)
-        name = None if wanted is None or wanted is MISSING else _type(wanted)
+        value, target = source(variables), to(variables)
+        name = None if target is None or target is MISSING else _type(target)
         if value is None or value is MISSING:
             return on_null(variables)
         if name is None:

@@ -111,8 +111,8 @@ def _adding(name: str, sign: int) -> Make:
         start = _date(name, startDate, 5166403)
         if not isinstance(unit, str):
             raise location(5166404, f"{name} expects string defining the time unit")
-        wanted = unit_of(unit, name)
-        return later(start, wanted, sign * _whole_amount(name, amount), zone)
+        unit_name = unit_of(unit, name)
+        return later(start, unit_name, sign * _whole_amount(name, amount), zone)
 
     return of_fields(_ADD, run)
 
@@ -148,14 +148,14 @@ def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, st
         return None
     zone = zone_of(timezone)
     start = _date("$dateTrunc", date, 5439012)
-    wanted = unit_of(unit, "$dateTrunc")
+    unit_name = unit_of(unit, "$dateTrunc")
     if not is_number(binSize) or not is_whole(binSize):
         raise location(5439017, f"$dateTrunc requires 'binSize' to be a 64-bit integer, but got {binSize!r}")
     size = whole(binSize)
     if size <= 0:
         raise location(5439018, f"$dateTrunc requires 'binSize' to be greater than 0, but got {size}")
-    first = weekday_of(startOfWeek, "$dateTrunc") if wanted == "week" else 0
-    return _beginning(start, wanted, size, zone, first)
+    first = weekday_of(startOfWeek, "$dateTrunc") if unit_name == "week" else 0
+    return _beginning(start, unit_name, size, zone, first)
 
 
 def _beginning(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:

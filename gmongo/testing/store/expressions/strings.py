@@ -112,9 +112,9 @@ def _index(name: str, units: Callable[[str], Any], not_text: int, not_token: int
         if _is_nothing(value):
             return None
         text = units(_string(value, not_text, f"{name}'s first argument"))
-        wanted = units(_string(next(values), not_token, f"{name}'s second argument"))
+        expected = units(_string(next(values), not_token, f"{name}'s second argument"))
         first, last = bounds(list(values), len(text))
-        return text.find(wanted, first, last) if first <= last else -1
+        return text.find(expected, first, last) if first <= last else -1
 
     return of_iterator(run, 2, 4)
 
