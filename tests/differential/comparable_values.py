@@ -88,7 +88,7 @@ class ComparableValues:
         return DriverObject(kind.__name__, tuple((each, self.attribute(value, each, depth + 1)) for each in names))
 
     def attribute(self, value: Any, name: str, depth: int = 0) -> Any:
-        """Return an attribute, or the name of the error of the read access."""
+        """Return the value of an attribute, or the class name of the raised error."""
         try:
             return self.of(getattr(value, name), depth)
         except Exception as error:

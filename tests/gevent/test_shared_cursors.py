@@ -54,7 +54,7 @@ class ReaderSetup:
         self.plain = self.client.test.documents
         self.decoder = Decoder()
         options = CodecOptions(type_registry=TypeRegistry([self.decoder]))
-        # Events decode documents, too, so that this client has no listener.
+        # This client has no listener, because events also decode documents.
         self.client_without_listeners: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
         self.decoded = self.client_without_listeners.test.get_collection("documents", codec_options=options)
         for name, more in (("documents", {}), ("large", {"text": LARGE})):

@@ -31,7 +31,7 @@ INTERRUPTS_PER_STEP = 4000
 _MAX_BYTES = 150_000
 _DATABASE = "late"
 _IMPATIENT, _PATIENT = (2, 2_000)  # milliseconds to wait for a late reply, at most 2000
-# Sizes of the filling of a reply. Most replies fit the buffer, some exceed the limit.
+# Sizes of replies in bytes. Most replies fit the buffer, some exceed the limit.
 _SIZES = (0, 0, 0, 0, 100, 5_000, 60_000, 70_000, 140_000, 400_000)
 _WEIGHTS = (60, 60, 60, 60, 60, 30, 3, 3, 2, 1)
 

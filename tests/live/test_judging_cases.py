@@ -25,7 +25,7 @@ def target() -> Iterator[Target]:
 
 
 class FailingRun:
-    """Replacement of the runner of a case.
+    """Replacement of the case runner.
 
     :param failures: Number of failing runs.
     """

@@ -181,7 +181,7 @@ def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
 
 
 def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
-    """Return the tests by cost: fast tests, with few reached lines, of the subject of the file."""
+    """Return the tests by cost. Fast tests with few reached lines and the subject of the file come first."""
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_about(test.name.partition("::")[0], file)

@@ -1,6 +1,6 @@
 """Read the hand-written mutations from ``mutations.jsonl``, one mutation per line.
 
-A row is in the file only if both of these are true:
+A row is in the file only if both conditions are true:
 
 - No random draw makes the same change. A draw (`change_kinds.py`) changes one operator, constant, condition, argument,
   result, loop, `except` or `finally`, or deletes one statement.

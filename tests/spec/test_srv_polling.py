@@ -40,7 +40,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class Wakeup:
-    """Replacement of the alarm of the polling greenlet."""
+    """Replacement for the timer of the polling greenlet."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []

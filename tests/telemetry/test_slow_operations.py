@@ -147,7 +147,7 @@ WORDS = (
 
 
 @pytest.mark.parametrize(
-    ("changed", "shares", "message"),
+    ("changed", "phase_durations", "message"),
     [
         ({}, SHARES, WORDS),
         ({"tries": 1}, SHARES, WORDS.removesuffix("; 2 tries")),

@@ -59,7 +59,7 @@ def test_decompression_restores_compressed_message(name, fields, documents):
 @pytest.mark.parametrize("step", ["compressing", "decompressing"])
 @pytest.mark.parametrize("size", [10_000, 10_000_000])
 def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
-    """The work on a long message waits for another greenlet, so it must not run in the event loop."""
+    """A long message is processed in a native thread, and the event loop runs meanwhile."""
     gate, threads = threading.Event(), []
 
     def work(data, *_size):

@@ -1,4 +1,4 @@
-"""Values compare with values of their own kind. Other objects decide about equality themselves."""
+"""Values compare with values of their own kind. Comparisons with other objects use the method of the other object."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_allowed_suffix_or_validator_permits_host_of_other_domain(monkeypatch: p
         assert client_state(SRV, options)["seeds"] == (("a.other.org", 1),)
 
 
-# Defaults of the parts of a client, without the defaults that are None.
+# Attributes of a default client that are not None.
 DEFAULTS: dict[str, Any] = {
     "heartbeat_frequency": 10.0, "local_threshold": 0.015, "server_selection_timeout": 30.0,
     "monitoring_mode": "auto", "srv_max_hosts": 0, "srv_rescan_interval": 60.0, "direct_connection": False,

@@ -49,7 +49,7 @@ def insert() -> Callable[[], Any]:
 
 
 def connect() -> Callable[[], Any]:
-    """Connect with TLS. The certificates are loaded before."""
+    """Connect with TLS. The program loads the certificates before the measurement."""
     encrypted = driver.MongoClient(sys.argv[3], connect=False)
 
     def use() -> None:
