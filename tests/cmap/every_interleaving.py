@@ -117,7 +117,7 @@ class _Owner:
         pass
 
 
-class Establishing(NamedTuple):
+class PendingEstablishment(NamedTuple):
     """The connection that a greenlet establishes, and the answers of the server."""
 
     connection: Connection
@@ -145,7 +145,7 @@ class PoolSystem:
         )
         self.delivery.deliver()
         self.check_outs: list[Task] = []
-        self.establishing: dict[Task, Establishing] = {}
+        self.establishing: dict[Task, PendingEstablishment] = {}
         self.in_use: dict[Task, Connection] = {}
         self.requests: list[Task] = []  # greenlets in the order of their check-outs
         self.forked = self.used_in_child = False
@@ -159,7 +159,7 @@ class PoolSystem:
         task = getcurrent()
         assert isinstance(task, Task)
         self._check_queue_order(task)
-        found = self.establishing[task] = Establishing(connection, [])
+        found = self.establishing[task] = PendingEstablishment(connection, [])
         try:
             self.scheduler.switch()
         finally:
@@ -261,7 +261,7 @@ class PoolSystem:
         if name == "run":
             self.scheduler.run_next()
         elif name == "time":
-            self.scheduler.pass_time()
+            self.scheduler.advance_to_next_timer()
         elif name == "check out":
             self.check_outs.append(Task(self._check_out))
             self.check_outs[-1].switch()
@@ -362,7 +362,7 @@ class PoolSystem:
             if running:
                 self._execute_step_of_task("check in" if running[0] in self.in_use else "accepted", running[0])
             elif self.pool.machine.remaining_backoff() > 0 and self.scheduler.has_timer():
-                self.scheduler.pass_time()
+                self.scheduler.advance_to_next_timer()
             else:
                 return
         self.violations.append("the greenlets never block")
@@ -376,7 +376,7 @@ class PoolSystem:
             yield "nothing will give a connection back"
         if self.used_in_child:  # the background greenlet of the parent ends at its next run
             for _ in range(len(self.scheduler.timers)):
-                self.scheduler.pass_time()
+                self.scheduler.advance_to_next_timer()
                 self.scheduler.run_all()
         if sum("_repeat" in dict(task.stack_lines()) for task in self.scheduler.tasks) > 1:
             yield "two greenlets keep the pool"

@@ -27,26 +27,28 @@ _HANGS = "the engine hangs, and replies to PyMongo's pings only until its restar
 def test_row_has_equal_results_in_gmongo_and_pymongo(
     server: Server, runner: CallRunner, simulation: Callable[[], CallRunner], outcome_counts: Counter[str], call: Call
 ) -> None:
-    judgement = _judged(server, runner, call, simulation)
-    if judgement is None:
+    attribution = _attribute_row(server, runner, call, simulation)
+    if attribution is None:
         outcome_counts[_HANGS] += 1
         pytest.skip(_HANGS)
-    outcome_counts[judgement.reason or judgement.verdict.value] += 1
-    if judgement.verdict is Verdict.SKIPPED:
-        pytest.skip(judgement.reason)
-    check(call.source, judgement.theirs, judgement.ours)
+    outcome_counts[attribution.reason or attribution.verdict.value] += 1
+    if attribution.verdict is Verdict.SKIPPED:
+        pytest.skip(attribution.reason)
+    check(call.source, attribution.theirs, attribution.ours)
 
 
-def _judged(server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]) -> Attribution | None:
-    """Return the judgement of a row, or None after a restart of a hung server."""
+def _attribute_row(
+    server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]
+) -> Attribution | None:
+    """Return the attribution of a row, or None after a restart of a hung server."""
     try:
-        judgement = attribute_difference(runner, call.source, simulation)
+        attribution = attribute_difference(runner, call.source, simulation)
     except pymongo.errors.ConnectionFailure:
         if server.restart_if_hung():
             return None
         raise
-    is_suspect = judgement.verdict is Verdict.DIFFERENT or judgement.reason == SILENT
-    return None if is_suspect and server.restart_if_hung() else judgement
+    is_suspect = attribution.verdict is Verdict.DIFFERENT or attribution.reason == SILENT
+    return None if is_suspect and server.restart_if_hung() else attribution
 
 
 def test_minimum_number_of_rows_is_equal(outcome_counts: Counter[str]) -> None:

@@ -33,7 +33,7 @@ def simulated() -> Iterator[CallRunner]:
         runner.close()
 
 
-def _judged(runner: CallRunner, source: str) -> Attribution:
+def _attribute_row(runner: CallRunner, source: str) -> Attribution:
     return attribute_difference(runner, source, lambda: runner)
 
 
@@ -55,10 +55,10 @@ def test_row_is_skipped_with_reason(
     with monkeypatch.context() as patch:
         if reason == "the server does not reply":
             patch.setattr(simulated, "_given_patience", 1)
-        first = _judged(simulated, source)
+        first = _attribute_row(simulated, source)
     assert first.verdict is Verdict.SKIPPED
     assert first.reason.startswith(reason)
-    second = _judged(simulated, _ROW)
+    second = _attribute_row(simulated, _ROW)
     assert (second.verdict, second.reason) == (Verdict.SAME, "")
 
 
@@ -114,10 +114,10 @@ def test_different_results_of_both_drivers_are_compared_with_mongodb(
 
     simulation: Any = ScriptedCallRunner(*mongodb_results)
     runner: Any = ScriptedCallRunner(*engine_results)
-    judgement = attribute_difference(
+    attribution = attribute_difference(
         runner, "list_collections(", lambda: simulation
     )  # gmongo rejects invalid arguments of this method.
-    assert (judgement.verdict, judgement.reason) == (Verdict.SKIPPED if reason else Verdict.DIFFERENT, reason)
+    assert (attribution.verdict, attribution.reason) == (Verdict.SKIPPED if reason else Verdict.DIFFERENT, reason)
 
 
 @pytest.mark.parametrize("replies", [True, False])
@@ -137,7 +137,7 @@ def test_reply_or_close_after_unacknowledged_command_is_detected(replies: bool) 
 
 def test_unacknowledged_write_on_simulated_server_has_no_fault(simulated: CallRunner) -> None:
     source = "c.with_options(write_concern=WriteConcern(w=0)).insert_one({}).acknowledged"
-    assert _judged(simulated, source).reason == ""
+    assert _attribute_row(simulated, source).reason == ""
 
 
 @pytest.mark.long

@@ -327,7 +327,7 @@ def client_of(faulty: FaultyServer, connect: Any) -> Any:
 
 
 def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty: FaultyServer, connect: Any) -> None:
-    """A reply of MongoDB names the previous reply. A reply of other servers names the getMore."""
+    """A reply of MongoDB has the ID of the previous reply as responseTo. Other servers send the ID of the getMore."""
     faulty.stream = GOOD
     faulty.replies_to_request = True
     assert ids(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
@@ -385,7 +385,7 @@ def test_malformed_reply_closes_the_connection(faulty: FaultyServer, connect: An
 def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, connect: Any, seed: int) -> None:
     """The random damage changes bytes, removes or repeats messages, and removes the end."""
     choose = random.Random(seed)
-    damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
+    damaged = [damage_replies(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
     faulty.stream, faulty.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
     client = client_of(faulty, connect)
     cursor = client.db.c.find(cursor_type=EXHAUST)
@@ -403,7 +403,9 @@ def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, conn
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
 
 
-def damage(choose: random.Random, body: bytes, flags: int, response_to: int | None) -> tuple[bytes, int, int | None]:
+def damage_replies(
+    choose: random.Random, body: bytes, flags: int, response_to: int | None
+) -> tuple[bytes, int, int | None]:
     if choose.random() < 0.4:
         changed = bytearray(body)
         for _ in range(choose.randint(1, 4)):

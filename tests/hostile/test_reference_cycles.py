@@ -76,7 +76,7 @@ def run_with_exception_at(
         del request
         run_state.greenlet.start()
         with Tracer(point, kind, lambda each: each is run_state.greenlet) as tracer:
-            scenario.meanwhile(run_state)
+            scenario.run_others(run_state)
             becomes_true(run_state.greenlet.ready, 5)
             gevent.joinall(run_state.others, timeout=1)
         assert run_state.greenlet.ready()

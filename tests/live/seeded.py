@@ -1,6 +1,6 @@
 """``python -m tests.live.seeded``: simulated deployment with a seeded fault.
 
-``distinct`` omits the first value. All else equals ``python -m gmongo.testing``.
+The reply to ``distinct`` omits the first value. Otherwise, the program equals ``python -m gmongo.testing``.
 """
 
 from __future__ import annotations

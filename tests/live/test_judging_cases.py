@@ -24,7 +24,7 @@ def target() -> Iterator[Target]:
         target.close()
 
 
-class FailingRun:
+class FailingCaseRunner:
     """Replacement of the case runner.
 
     :param failures: Number of failing runs.
@@ -33,7 +33,7 @@ class FailingRun:
     def __init__(self, failures: int, error: Exception) -> None:
         self._failures, self._error = failures, error
 
-    def __call__(self, *_: Any) -> FailingRun:
+    def __call__(self, *_: Any) -> FailingCaseRunner:
         return self
 
     def run(self) -> None:
@@ -59,7 +59,7 @@ class FailingRun:
 def test_failed_case_is_repeated_only_if_it_depends_on_speed_or_an_election(
     case: dict[str, Any], elections: str, failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(official, "Run", FailingRun(failures, AssertionError("late")))
+    monkeypatch.setattr(official, "Run", FailingCaseRunner(failures, AssertionError("late")))
     live: Any = Mock(election=Mock(side_effect=elections))
     recorded: list[str] = []
 

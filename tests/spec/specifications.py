@@ -73,37 +73,37 @@ def _kind_of(document: Mapping[str, Any]) -> str | None:
     return next((name for name, matches in KINDS.items() if matches(document, first)), None)
 
 
-def _has(*fields: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
+def _document_has(*fields: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
     return lambda document, case: set(fields) <= document.keys()
 
 
-def _cases_have(*fields: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
+def _first_case_has(*fields: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
     return lambda document, case: set(fields) <= case.keys()
 
 
-def _publishes(document: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
+def _expects_sdam_events(document: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
     return "phases" in document and all("events" in phase["outcome"] for phase in document["phases"])
 
 
-def _writes_concern(document: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
+def _has_concern_in_uri(document: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
     tests = document["tests"] if case else ()
     return "uri" in case and any("readConcern" in each or "writeConcern" in each for each in tests)
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
-    "unified": _has("schemaVersion"),
-    "sdam monitoring": _publishes,
-    "sdam": _has("uri", "phases"),
-    "credential": _cases_have("uri", "credential"),
-    "read concern": _cases_have("readConcernDocument"),
-    "write concern": _cases_have("writeConcernDocument"),
-    "concerns in a uri": _writes_concern,
-    "uri": _cases_have("uri", "hosts", "options"),
-    "window": _has("topology_description", "mocked_topology_state"),
-    "selection": _has("topology_description"),
-    "round trip time": _has("avg_rtt_ms"),
-    "pool": _has("version", "style"),
-    "seedlist": _has("uri"),
+    "unified": _document_has("schemaVersion"),
+    "sdam monitoring": _expects_sdam_events,
+    "sdam": _document_has("uri", "phases"),
+    "credential": _first_case_has("uri", "credential"),
+    "read concern": _first_case_has("readConcernDocument"),
+    "write concern": _first_case_has("writeConcernDocument"),
+    "concerns in a uri": _has_concern_in_uri,
+    "uri": _first_case_has("uri", "hosts", "options"),
+    "window": _document_has("topology_description", "mocked_topology_state"),
+    "selection": _document_has("topology_description"),
+    "round trip time": _document_has("avg_rtt_ms"),
+    "pool": _document_has("version", "style"),
+    "seedlist": _document_has("uri"),
 }
 """Predicate of each kind for the content of a file and its first case. The first match applies."""
 

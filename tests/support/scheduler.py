@@ -98,7 +98,7 @@ class Scheduler:
         self.timers = [each for each in self.timers if each.callback is not None]
         return bool(self.timers)
 
-    def pass_time(self) -> None:
+    def advance_to_next_timer(self) -> None:
         """Advance the clock to the next timer and run its callback."""
         assert self.has_timer()
         first = min(self.timers, key=lambda each: each.due)

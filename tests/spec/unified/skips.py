@@ -90,7 +90,7 @@ def rule_for(use: CaseOnTopology) -> Rule | None:
 
 
 def words_of(*parts: Any) -> frozenset[str]:
-    """Return the words of parts of a file for :class:`CaseOnTopology`."""
+    """Return the keys and operation names in parts of a file, as :class:`CaseOnTopology` describes."""
     words: set[str] = set()
     for part in parts:
         _add_words(words, part, "")
