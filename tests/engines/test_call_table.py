@@ -27,7 +27,7 @@ _HANGS = "the engine hangs, and replies to PyMongo's pings only until its restar
 def test_row_has_equal_results_in_gmongo_and_pymongo(
     server: Server, runner: CallRunner, simulation: Callable[[], CallRunner], outcome_counts: Counter[str], call: Call
 ) -> None:
-    attribution = _attribute_row(server, runner, call, simulation)
+    attribution = _attribute(server, runner, call, simulation)
     if attribution is None:
         outcome_counts[_HANGS] += 1
         pytest.skip(_HANGS)
@@ -37,7 +37,7 @@ def test_row_has_equal_results_in_gmongo_and_pymongo(
     check(call.source, attribution.theirs, attribution.ours)
 
 
-def _attribute_row(
+def _attribute(
     server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]
 ) -> Attribution | None:
     """Return the attribution of a row, or None after a restart of a hung server."""

@@ -19,21 +19,21 @@ import gmongo
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
 from gmongo.testing import URI_VARIABLE
-from tests.live import answers, calls, official, prose, work
+from tests.live import answers, calls, campaigns, official, prose_tests
 from tests.live.mongod import MECHANISMS, Started, started
 from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
 _FOR_DISPOSABLE = {
     official.PART: lambda target, report, given: official.run(target, report, given.case),
-    prose.PART: lambda target, report, given: prose.run(target, report, given.case),
+    prose_tests.PART: lambda target, report, given: prose_tests.run(target, report, given.case),
 }
 PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
     answers.DOCUMENTED: lambda target, report, given: answers.compare_recorded_replies(target, report, given.case),
     answers.DRAWN: lambda target, report, given: answers.compare_random_calls(target, report, given.calls, given.seed),
     calls.PART: lambda target, report, given: calls.run(target, report, given.case),
-    work.CAMPAIGN: lambda target, report, given: work.campaign(target, report, given.steps, given.seed),
-    work.MAIN_JOB: lambda target, report, given: work.main_job(target, report),
+    campaigns.CAMPAIGN: lambda target, report, given: campaigns.campaign(target, report, given.steps, given.seed),
+    campaigns.MAIN_JOB: lambda target, report, given: campaigns.main_job(target, report),
     **_FOR_DISPOSABLE,
 }
 

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from gmongo.testing import URI_VARIABLE, EmbeddedDatabaseError
 from gmongo.testing.mongod.program import find_program
-from tests.live import official, prose, work
+from tests.live import campaigns, official, prose_tests
 from tests.live.mongod import MECHANISMS, started
 
 PROGRAMS_VARIABLE = "GMONGO_MONGODS"
-_OFFICIAL = ("--only", official.PART, "--only", prose.PART)
-_WITH_LOAD = (*_OFFICIAL, "--only", work.CAMPAIGN, "--steps", "20")
+_OFFICIAL = ("--only", official.PART, "--only", prose_tests.PART)
+_WITH_LOAD = (*_OFFICIAL, "--only", campaigns.CAMPAIGN, "--steps", "20")
 _LIMIT = 3600.0  # seconds for one run
 _ANSWERS = "tests.simulation.answers"
 _FUZZ = "tests.simulation.fuzz"
@@ -71,8 +71,8 @@ CI = (
 )
 LONG = (
     *CI,
-    Run("campaign with killed and stopped members", 3, ("--only", work.CAMPAIGN, "--steps", "40")),
-    Run("main job", 3, ("--only", work.MAIN_JOB)),
+    Run("campaign with killed and stopped members", 3, ("--only", campaigns.CAMPAIGN, "--steps", "40")),
+    Run("main job", 3, ("--only", campaigns.MAIN_JOB)),
     Run("switch points, replica set of 1", 1, ("tests/gevent/test_switch_points.py", "-n", "2", _OWN_SERVERS, "1")),
     Run("TLS", 3, ("--tls", *_WITH_LOAD)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),

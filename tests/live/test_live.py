@@ -95,7 +95,7 @@ def test_standalone_is_allowed_by_host_and_port() -> None:
 def seeded() -> Iterator[str]:
     """Yield the connection string of a server whose `distinct` omits a value."""
     pipe = subprocess.PIPE
-    command = [sys.executable, "-m", "tests.live.seeded", "--replica-set", "1"]
+    command = [sys.executable, "-m", "tests.live.seeded_fault", "--replica-set", "1"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()

@@ -1,4 +1,4 @@
-"""``python -m tests.live.seeded``: simulated deployment with a seeded fault.
+"""``python -m tests.live.seeded_fault``: simulated deployment with a seeded fault.
 
 The reply to ``distinct`` omits the first value. Otherwise, the program equals ``python -m gmongo.testing``.
 """
