@@ -95,7 +95,7 @@ def test_thread_closes_context_of_killed_greenlet() -> None:
 
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_interrupted_context_is_closed_once_without_new_steps(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
-    """The greenlet and the thread may end in any order. The context is closed after both ends."""
+    """The greenlet and the thread may end in any order. The last of them closes the context."""
     simulated, step, pending = SimulatedContext(LONG), Mock(), []
 
     class Pool:

@@ -192,7 +192,7 @@ class Server:
             if process.poll() is not None or monotonic() > deadline:
                 output = process.output()
                 self.stop()
-                raise MissingEngineError(f"{self.engine.name} does not reply; its output ends with: {output[-300:]}")
+                raise MissingEngineError(f"{self.engine.name} does not reply. Last output: {output[-300:]}")
             gevent.sleep(0.05)
 
     def _replies(self) -> bool:

@@ -16,7 +16,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
-from tests.support.greenlets import living_greenlets
+from tests.support.count_driver_greenlets import living_greenlets
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
 from tests.support.wait import PATIENCE, eventually
 
@@ -65,13 +65,13 @@ def run(program, *arguments):
         return output_of(child)
 
 
-def greenlets():
+def count_driver_greenlets():
     """Return the number of living driver greenlets."""
     gc.collect()
     return len(living_greenlets("gmongo"))
 
 
-def descriptors():
+def count_descriptors():
     return len(os.listdir("/proc/self/fd"))
 
 
@@ -242,13 +242,13 @@ except ServerSelectionTimeoutError as error:
 
 @pytest.mark.requirement("SM-89", "SM-90")
 def test_close_ends_greenlets_and_connections(server):
-    before = greenlets()
+    before = count_driver_greenlets()
     client = MongoClient(server.name, minPoolSize=2)
     client.db.c.find_one()
-    assert greenlets() > before
+    assert count_driver_greenlets() > before
     client.close()
     eventually(lambda: not server.peers)
-    eventually(lambda: greenlets() == before)
+    eventually(lambda: count_driver_greenlets() == before)
     with pytest.raises(InvalidOperation, match="after close"):
         client.db.c.find_one()
     client.close()
@@ -292,7 +292,7 @@ def test_dropped_clients_release_greenlets_and_descriptors(server):
 
     use_one()
     eventually(lambda: not server.peers)
-    before = greenlets(), descriptors()
+    before = count_driver_greenlets(), count_descriptors()
     with warnings.catch_warnings(record=True) as caught:  # destructors cannot raise warnings as errors
         warnings.simplefilter("always")
         for _ in range(50):
@@ -300,7 +300,7 @@ def test_dropped_clients_release_greenlets_and_descriptors(server):
         eventually(lambda: not server.peers)
     assert [str(each.message) for each in caught] == []
     gevent.sleep(0.01)
-    eventually(lambda: (greenlets(), descriptors()) <= before)
+    eventually(lambda: (count_driver_greenlets(), count_descriptors()) <= before)
 
 
 def test_dropped_client_is_released_without_garbage_collector(server):
@@ -329,12 +329,12 @@ def test_client_dropped_after_error_is_collected(server):
 @pytest.mark.requirement("SM-90")
 def test_client_dropped_while_server_is_frozen_ends_greenlets():
     with ScriptedServer() as server:
-        before = greenlets()
+        before = count_driver_greenlets()
         server.answering.clear()
         client = MongoClient(server.name)
         eventually(lambda: server.commands("handshake"))
         del client
-        eventually(lambda: greenlets() == before)
+        eventually(lambda: count_driver_greenlets() == before)
 
 
 THREAD = """

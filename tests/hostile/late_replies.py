@@ -155,10 +155,10 @@ class _Step:
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
             self._request()  # a request without interruption
-            self._settle(client)
+            self._wait_for_late_replies(client)
             check_nothing_in_use(client, self.commands)
 
-    def _settle(self, client: MongoClient[Any]) -> None:
+    def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
             # The server itself ends a cursor whose reply was lost with its connection.
             lost = self.server.peer.lost if self.patience == _IMPATIENT else 0

@@ -55,7 +55,9 @@ def test_test_that_passes_with_pymongo_only_is_differing(outcome: Outcome | None
         (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there"), False),
     ],
 )
-def test_line_explains_failure_with_its_texts(tmp_path: Path, table: dict[str, Difference], explained: bool) -> None:
+def test_line_explains_failure_that_contains_its_texts(
+    tmp_path: Path, table: dict[str, Difference], explained: bool
+) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "test_cursor.py").write_text(
         dedent("""

@@ -15,7 +15,7 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.sdam.harness import awaitable_hellos, settle
 from tests.support.clients import make_client
-from tests.support.greenlets import living_greenlets
+from tests.support.count_driver_greenlets import living_greenlets
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder, event_line
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
@@ -40,12 +40,12 @@ def test_use_in_another_native_thread_raises_invalid_operation(poll_server: Scri
     topology.hub = own
 
 
-def greenlets() -> int:
+def count_driver_greenlets() -> int:
     """Return the number of living driver greenlets."""
     return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living_greenlets())
 
 
-def watchers() -> int:
+def count_watchers() -> int:
     """Return the number of active watchers, including watchers with ``ref=False``."""
     loop = gevent.get_hub().loop
     samples = [loop.timer(1), loop.io(0, 1), loop.async_()]
@@ -58,7 +58,7 @@ def watchers() -> int:
 def resources() -> tuple[int, int, int, int]:
     """Return the numbers of greenlets, descriptors, watchers and watchers with ``ref=True``."""
     gc.collect()
-    return greenlets(), len(os.listdir("/proc/self/fd")), watchers(), gevent.get_hub().loop.activecnt
+    return count_driver_greenlets(), len(os.listdir("/proc/self/fd")), count_watchers(), gevent.get_hub().loop.activecnt
 
 
 def stable_resources() -> tuple[int, int, int, int]:

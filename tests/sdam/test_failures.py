@@ -109,13 +109,13 @@ def test_listener_of_server_description_can_use_server(connect: Any, server: Scr
     client = connect(server, heartbeat=0.1, retryReads=False)
     recorder.wait_for("PoolReady")
 
-    def use(event: Any) -> None:
+    def use_server(event: Any) -> None:
         kind = event.new_description.server_type_name
         states.append((kind, pool_of(client, server)["state"]))
         if kind != "Unknown":
             found.append(client.db.c.find_one({"_id": 1}))
 
-    recorder.hooks["ServerDescriptionChanged"] = use
+    recorder.hooks["ServerDescriptionChanged"] = use_server
     server.fail("hello", *[cut(0)] * 4)
     if server.streams:
         server.changed()

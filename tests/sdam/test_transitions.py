@@ -51,7 +51,7 @@ def after(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs"
 
 
 def kinds(topology: TopologyDescription) -> dict[str, str]:
-    """Return the server types by host. A topology with a primary has the matching topology type."""
+    """Return the server types by host, and check the type of a replica set topology."""
     types = {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
     if topology.topology_type_name.startswith("ReplicaSet"):
         assert (topology.topology_type_name == "ReplicaSetWithPrimary") == ("RSPrimary" in types.values())

@@ -1,6 +1,6 @@
 """Location and kind of the official JSON tests of the MongoDB driver specifications.
 
-The content of a file determines its kind. New files run without a change, and a file of unknown kind fails a test.
+The content of a file determines its kind. New files need no change of the runner. A file of unknown kind fails a test.
 Only the unified tests in the folders ``invalid`` and ``valid-fail`` depend on the name of the folder.
 """
 

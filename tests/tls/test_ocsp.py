@@ -261,16 +261,16 @@ def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, ext
 
 def test_fetch_ends_when_its_greenlets_are_killed_before_start(authority):
     request = Request(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
-    before = {id(each) for each in greenlets()}
+    before = {id(each) for each in all_greenlets()}
     fetch = Fetch(request, 5, lambda *_: None)
-    new = [each for each in greenlets() if id(each) not in before]
+    new = [each for each in all_greenlets() if id(each) not in before]
     gevent.killall(new, block=False)
     with gevent.Timeout(PATIENCE):
         fetch.wait(True)
     assert new and fetch.answer is None
 
 
-def greenlets():
+def all_greenlets():
     return [
         each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)
     ]  # `isinstance` fails for dead weak proxies

@@ -100,7 +100,7 @@ def test_modules_import_only_lower_layers():
     assert wrong == set()
 
 
-# Modules that import one another, including imports for type checkers. Each group has a reason.
+# Groups of modules that import each other, including imports for type checkers. Each group has a reason.
 CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (

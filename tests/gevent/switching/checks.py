@@ -147,11 +147,15 @@ class Resources:
     def remaining(self, *kinds: str) -> list[str]:
         """Check that the servers have no more open objects of these kinds than before the run."""
 
-        def left() -> dict[str, int]:
+        def count_remaining_objects() -> dict[str, int]:
             now = open_on_servers(self._deployment)
             return {kind: now[kind] - self._open[kind] for kind in kinds if now[kind] > self._open[kind]}
 
-        return [] if becomes_true_after_collection(lambda: not left()) else [f"left open on the servers: {left()}"]
+        return (
+            []
+            if becomes_true_after_collection(lambda: not count_remaining_objects())
+            else [f"left open on the servers: {count_remaining_objects()}"]
+        )
 
     def differences(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
         """Check that the closed client has released its resources."""

@@ -166,11 +166,13 @@ class EventMatcher:
         text = "".join(f"\n  {show(recorded)}" for recorded in actual)
         for index, event in enumerate(required):
             if index >= len(actual):
-                raise Mismatch(f"{kind} event {index} of {expected['client']} is missing: {event}; there are{text}")
+                raise Mismatch(
+                    f"{kind} event {index} of {expected['client']} is missing: {event}. Recorded events:{text}"
+                )
             try:
                 self.check(event, actual[index])
             except Mismatch as error:
-                raise Mismatch(f"{kind} event {index} of {expected['client']}: {error}; there are{text}")
+                raise Mismatch(f"{kind} event {index} of {expected['client']}: {error}. Recorded events:{text}")
         if len(actual) > len(required) and not expected.get("ignoreExtraEvents", False):
             raise Mismatch(f"{len(actual) - len(required)} surplus {kind} events of {expected['client']}:{text}")
 

@@ -89,11 +89,11 @@ def check_logs(expected: Mapping[str, Any], records: list[logging.LogRecord], ma
     text = "".join(f"\n  {record.name} {_fields(record)!s:.400}" for record in actual)
     for index, message in enumerate(required):
         if index >= len(actual):
-            raise Mismatch(f"message {index} is missing: {message}; there are{text}")
+            raise Mismatch(f"message {index} is missing: {message}. Recorded messages:{text}")
         try:
             _check(message, actual[index], matcher)
         except Mismatch as error:
-            raise Mismatch(f"message {index}: {error}; there are{text}")
+            raise Mismatch(f"message {index}: {error}. Recorded messages:{text}")
     if len(actual) > len(required) and not expected.get("ignoreExtraMessages", False):
         raise Mismatch(f"{len(actual) - len(required)} surplus messages:{text}")
 

@@ -83,7 +83,7 @@ def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher
     try:
         _check_all(expected["spans"], actual, matcher, expected.get("ignoreExtraSpans", False))
     except Mismatch as error:
-        raise Mismatch(f"{error}; the spans of {expected['client']} are{''.join(tree.shown() for tree in actual)}")
+        raise Mismatch(f"{error}. Spans of {expected['client']}:{''.join(tree.shown() for tree in actual)}")
 
 
 def _check_all(expected: Sequence[Any], actual: Sequence[SpanTree], matcher: Matcher, ignores_extra: bool) -> None:
