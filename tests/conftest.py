@@ -136,7 +136,7 @@ def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the minimum interval between two checks of a server from 0.5 s to 0.01 s."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 

@@ -24,7 +24,7 @@ def no_switch_in_critical_sections() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def unlimited_server_checks(quick: None) -> None:
+def unlimited_server_checks(quick_checks: None) -> None:
     """Check servers without a minimum interval."""
 
 

@@ -179,7 +179,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         overloaded, labelled = "SystemOverloadedError" in kind.labels, "RetryableError" in kind.labels
         labelled_and_allowed = labelled and _allows_labelled(setting)
         if retries and not overloaded:
-            tokens = min(1000.0, tokens + 1)  # rule 3 of the bucket
+            tokens = min(1000.0, tokens + 1)  # the error is no overload error: deposit a token
         executed = executed or not labelled
         # The driver raises the newest error, except an error which only says that no retry ran.
         has_no_information = kind.is_selection or "NoWritesPerformed" in kind.labels

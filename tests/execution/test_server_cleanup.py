@@ -28,7 +28,7 @@ def running_commands(client: Client) -> list[str]:
 
 
 @pytest.fixture
-def witness(deployment: Deployment, connect: Connect) -> Client:
+def second_client(deployment: Deployment, connect: Connect) -> Client:
     """Return a second client."""
     return connect(deployment)
 
@@ -42,29 +42,29 @@ OPERATIONS: dict[str, Callable[[Client], Any]] = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("interruption", ["kill", "gevent.Timeout"])
-def test_interrupted_operation_ends_on_the_server(interruption, name, client, witness, deployment):
+def test_interrupted_operation_ends_on_the_server(interruption, name, client, second_client, deployment):
     slow(deployment, name)
     finding = gevent.spawn(OPERATIONS[name], client)
-    eventually(lambda: running_commands(witness) == [name])
+    eventually(lambda: running_commands(second_client) == [name])
     finding.kill(gevent.GreenletExit if interruption == "kill" else gevent.Timeout)
-    eventually(lambda: running_commands(witness) == [])
+    eventually(lambda: running_commands(second_client) == [])
 
 
-def test_interrupted_operation_runs_on_the_server_while_its_connection_drains(deployment, connect, witness):
+def test_interrupted_operation_runs_on_the_server_while_its_connection_drains(deployment, connect, second_client):
     client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=300)
     slow(deployment, "find")
     finding = gevent.spawn(client.db.c.find_one, {})
-    eventually(lambda: running_commands(witness) == ["find"])
+    eventually(lambda: running_commands(second_client) == ["find"])
     finding.kill()
     gevent.sleep(0.1)
-    assert running_commands(witness) == ["find"]
-    eventually(lambda: running_commands(witness) == [])
+    assert running_commands(second_client) == ["find"]
+    eventually(lambda: running_commands(second_client) == [])
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("drains", [False, True])
 def test_operation_with_timeout_ends_on_the_server_and_keeps_its_connection(
-    name, drains, virtual_time, deployment, connect, witness, monkeypatch
+    name, drains, virtual_time, deployment, connect, second_client, monkeypatch
 ):
     client = connect(deployment, drainLateReplies=drains)
     client.db.c.insert_one({})
@@ -75,7 +75,7 @@ def test_operation_with_timeout_ends_on_the_server_and_keeps_its_connection(
     with pytest.raises(ExecutionTimeout) as raised, gmongo.timeout(0.2):
         OPERATIONS[name](client)
     assert raised.value.timeout
-    assert running_commands(witness) == []
+    assert running_commands(second_client) == []
     assert client.pool_stats()[0]["total"] == 1
     assert [each.body["maxTimeMS"] < 200 for each in deployment.commands.named(name)] == [True]
 

@@ -173,22 +173,24 @@ def write(client: Client, session: ClientSession) -> None:
 
 
 @pytest.fixture
-def witness(deployment: Deployment, connect: Connect) -> Client:
+def second_client(deployment: Deployment, connect: Connect) -> Client:
     """Return a second client. The document with `_id` 1 exists."""
-    witness = connect(deployment)
-    witness.db.c.insert_one({"_id": 1, "n": 0})
-    return witness
+    second_client = connect(deployment)
+    second_client.db.c.insert_one({"_id": 1, "n": 0})
+    return second_client
 
 
-def assert_document_unlocked_and_unchanged(witness: Client) -> None:
+def assert_document_unlocked_and_unchanged(second_client: Client) -> None:
     """Assert that no transaction locks the document or has changed the document."""
     with gmongo.timeout(1):
-        assert witness.db.c.find_one_and_update({"_id": 1}, {"$set": {"free": True}})["n"] == 0
+        assert second_client.db.c.find_one_and_update({"_id": 1}, {"$set": {"free": True}})["n"] == 0
 
 
 @pytest.mark.parametrize("keeps_session", [False, True])
 @pytest.mark.parametrize("strict", [False, True])
-def test_transaction_that_starts_after_its_abort_ends_on_server(keeps_session, strict, deployment, connect, witness):
+def test_transaction_that_starts_after_its_abort_ends_on_server(
+    keeps_session, strict, deployment, connect, second_client
+):
     options = {"server_api": ServerApi("1", strict=True)} if strict else {}
     client = connect(deployment, drainLateReplies=True, **options)
     session = client.start_session()
@@ -202,12 +204,12 @@ def test_transaction_that_starts_after_its_abort_ends_on_server(keeps_session, s
         "the server receives the abort before the transaction starts"
     )
     gevent.sleep(2)
-    assert_document_unlocked_and_unchanged(witness)
+    assert_document_unlocked_and_unchanged(second_client)
     session.end_session()
     assert_no_resource_in_use(client)
 
 
-def test_transaction_of_dropped_session_is_aborted(client, witness):
+def test_transaction_of_dropped_session_is_aborted(client, second_client):
     session = client.start_session()
     session.start_transaction()
     write(client, session)
@@ -215,21 +217,23 @@ def test_transaction_of_dropped_session_is_aborted(client, witness):
     gc.collect()
     assert_no_resource_in_use(client)
     gevent.sleep(1)
-    assert_document_unlocked_and_unchanged(witness)
+    assert_document_unlocked_and_unchanged(second_client)
 
 
-def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployment, client, witness):
+def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployment, client, second_client):
     with client.start_session() as session:
         session.start_transaction()
         write(client, session)
         fail(deployment, "abortTransaction", times=1, code=None, labels=None, blockConnection=True, blockTimeMS=9_000)
         session.abort_transaction(timeout_ms=50)
     gevent.sleep(2)
-    assert_document_unlocked_and_unchanged(witness)
+    assert_document_unlocked_and_unchanged(second_client)
 
 
 @pytest.mark.parametrize("leaves_by", ["error", "commit"])
-def test_running_operation_succeeds_when_another_greenlet_ends_transaction(leaves_by, deployment, client, witness):
+def test_running_operation_succeeds_when_another_greenlet_ends_transaction(
+    leaves_by, deployment, client, second_client
+):
     slow(deployment, "update", milliseconds=300, times=1)
     raises_invalid_operation = pytest.raises(InvalidOperation, match="in use by another greenlet")
     with raises_invalid_operation, client.start_session() as session, session.start_transaction():
@@ -240,5 +244,5 @@ def test_running_operation_succeeds_when_another_greenlet_ends_transaction(leave
     first.get(timeout=5)
     assert session.has_ended
     gevent.sleep(1)
-    assert_document_unlocked_and_unchanged(witness)
+    assert_document_unlocked_and_unchanged(second_client)
     assert_no_resource_in_use(client)

@@ -16,7 +16,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
-from tests.support.count_driver_greenlets import living_greenlets
+from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
 from tests.support.wait import PATIENCE, eventually
 

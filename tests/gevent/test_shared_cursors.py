@@ -47,9 +47,9 @@ class ReaderSetup:
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
-        self.witness = EventRecorder()
+        self.recorder = EventRecorder()
         self.client: MongoClient[Any] = MongoClient(
-            deployment.uri, serverMonitoringMode="poll", event_listeners=[self.witness]
+            deployment.uri, serverMonitoringMode="poll", event_listeners=[self.recorder]
         )
         self.plain = self.client.test.documents
         self.decoder = Decoder()
@@ -68,7 +68,7 @@ class ReaderSetup:
 
     def unclosed_cursors(self) -> set[int]:
         """Return the open cursors on the server, without cursors whose first reply was lost."""
-        return self.witness.cursors & self.open_cursors()
+        return self.recorder.cursors & self.open_cursors()
 
 
 @pytest.fixture(scope="module")

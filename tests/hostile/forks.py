@@ -133,7 +133,7 @@ def _run_in_child(writes: int, leave_servers: Callable[[], None], live: Callable
             where = "\n".join(format_run_info())[-6000:]
             raise Violation(f"the child does not end within {_LONGEST} s: {where}") from None
         if text := sys.stderr.getvalue()[printed:]:  # type: ignore[attr-defined]
-            raise Violation(f"printed on stderr: {text[-2000:]}")
+            raise Violation(f"the child has printed on stderr: {text[-2000:]}")
         os.write(writes, json.dumps(result).encode())
     except BaseException as error:
         os.write(writes, f"{type(error).__name__}: {error}".encode()[-8000:])

@@ -97,7 +97,7 @@ def silent_stderr() -> Iterator[None]:
     finally:
         printed, sys.stderr = sys.stderr.getvalue(), was
     if printed:
-        raise Violation(f"printed on stderr: {printed[-2000:]}")
+        raise Violation(f"the client has printed on stderr: {printed[-2000:]}")
 
 
 class CampaignResults:

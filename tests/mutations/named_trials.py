@@ -68,7 +68,7 @@ def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
     """
     everything = [(area, mutation) for area, mutations in AREAS.items() for mutation in mutations]
     if unknown := set(only) - set(AREAS) - {mutation.name for _, mutation in everything}:
-        raise ValueError(f"unknown mutations or subjects: {', '.join(sorted(unknown))}; subjects: {', '.join(AREAS)}")
+        raise ValueError(f"unknown mutations or subjects: {', '.join(sorted(unknown))}. Subjects: {', '.join(AREAS)}")
     return [(area, each) for area, each in everything if not only or area in only or each.name in only]
 
 

@@ -15,7 +15,7 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.sdam.harness import awaitable_hellos, settle
 from tests.support.clients import make_client
-from tests.support.count_driver_greenlets import living_greenlets
+from tests.support.greenlets import living_greenlets
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder, event_line
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
@@ -202,7 +202,7 @@ def test_monitors_do_not_keep_event_loop_alive(streams: bool) -> None:
         assert streamed == [streams] * 3
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedServer, monkeypatch: Any) -> None:
     client = connect(server, heartbeatFrequencyMS=60_000)
     client.db.c.find_one()
@@ -248,7 +248,7 @@ def test_close_during_listener_stops_monitor_commands(
 
 
 @pytest.mark.requirement("SM-83")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed"])
 @pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout], ids=["kill", "timeout"])
 def test_interrupted_listener_does_not_stop_monitor(
@@ -277,7 +277,7 @@ def test_interrupted_listener_does_not_stop_monitor(
     assert len(story) % 2 == 0
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_interrupted_check_closes_connection(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     """The next check must not read the late reply. The next hello is not awaited, because the connection is new."""
     client = connect(server, heartbeat=0.05)

@@ -26,7 +26,7 @@ FAILURES = {
 
 
 @pytest.mark.requirement("SM-97", "SM-98", "SM-99", "SM-100", "SM-101", "SM-110", "SM-130")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("kind", FAILURES)
 def test_failed_check_publishes_events_in_order(
     connect: Any, poll_server: ScriptedServer, recorder: Any, kind: str
@@ -57,7 +57,7 @@ def test_failed_check_publishes_events_in_order(
 
 
 @pytest.mark.requirement("SM-101")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_check_timeout_interrupts_operations_in_progress(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
@@ -90,7 +90,7 @@ def test_lost_known_server_is_checked_immediately(connect: Any, stream_server: S
 
 
 @pytest.mark.requirement("SM-104", "SM-105", "SM-111")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_monitor_waits_after_command_error(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))
@@ -102,7 +102,7 @@ def test_monitor_waits_after_command_error(connect: Any, stream_server: Scripted
 
 
 @pytest.mark.requirement("SM-95", "SM-96", "SM-100")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_listener_of_server_description_can_use_server(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     found: list[Any] = []
     states: list[tuple[str, str]] = []
@@ -181,7 +181,7 @@ def test_concurrent_network_errors_clear_pool_once(connect: Any, stream_server: 
 
 
 @pytest.mark.requirement("SM-59")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_reads_are_retried_after_server_closes_their_connections(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:

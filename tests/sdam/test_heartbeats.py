@@ -26,7 +26,7 @@ def names(commands: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.requirement("SM-01", "SM-83", "SM-84")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_each_check_publishes_two_events(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     connect(poll_server, heartbeat=0.02)
     recorder.wait_for("HeartbeatSucceeded", 3)
@@ -41,7 +41,7 @@ def test_each_check_publishes_two_events(connect: Any, poll_server: ScriptedServ
 
 
 @pytest.mark.requirement("SM-02", "SM-08", "SM-94", "SM-116")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_poll_sends_hello_with_hello_ok(connect: Any, poll_server: ScriptedServer) -> None:
     connect(poll_server, heartbeat=0.02)
     assert poll_server.wait_for("hello", 2) == {"hello": 1, "helloOk": True, "$db": "admin"}
@@ -86,7 +86,7 @@ def test_first_hello_is_legacy_hello_with_hello_ok(connect: Any, server: Scripte
 
 
 @pytest.mark.requirement("SM-08", "SM-117")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_hello_is_sent_if_server_supports_it(connect: Any, server: ScriptedServer) -> None:
     connect(server, heartbeat=0.02)
     server.wait_for("hello", 3)
@@ -94,7 +94,7 @@ def test_hello_is_sent_if_server_supports_it(connect: Any, server: ScriptedServe
 
 
 @pytest.mark.requirement("SM-09", "SM-117")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("hello_ok", [None, False])
 def test_legacy_hello_is_sent_without_hello_ok(connect: Any, poll_server: ScriptedServer, hello_ok: Any) -> None:
     poll_server.hello_extra = {"helloOk": hello_ok}
@@ -105,7 +105,7 @@ def test_legacy_hello_is_sent_without_hello_ok(connect: Any, poll_server: Script
 
 
 @pytest.mark.requirement("SM-06", "SM-107")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_server_api_excludes_legacy_hello(connect: Any, server: ScriptedServer) -> None:
     server.hello_extra = {"helloOk": None}
     connect(server, heartbeat=0.02, server_api=ServerApi("1"))
@@ -118,7 +118,7 @@ def test_server_api_excludes_legacy_hello(connect: Any, server: ScriptedServer) 
 
 
 @pytest.mark.requirement("SM-17", "SM-18", "SM-61", "SM-71")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_checks_do_not_use_pool_connections(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     client = connect(server, heartbeat=0.02, maxPoolSize=1)
     recorder.wait_for("HeartbeatSucceeded", 2)
@@ -132,7 +132,7 @@ def test_checks_do_not_use_pool_connections(connect: Any, server: ScriptedServer
 
 
 @pytest.mark.requirement("SM-19", "SM-20")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     """Monitors omit mechanism negotiation, too. The connection of the operation authenticates."""
     client = connect(server, heartbeat=0.02, username="user", password="password", serverSelectionTimeoutMS=500)
@@ -182,7 +182,7 @@ def test_monitors_follow_replica_set_members(connect: Any, replica_set: Scripted
 
 
 @pytest.mark.requirement("SM-15")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 def test_frozen_member_does_not_delay_checks_of_others(connect: Any, recorder: Any, streams: bool) -> None:
     """No check of the frozen member ends."""
@@ -204,7 +204,7 @@ def test_frozen_member_does_not_delay_checks_of_others(connect: Any, recorder: A
 
 
 @pytest.mark.requirement("SM-04", "SM-32", "SM-47", "SM-60")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_monitor_streams_if_server_supports_streaming(connect: Any, server: ScriptedServer) -> None:
     connect(server, heartbeat=0.02)
     server.wait_for("hello", 4)
@@ -213,7 +213,7 @@ def test_monitor_streams_if_server_supports_streaming(connect: Any, server: Scri
 
 
 @pytest.mark.requirement("SM-83")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_heartbeat_log_has_connection_ids(
     connect: Any, poll_server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -236,7 +236,7 @@ def test_heartbeat_log_has_connection_ids(
 
 
 @pytest.mark.requirement("SM-84")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_heartbeat_duration_includes_whole_check(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     def delayed(then: Any) -> Any:
         def fault(peer: Any, message: bytes) -> None:

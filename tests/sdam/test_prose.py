@@ -54,7 +54,7 @@ def test_network_error_of_write_marks_primary_unknown(
 
 
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_not_writable_primary_error_marks_primary_unknown(connect: Any, recorder: Any, streams: bool) -> None:
     with ScriptedReplicaSet(streams=streams) as replica_set:
         client = client_of(connect, replica_set)
@@ -72,7 +72,7 @@ def test_not_writable_primary_error_marks_primary_unknown(connect: Any, recorder
         assert "not writable primary" in str(lost.error)
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_node_is_recovering_error_marks_secondary_unknown_and_requests_check(connect: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(streams=False) as replica_set:
         client = client_of(connect, replica_set)
@@ -88,7 +88,7 @@ def test_node_is_recovering_error_marks_secondary_unknown_and_requests_check(con
         eventually(lambda: description_of(client, member).server_type_name == "RSSecondary")
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_write_concern_error_of_shutdown_marks_primary_unknown(connect: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(streams=False) as replica_set:
         client = client_of(connect, replica_set)
@@ -177,7 +177,7 @@ def test_monitor_waits_half_a_second_after_failed_checks(
 
 
 @pytest.mark.requirement("SM-95", "SM-99")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_failed_checks_clear_pool_until_next_success(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     connect(server, directConnection=True, heartbeat=0.05)
     recorder.wait_for("PoolReady")
@@ -191,7 +191,7 @@ def test_failed_checks_clear_pool_until_next_success(connect: Any, server: Scrip
     assert "HeartbeatSucceeded" in lines[lines.index("PoolCleared") : lines.index("PoolReady")]
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_heartbeat_frequency_sets_interval_of_streamed_replies(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:

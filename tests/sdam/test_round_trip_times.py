@@ -14,7 +14,7 @@ from tests.sdam.harness import awaitable_hellos, description_of, plain_hellos, s
 from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
-pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.real_time]
+pytestmark = [pytest.mark.usefixtures("quick_checks"), pytest.mark.real_time]
 
 
 def rtt_commands(server: ScriptedServer) -> list[str]:

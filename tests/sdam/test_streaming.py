@@ -146,7 +146,7 @@ def close_connection(stream_server: ScriptedServer) -> None:
 
 
 @pytest.mark.requirement("SM-64")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("cause_failure", [command_error, close_connection])
 def test_monitor_streams_on_new_connection_after_failure(
     connect: Any, stream_server: ScriptedServer, recorder: Any, cause_failure: Any
@@ -165,7 +165,7 @@ def test_monitor_streams_on_new_connection_after_failure(
 
 
 @pytest.mark.parametrize(("mode", "streams"), [("poll", False), ("stream", True), ("auto", True)])
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_server_monitoring_mode_selects_protocol(
     connect: Any, stream_server: ScriptedServer, recorder: Any, mode: str, streams: Any
 ) -> None:
@@ -185,7 +185,7 @@ def test_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("SM-74", "SM-79", "SM-128")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_round_trip_time_excludes_await_time(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     """Each measurement takes 0.01 s, and each awaited reply takes 0.2 s."""
 

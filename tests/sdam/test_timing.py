@@ -67,7 +67,7 @@ def test_minimum_heartbeat_frequency_is_not_an_option() -> None:
 
 
 @pytest.mark.requirement("SM-22", "SM-85", "SM-94")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_polls_start_one_interval_after_previous_check(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
@@ -77,7 +77,7 @@ def test_polls_start_one_interval_after_previous_check(
 
 
 @pytest.mark.requirement("SM-36")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_interval_starts_at_end_of_slow_check(connect: Any, poll_server: ScriptedServer) -> None:
     clock, gate = CheckTimes(), Event()
     poll_server.fail("hello", held(gate))
@@ -89,7 +89,7 @@ def test_interval_starts_at_end_of_slow_check(connect: Any, poll_server: Scripte
 
 
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_selection_without_suitable_server_requests_check(connect: Any, poll_server: ScriptedServer) -> None:
     """The heartbeat interval is 10 s."""
     poll_server.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
@@ -106,7 +106,7 @@ def test_selection_without_suitable_server_requests_check(connect: Any, poll_ser
 
 
 @pytest.mark.requirement("SM-23", "SM-25")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_request_during_check_is_ignored(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     client, gate = connect(poll_server), Event()
     recorder.wait_for("HeartbeatSucceeded")
@@ -142,7 +142,7 @@ def test_requested_checks_are_500_ms_apart(connect: Any, poll_server: ScriptedSe
 
 
 @pytest.mark.requirement("SM-104", "SM-105")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: Any) -> None:
     """The heartbeat interval is longer than the test."""
     with ScriptedServer() as server:
@@ -170,7 +170,7 @@ def test_handshake_times_out_after_connect_timeout(connect: Any, server: Scripte
 
 
 @pytest.mark.requirement("SM-11")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     gate = Event()
     poll_server.fail("hello", held(gate))
@@ -183,7 +183,7 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
 
 
 @pytest.mark.requirement("SM-69")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("exhausts", [True, False])
 def test_awaited_reply_times_out_after_sum_of_both_times(
     connect: Any, stream_server: ScriptedServer, recorder: Any, exhausts: Any
@@ -198,7 +198,7 @@ def test_awaited_reply_times_out_after_sum_of_both_times(
 
 
 @pytest.mark.requirement("SM-68")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_checks")
 def test_connect_timeout_zero_disables_timeout(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     connect(server, heartbeat=0.02, connectTimeoutMS=0)
     recorder.wait_for("HeartbeatSucceeded", 3)

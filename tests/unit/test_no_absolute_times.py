@@ -122,7 +122,7 @@ class _Measured:
         return False
 
     def _is_limit(self, expression: ast.expr) -> bool:
-        """Return True for seconds, or for seconds after a moment."""
+        """Return True for a number of seconds, also if the number is added to a measured time."""
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
             return self._is_limit(expression.left) or self._is_limit(expression.right)
         names = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Call | ast.Attribute)]
