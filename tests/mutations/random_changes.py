@@ -134,8 +134,8 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose(recording: Recording, drawn: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests that may detect a change, and the number of such tests.
 
-    The fast tests come first, sorted by specificity. Next come some tests for each line of the function that
-    only a part of the tests reaches, such as a branch. A change outside functions selects the tests of files
+    The fast tests come first, sorted by specificity. Some tests follow for each line of the function that only
+    a part of the tests reaches, such as a branch. A change outside functions selects the tests of files
     that import the module instead. The cheapest test of each test function comes last.
 
     :param seconds: the limit for the total duration of the tests.

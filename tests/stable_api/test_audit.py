@@ -369,7 +369,7 @@ def test_report_of_one_finding_uses_singular() -> None:
 
 
 def place_of(*files: str) -> str:
-    """Return the place of a call through functions of these files in a new greenlet."""
+    """Call functions of these files in a new greenlet, and return the place of the call."""
     places: list[str] = []
     code: dict[str, Any] = {"call": lambda: None}
     for number, file in enumerate(reversed(files)):

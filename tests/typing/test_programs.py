@@ -53,12 +53,12 @@ def copied(folder: Path, driver: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Errors:
+def gmongo_errors(tmp_path_factory: pytest.TempPathFactory) -> Errors:
     return errors(copied(tmp_path_factory.mktemp("typing") / "gmongo_programs", "gmongo"))
 
 
 @pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Errors:
+def pymongo_errors(tmp_path_factory: pytest.TempPathFactory) -> Errors:
     return errors(copied(tmp_path_factory.mktemp("typing") / "pymongo_programs", "pymongo"))
 
 
@@ -67,16 +67,16 @@ def lines(name: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mypy_finds_expected_errors(name: str, ours: Errors) -> None:
+def test_mypy_finds_expected_errors(name: str, gmongo_errors: Errors) -> None:
     expected = {(number, code) for number, line in lines(name) for code in EXPECTED.findall(line)}
-    assert ours[name] == expected
+    assert gmongo_errors[name] == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pymongo_has_same_errors_except_where_gmongo_is_better(name: str, ours: Errors, theirs: Errors) -> None:
+def test_pymongo_has_same_errors_except_where_gmongo_is_better(name: str, gmongo_errors: Errors, pymongo_errors: Errors) -> None:
     better = {number for number, line in lines(name) if "better:" in line}
-    assert {each for each in ours[name] ^ theirs[name] if each[0] not in better} == set()
-    assert {number for number, _ in ours[name] ^ theirs[name]} == better
+    assert {each for each in gmongo_errors[name] ^ pymongo_errors[name] if each[0] not in better} == set()
+    assert {number for number, _ in gmongo_errors[name] ^ pymongo_errors[name]} == better
 
 
 @pytest.mark.parametrize("name", NAMES)
