@@ -385,7 +385,7 @@ def test_malformed_reply_closes_the_connection(faulty: FaultyServer, connect: An
 def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, connect: Any, seed: int) -> None:
     """The random damage changes bytes, removes or repeats messages, and removes the end."""
     choose = random.Random(seed)
-    damaged = [damaged(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
+    damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
     faulty.stream, faulty.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
     client = client_of(faulty, connect)
     cursor = client.db.c.find(cursor_type=EXHAUST)
@@ -403,7 +403,7 @@ def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, conn
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
 
 
-def damaged(choose: random.Random, body: bytes, flags: int, response_to: int | None) -> tuple[bytes, int, int | None]:
+def damage(choose: random.Random, body: bytes, flags: int, response_to: int | None) -> tuple[bytes, int, int | None]:
     if choose.random() < 0.4:
         changed = bytearray(body)
         for _ in range(choose.randint(1, 4)):

@@ -24,9 +24,9 @@ import pytest
 
 from tests.mutations.change_kinds import behaviour_of
 from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
-from tests.mutations.trials import Outcome, TestProgress, environment, limit_memory, outcome_of
+from tests.mutations.trials import Outcome, ProgressWriter, environment, limit_memory, outcome_of
 
-_SOCKET = "GMONGO_WARM"  # variable with the descriptor for requests
+_SOCKET = "GMONGO_FORKING_PYTEST"  # variable with the descriptor for requests
 _START_TIMEOUT = 120  # seconds
 _ELAPSED_RATIO = 6  # the limit for the ratio of elapsed time to processor time
 
@@ -126,11 +126,11 @@ class ForkingPytest:
             compile(path.read_text("utf-8"), str(path), "exec", dont_inherit=True),
         )
         list(pairs)  # raises an error if the change needs a new process
-        story = self._root / "story"
-        story.write_text("", "utf-8")
-        print(json.dumps([str(path), before, dict(tests), seconds, str(story)]), file=self._file, flush=True)
+        progress = self._root / "progress"
+        progress.write_text("", "utf-8")
+        print(json.dumps([str(path), before, dict(tests), seconds, str(progress)]), file=self._file, flush=True)
         code = int(self._answer())
-        return outcome_of(code, story.read_text("utf-8").splitlines(), "")
+        return outcome_of(code, progress.read_text("utf-8").splitlines(), "")
 
     def _answer(self) -> str:
         if answer := self._file.readline():
@@ -160,7 +160,7 @@ class _Plugin:
         gc.freeze()
         self._send("ready")
         for line in self._file:
-            path, before, limits, seconds, story = json.loads(line)
+            path, before, limits, seconds, progress = json.loads(line)
             pid = os.fork()
             if pid == 0:
                 code = 3
@@ -170,7 +170,7 @@ class _Plugin:
                     _replace_functions(functions, Path(path), before)
                     # A file on the command line, as in a recording, may have more tests than in its folder.
                     chosen = [(items[name], limit) for name, limit in limits.items() if name in items]
-                    code = _run(session, chosen, seconds, Path(story))
+                    code = _run(session, chosen, seconds, Path(progress))
                 except BaseException:
                     traceback.print_exc()
                 finally:
@@ -213,10 +213,10 @@ def _replace_functions(
             function.__code__ = new
 
 
-def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, story: Path) -> int:
+def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, progress: Path) -> int:
     """Run tests until a test fails or the time is over. Processor time does not depend on the load of the machine."""
-    writer = TestProgress(story)
-    session.config.pluginmanager.register(writer, "story")
+    writer = ProgressWriter(progress)
+    session.config.pluginmanager.register(writer, "progress")
     used, end = sum(os.times()[:4]), monotonic() + _ELAPSED_RATIO * seconds
     for number, (item, limit) in enumerate(items):
         if sum(os.times()[:4]) - used > seconds or monotonic() > end:

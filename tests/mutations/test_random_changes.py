@@ -86,7 +86,7 @@ def test_unknown_name_fails_with_message(
 
 
 @pytest.mark.parametrize(
-    ("code", "story", "output", "expected"),
+    ("code", "progress", "output", "expected"),
     [
         (0, ["begun a", "ended a"], "", Outcome()),
         (1, ["begun a", "failed a", "ended a"], "", Outcome("a")),
@@ -97,8 +97,8 @@ def test_unknown_name_fails_with_message(
         (5, [], "", Outcome()),
     ],
 )
-def test_exit_code_and_log_determine_outcome(code: int, story: list[str], output: str, expected: Outcome) -> None:
-    assert trials.outcome_of(code, story, output) == expected
+def test_exit_code_and_log_determine_outcome(code: int, progress: list[str], output: str, expected: Outcome) -> None:
+    assert trials.outcome_of(code, progress, output) == expected
 
 
 def test_usage_error_of_pytest_raises_not_run() -> None:

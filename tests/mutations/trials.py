@@ -29,7 +29,7 @@ _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
     "ARCHITECTURE.md", "CHANGELOG.md",
 )  # fmt: skip
-_STORY = "GMONGO_STORY"  # variable with the output file of the plugin
+_PROGRESS = "GMONGO_PROGRESS"  # variable with the output file of the plugin
 _WANTED = "GMONGO_WANTED"  # variable with the file of selected tests
 
 
@@ -75,8 +75,8 @@ def first_failure(root: Path, targets: Sequence[str], wanted: Sequence[str] = ()
 
 
 def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Sequence[str]) -> Outcome:
-    story, names = root / "story", root / "wanted"
-    story.write_text("", "utf-8")
+    progress, names = root / "progress", root / "wanted"
+    progress.write_text("", "utf-8")
     names.write_text("\n".join([*wanted, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
     # A thread ends an endless loop, because a signal would raise an error in an arbitrary greenlet.
@@ -87,7 +87,7 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", *plugins, *targets],
         cwd=root,
-        env=environment(root, {_STORY: str(story), _WANTED: str(names)}),
+        env=environment(root, {_PROGRESS: str(progress), _WANTED: str(names)}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
@@ -100,17 +100,17 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
         except subprocess.TimeoutExpired:
             process.kill()
             output = ""
-    return outcome_of(process.returncode, story.read_text("utf-8").splitlines(), output)
+    return outcome_of(process.returncode, progress.read_text("utf-8").splitlines(), output)
 
 
-def outcome_of(code: int, story: Sequence[str], output: str) -> Outcome:
+def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
     """Return the outcome from the exit code of pytest and the output of the plugin."""
-    ran = sum(line.startswith("begun ") for line in story)
-    failed = [line.removeprefix("failed ") for line in story if line.startswith("failed ")]
+    ran = sum(line.startswith("begun ") for line in progress)
+    failed = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
     if failed:
         return Outcome(failed[0], ran=ran)
-    if story and story[-1].startswith("begun "):
-        return Outcome(story[-1].removeprefix("begun "), timed_out=True, ran=ran)
+    if progress and progress[-1].startswith("begun "):
+        return Outcome(progress[-1].removeprefix("begun "), timed_out=True, ran=ran)
     if code in (0, 5):  # 5: no test was selected
         return Outcome(ran=ran)
     if code in (1, 2) or "ImportError while loading conftest" in output:
@@ -143,7 +143,7 @@ def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path]
         yield from executor.map(run_in_copy, given)
 
 
-class TestProgress:
+class ProgressWriter:
     """A plugin that writes the start, failure and end of each test."""
 
     def __init__(self, path: Path) -> None:
@@ -166,11 +166,11 @@ class TestProgress:
             print(line, file=file)
 
 
-class _Plugin(TestProgress):
+class _Plugin(ProgressWriter):
     """A plugin that runs only the selected tests, and writes their progress."""
 
-    def __init__(self, story: str, wanted: str) -> None:
-        super().__init__(Path(story))
+    def __init__(self, progress: str, wanted: str) -> None:
+        super().__init__(Path(progress))
         names = Path(wanted).read_text("utf-8").splitlines()
         self._skipped = {name.removeprefix("not ") for name in names if name.startswith("not ")}
         self._wanted = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
@@ -184,5 +184,5 @@ class _Plugin(TestProgress):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if _STORY in os.environ:
-        config.pluginmanager.register(_Plugin(os.environ[_STORY], os.environ[_WANTED]), "trial")
+    if _PROGRESS in os.environ:
+        config.pluginmanager.register(_Plugin(os.environ[_PROGRESS], os.environ[_WANTED]), "trial")

@@ -73,7 +73,9 @@ def test_mypy_finds_expected_errors(name: str, gmongo_errors: Errors) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pymongo_has_same_errors_except_where_gmongo_is_better(name: str, gmongo_errors: Errors, pymongo_errors: Errors) -> None:
+def test_pymongo_has_same_errors_except_where_gmongo_is_better(
+    name: str, gmongo_errors: Errors, pymongo_errors: Errors
+) -> None:
     better = {number for number, line in lines(name) if "better:" in line}
     assert {each for each in gmongo_errors[name] ^ pymongo_errors[name] if each[0] not in better} == set()
     assert {number for number, _ in gmongo_errors[name] ^ pymongo_errors[name]} == better
