@@ -34,7 +34,7 @@ needs_mongod = pytest.mark.skipif(embedded.default_engine() != "mongod", reason=
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory in which temporary ones are made."""
+    """The directory of temporary files."""
     directory = tmp_path / "temporary"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
@@ -45,7 +45,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionError:  # refused, or reset amid its end
+    except ConnectionError:  # refused, or reset
         return False
     return True
 
@@ -63,10 +63,10 @@ def count_after_insert(uri: str) -> int:
         return client.test.things.count_documents({})
 
 
-def test_several_start_at_once_while_other_greenlets_run(temporary, monkeypatch):
-    """None is taken for ready before others have run, however fast it starts."""
-    ask = python_engines.answering_process
-    monkeypatch.setattr(python_engines, "answering_process", lambda *given: ask(*given) if ticks > 5 else None)
+def test_databases_start_in_parallel_while_other_greenlets_run(temporary, monkeypatch):
+    # No database is ready before the fifth turn.
+    real = python_engines.answering_process
+    monkeypatch.setattr(python_engines, "answering_process", lambda *given: real(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
     ticks = 0
     starting = [gevent.spawn(database.start) for database in databases]
@@ -83,7 +83,7 @@ def test_several_start_at_once_while_other_greenlets_run(temporary, monkeypatch)
     assert list(temporary.iterdir()) == []
 
 
-def test_a_given_file_keeps_the_data(tmp_path, temporary):
+def test_database_with_path_keeps_its_data(tmp_path, temporary):
     path = tmp_path / "kept.db"
     for expected in (1, 2):
         with EmbeddedDatabase(path) as database:
@@ -92,7 +92,7 @@ def test_a_given_file_keeps_the_data(tmp_path, temporary):
     assert list(temporary.iterdir()) == []
 
 
-def test_it_can_be_started_again_and_is_empty_then():
+def test_restarted_database_is_empty():
     database = EmbeddedDatabase()
     for _time in range(2):
         with database:
@@ -102,14 +102,14 @@ def test_it_can_be_started_again_and_is_empty_then():
         assert repr(database) == "<EmbeddedDatabase not running>"
 
 
-def test_it_has_no_address_before_it_is_started():
+def test_uri_before_start_raises_error():
     with pytest.raises(EmbeddedDatabaseError, match="not running"):
         _ = EmbeddedDatabase().uri
 
 
 @pytest.mark.parametrize("engine", ["nx", pytest.param("mongod", marks=needs_mongod)])
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
-def test_server_ends_with_a_parent_that_is_killed(patch, engine, temporary):
+def test_server_ends_after_kill_of_parent(patch, engine, temporary):
     program = PARENT.format(patch=patch, engine=engine, then="time.sleep(60)")
     parent = subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
@@ -124,7 +124,7 @@ def test_server_ends_with_a_parent_that_is_killed(patch, engine, temporary):
 
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
-def test_it_ends_with_a_parent_that_forgets_it(patch, temporary):
+def test_server_ends_with_parent_without_stop(patch, temporary):
     done = run_python("-c", PARENT.format(patch=patch, engine="nx", then=""))
     assert done.returncode == 0, done.stderr
     assert becomes_true(lambda: not is_listening(int(done.stdout)))
@@ -132,8 +132,8 @@ def test_it_ends_with_a_parent_that_forgets_it(patch, temporary):
 
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
-def test_stop_signals_no_group_after_the_server_has_crashed(patch):
-    """The number of the group may belong to another program by then."""
+def test_stop_sends_no_signal_after_server_crash(patch):
+    # The number of the group may belong to another program.
     program = f"""
 {patch}
 import os, signal, time
@@ -152,7 +152,7 @@ print(signalled)
     assert run_python("-c", program).stdout == "[]\n"
 
 
-def test_a_fork_may_use_it_but_not_end_it():
+def test_stop_in_fork_does_not_end_server():
     with EmbeddedDatabase() as database:
         if (child := os.fork()) == 0:
             database.stop()
@@ -161,7 +161,7 @@ def test_a_fork_may_use_it_but_not_end_it():
         assert count_after_insert(database.uri) == 1
 
 
-def test_it_runs_in_another_native_thread():
+def test_database_runs_in_native_thread():
     def work() -> int:
         with EmbeddedDatabase() as database:
             return count_after_insert(database.uri)
@@ -170,7 +170,7 @@ def test_it_runs_in_another_native_thread():
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
-def test_it_takes_another_port_if_the_first_is_taken(answer, monkeypatch):
+def test_database_uses_another_port_if_port_is_in_use(answer, monkeypatch):
     free_port = python_engines._free_port
 
     def reply(connection, _peer):
@@ -190,20 +190,20 @@ def test_it_takes_another_port_if_the_first_is_taken(answer, monkeypatch):
         taken.stop()
 
 
-def test_a_server_that_fails_is_shown_with_its_own_words(tmp_path, temporary):
+def test_start_error_contains_output_of_server(tmp_path, temporary):
     with pytest.raises(EmbeddedDatabaseError, match="unable to open database file"):
         EmbeddedDatabase(tmp_path / "missing" / "data.db").start()
     assert list(temporary.iterdir()) == []
 
 
-def test_a_server_that_is_too_slow_is_given_up(temporary):
+def test_slow_start_raises_error_after_timeout(temporary):
     database = EmbeddedDatabase(start_timeout=0.01)
     with pytest.raises(EmbeddedDatabaseError, match=r"did not answer in time"):
         database.start()
     assert list(temporary.iterdir()) == []
 
 
-def test_a_foreign_timeout_interrupts_the_start_and_leaves_nothing(temporary):
+def test_gevent_timeout_interrupts_start_and_nothing_remains(temporary):
     database = EmbeddedDatabase()
     timeout = gevent.Timeout(0.1)
     with pytest.raises(gevent.Timeout) as raised, timeout:
@@ -214,13 +214,13 @@ def test_a_foreign_timeout_interrupts_the_start_and_leaves_nothing(temporary):
         assert count_after_insert(database.uri) == 1
 
 
-def test_without_the_server_the_error_says_what_to_install(monkeypatch):
+def test_error_without_nx_names_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "nx_27017", None)
     with pytest.raises(EmbeddedDatabaseError, match=r"pip install 'gmongo\[testing\]'"):
         EmbeddedDatabase().start()
 
 
-def test_the_variable_names_the_database_to_use(monkeypatch):
+def test_database_uri_uses_environment_variable(monkeypatch):
     monkeypatch.setenv(URI_VARIABLE, "mongodb://db.example.com/")
     with database_uri() as uri:
         assert uri == "mongodb://db.example.com/"
@@ -235,13 +235,13 @@ def test_unknown_engine_raises_value_error(given):
         EmbeddedDatabase(engine=given)
 
 
-def test_the_other_engine_is_named_where_it_is_not_installed(monkeypatch):
+def test_error_without_secantus_names_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "secantus", None)
     with pytest.raises(EmbeddedDatabaseError, match=r"needs SecantusDB.*pip install 'secantusdb'"):
         EmbeddedDatabase(engine="secantus").start()
 
 
-def test_the_other_engine_has_transactions_and_keeps_data(tmp_path, temporary):
+def test_secantus_has_transactions_and_keeps_data(tmp_path, temporary):
     if importlib.util.find_spec("secantus") is None:
         pytest.skip("SecantusDB is not installed")
     for expected in (1, 2):

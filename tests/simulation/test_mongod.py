@@ -1,4 +1,4 @@
-"""Real servers: their members fail on demand, nothing of them remains, and errors name the remedy."""
+"""Real servers: members fail on demand, no process or file remains, and errors name the remedy."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments; ``tox -e drivers`` builds them.
+"""MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments. ``tox -e drivers`` builds them.
 
-Each is a program in the folder ``drivers``. It is told a URI and the kind of the deployment, uses both, and says
-``ready``. Then it reads lines: for ``read`` it finds a document and says what a field of it is, for ``write ID`` it
-inserts one and says its ID. Meanwhile connections are cut.
+Each driver has a program in the folder ``drivers``. The program gets a URI and the kind of the deployment, connects, and
+prints ``ready``. For a line ``read`` the program finds a document and prints a field. For a line ``write ID`` the
+program inserts a document and prints its ID.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not BUILT, reason="OTHER_DRIVERS names no folder
 
 
 class Language(NamedTuple):
-    """How a program is built in a copy of its folder, and what starts it there."""
+    """The command that builds a program in a copy of its folder, and the command that starts it."""
 
     tool: str
     build: str
@@ -48,7 +48,7 @@ LANGUAGES = {
 
 @pytest.fixture(scope="module", params=LANGUAGES)
 def command(request) -> list[str]:
-    """What starts the program of a language."""
+    """The command of the program of a language."""
     language = LANGUAGES[request.param]
     if shutil.which(language.tool) is None:
         pytest.skip(f"there is no {language.tool}")
@@ -59,21 +59,19 @@ def command(request) -> list[str]:
 
 
 class Client:
-    """A program that is ready."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def __call__(self, line: str) -> str:
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
-        return self.heard()
+        return self.read_line()
 
-    def heard(self) -> str:
-        said = self._process.stdout.readline().strip()
-        if not said:
+    def read_line(self) -> str:
+        line = self._process.stdout.readline().strip()
+        if not line:
             pytest.fail(self._process.communicate(timeout=60)[1][-2000:])
-        return said
+        return line
 
 
 @contextmanager
@@ -82,7 +80,7 @@ def running(command: list[str], *arguments: str) -> Iterator[Client]:
     with subprocess.Popen([*command, *arguments], text=True, **pipes) as process:
         try:
             client = Client(process)
-            assert client.heard() == "ready"
+            assert client.read_line() == "ready"
             yield client
             process.stdin.close()
             assert process.wait(60) == 0, process.stderr.read()[-2000:]
@@ -92,7 +90,7 @@ def running(command: list[str], *arguments: str) -> Iterator[Client]:
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_goes_on_though_connections_are_cut(command: list[str], kind: str) -> None:
+def test_other_driver_continues_after_closed_connections(command: list[str], kind: str) -> None:
     with (
         getattr(DeploymentProcess, kind)(**KINDS[kind]) as deployment,
         running(command, deployment.uri, kind) as client,
@@ -101,9 +99,9 @@ def test_it_goes_on_though_connections_are_cut(command: list[str], kind: str) ->
             member.drop_connections()
         assert client("read") == "1"
         first = deployment.members.primary if deployment.members.has_primary else deployment.members[0]
-        first.drop_after(20, "find")  # amid the reply
+        first.drop_after(20, "find")  # inside the reply
         assert client("read") == "1"
-        if kind != "standalone":  # whose writes cannot be tried again
+        if kind != "standalone":  # a standalone has no retryable writes
             first.drop_after(0, "insert")
         assert client("write afterwards") == "afterwards"
         if kind == "replica_set":

@@ -1,4 +1,4 @@
-"""Time under control: what takes an hour takes milliseconds, and happens in the same order."""
+"""Virtual time: an hour takes milliseconds, and events have a stable order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR = 3600.0
 
 @pytest.fixture
 def hours(virtual_time):
-    """The virtual time. A test has two minutes of real time."""
+    """Virtual time, for a test with two minutes of real time."""
     return virtual_time
 
 
@@ -37,7 +37,7 @@ class TestTimers:
         gevent.sleep(HOUR)
         assert hours.monotonic() == before + HOUR == _clock.monotonic()
 
-    def test_they_go_off_in_their_order(self, hours):
+    def test_timers_fire_in_order_of_time(self, hours):
         seen = []
 
         def sleep(seconds):
@@ -48,7 +48,7 @@ class TestTimers:
         gevent.joinall([gevent.spawn(sleep, seconds) for seconds in (30, 10, 20, 10.5)])
         assert seen == [(10, 10), (10.5, 10.5), (20, 20), (30, 30)]
 
-    def test_of_two_at_one_moment_the_higher_priority_comes_first(self, hours):
+    def test_simultaneous_timers_fire_in_order_of_priority(self, hours):
         seen = []
         loop = gevent.get_hub().loop
         timers = [loop.timer(5, priority=priority) for priority in (-1, 1, 0)]
@@ -57,7 +57,7 @@ class TestTimers:
         gevent.sleep(6)
         assert seen == [1, 0, -1]
 
-    def test_whatever_follows_from_one_comes_before_the_next(self, hours):
+    def test_effects_of_a_timer_precede_the_next_timer(self, hours):
         seen = []
         loop = gevent.get_hub().loop
         for name in "abc":
@@ -66,7 +66,7 @@ class TestTimers:
         gevent.sleep(6)
         assert seen == ["a", "A", "b", "B", "c", "C"]
 
-    def test_time_outs(self, hours):
+    def test_timeouts_expire_in_virtual_time(self, hours):
         with gevent.Timeout(5) as limit, pytest.raises(gevent.Timeout) as caught:
             gevent.sleep(10)
         assert caught.value is limit
@@ -74,7 +74,7 @@ class TestTimers:
         assert gevent.spawn(gevent.sleep, 10).join(timeout=3) is None
         assert gevent.with_timeout(1, gevent.sleep, 2, timeout_value="late") == "late"
 
-    def test_one_that_is_stopped_does_not_go_off(self, hours):
+    def test_stopped_timer_does_not_fire(self, hours):
         seen = []
         timer = gevent.get_hub().loop.timer(5)
         timer.start(seen.append, 1)
@@ -88,7 +88,7 @@ class TestTimers:
         gevent.sleep(2)
         assert seen == [2] and not timer.active
 
-    def test_one_that_repeats(self, hours):
+    def test_repeating_timer_fires_at_each_interval(self, hours):
         seen = []
         with gevent.get_hub().loop.timer(5, 10) as timer:
             timer.start(lambda: seen.append(hours.monotonic() - before))
@@ -96,29 +96,29 @@ class TestTimers:
             gevent.sleep(36)
         assert seen == [5, 15, 25, 35]
 
-    def test_one_that_does_not_hold_the_hub_does_not_keep_it_waiting(self):
-        """In a thread, whose hub nothing else holds."""
+    def test_timer_without_ref_does_not_keep_hub_running(self):
+        # A thread has a hub without other watchers.
 
         def run():
             with VirtualTime():
                 gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
                 with pytest.raises(gevent.hub.LoopExit):
                     Event().wait()
-                with pytest.raises(gevent.hub.LoopExit):  # and once more, in a hub that has begun again
+                with pytest.raises(gevent.hub.LoopExit):  # a restarted hub
                     Event().wait()
                 return gevent.get_hub().join(timeout=1)
 
         with ThreadPoolExecutor(1) as executor:
             assert executor.submit(run).result() is True
 
-    def test_what_another_thread_does_is_waited_for(self, hours):
+    def test_clock_waits_for_result_of_thread(self, hours):
         before = hours.monotonic()
         with gevent.Timeout(HOUR):
             assert gevent.get_hub().threadpool.apply(_work_in_a_thread) == "done"
         assert hours.monotonic() == before
 
-    def test_what_comes_a_moment_late_on_a_socket_is_read_before_time_passes(self, hours, monkeypatch):
-        """On a busy machine, the loop may have nothing to do though one end has sent what the other waits for."""
+    def test_late_data_of_a_socket_is_read_before_time_passes(self, hours, monkeypatch):
+        # On a busy machine, the loop may have no event after one end has sent data.
         ours, theirs = socket.socketpair()
         moments = []
 
@@ -135,12 +135,12 @@ class TestTimers:
                 with gevent.Timeout(5):
                     assert ours.recv(1) == b"x"
 
-    def test_an_error_of_a_callback_is_the_hubs(self, hours, capsys):
+    def test_error_of_callback_is_printed_by_hub(self, hours, capsys):
         gevent.get_hub().loop.timer(1).start(lambda: 1 / 0)
         gevent.sleep(2)
         assert "ZeroDivisionError" in capsys.readouterr().err
 
-    def test_many(self, hours):
+    def test_many_timers_fire(self, hours):
         pool = Pool(1000)
         for number in range(10_000):
             pool.spawn(gevent.sleep, number % 97)
@@ -153,14 +153,14 @@ def _work_in_a_thread():
 
 
 class TestAdvance:
-    def test_all_that_is_due_happens(self, hours):
+    def test_advance_fires_timers_that_are_due(self, hours):
         sleeper = gevent.spawn(gevent.sleep, 60)
         hours.advance(59)
         assert not sleeper.dead
         hours.advance(1)
         assert sleeper.dead
 
-    def test_it_ends_at_the_moment(self, hours):
+    def test_advance_stops_at_given_time(self, hours):
         before = hours.monotonic()
         gevent.spawn(gevent.sleep, HOUR)
         hours.advance(0)
@@ -168,21 +168,21 @@ class TestAdvance:
         assert hours.monotonic() == before + 1.5
 
     @pytest.mark.parametrize("seconds", [-1, "1", None, True, float("inf"), float("nan")])
-    def test_what_is_no_time(self, hours, seconds):
+    def test_advance_by_invalid_seconds_raises_value_error(self, hours, seconds):
         with pytest.raises(ValueError, match="not a number from 0 up"):
             hours.advance(seconds)
 
-    def test_two_at_once(self, hours):
+    def test_simultaneous_advances_overlap(self, hours):
         before = hours.monotonic()
         gevent.joinall([gevent.spawn(hours.advance, 5), gevent.spawn(hours.advance, 3)], raise_error=True)
         assert hours.monotonic() == before + 5
 
-    def test_a_deployment_has_it(self, hours, mongodb_replica_set):
+    def test_deployment_advances_virtual_time(self, hours, mongodb_replica_set):
         before = hours.monotonic()
         mongodb_replica_set.advance(HOUR)
         assert hours.monotonic() == before + HOUR
 
-    def test_real_time_cannot_be_advanced(self):
+    def test_advance_of_real_time_raises_runtime_error(self):
         with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="with VirtualTime"):
             deployment.advance(1)
         with pytest.raises(RuntimeError, match="not virtual here"):
@@ -190,31 +190,31 @@ class TestAdvance:
 
 
 class TestBeginningAndEnd:
-    def test_it_begins_where_it_is_told(self):
+    def test_clocks_start_at_given_values(self):
         date = datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
         with VirtualTime(start=1000.0, date=date) as virtual:
             assert (virtual.monotonic(), virtual.date()) == (1000.0, date)
             gevent.sleep(HOUR)
             assert (virtual.monotonic(), virtual.date()) == (4600.0, date + datetime.timedelta(hours=1))
 
-    def test_a_date_without_a_zone_is_in_utc(self):
+    def test_date_without_time_zone_is_in_utc(self):
         with VirtualTime(date=datetime.datetime(2030, 1, 2)) as virtual:
             assert virtual.date() == datetime.datetime(2030, 1, 2, tzinfo=datetime.timezone.utc)
 
-    def test_by_default_it_begins_now(self):
+    def test_clocks_start_at_real_time_by_default(self):
         before = time.monotonic(), time.time() - 0.001
         with VirtualTime() as virtual:
             shown = virtual.monotonic(), virtual.date().timestamp()
         after = time.monotonic(), time.time() + 0.001  # dates are rounded
         assert all(early <= now <= late for early, now, late in zip(before, shown, after, strict=True))
 
-    def test_there_is_one_at_a_time(self, virtual_time):
+    def test_nested_virtual_time_raises_runtime_error(self, virtual_time):
         with pytest.raises(RuntimeError, match="virtual already"), VirtualTime():
             pass
         with pytest.raises(RuntimeError, match="virtual already"), virtual_time:
             pass
 
-    def test_afterwards_time_is_real(self):
+    def test_timers_continue_in_real_time_after_the_block(self):
         with VirtualTime():
             sleeper = gevent.spawn(gevent.sleep, 0.05)
             gevent.sleep(0.02)
@@ -233,7 +233,7 @@ class TestBeginningAndEnd:
         eventually(lambda: seen.count(1) >= 2 and seen.count(2) == 1)
         repeating.stop()
 
-    def test_an_error_ends_it_too(self):
+    def test_error_ends_virtual_time(self):
         with pytest.raises(ZeroDivisionError), VirtualTime():
             raise ZeroDivisionError
         assert _clock.monotonic is time.monotonic
@@ -264,7 +264,7 @@ class TestDriver:
             assert 25 <= hours.monotonic() - before < 26
             assert client.db.c.count_documents({}) == 2
 
-    def test_server_selection_gives_up_when_it_should(self, hours, mongodb_standalone):
+    def test_server_selection_times_out_after_30_seconds(self, hours, mongodb_standalone):
         mongodb_standalone.members[0].kill()
         before = hours.monotonic()
         with MongoClient(mongodb_standalone.uri) as client, pytest.raises(ServerSelectionTimeoutError):
@@ -272,7 +272,7 @@ class TestDriver:
         assert hours.monotonic() == pytest.approx(before + 30)
 
     @pytest.mark.parametrize("mode", ["poll", "stream"])
-    def test_heartbeats_come_every_ten_seconds(self, hours, mongodb_standalone, mode):
+    def test_monitor_sends_heartbeat_every_ten_seconds(self, hours, mongodb_standalone, mode):
         heartbeats = Heartbeats()
         options = {"serverMonitoringMode": mode, "event_listeners": [heartbeats]}
         with MongoClient(mongodb_standalone.uri, **options) as client:
@@ -282,7 +282,7 @@ class TestDriver:
         gaps = {round(later - earlier, 3) for earlier, later in zip(heartbeats.at, heartbeats.at[1:], strict=False)}
         assert gaps == {10.0} and 359 <= len(heartbeats.at) <= 360
 
-    def test_an_id_has_the_date(self, hours, mongodb_standalone):
+    def test_object_id_has_virtual_date(self, hours, mongodb_standalone):
         with MongoClient(mongodb_standalone.uri, heartbeatFrequencyMS=3_600_000) as client:
             first = client.test.things.insert_one({}).inserted_id
             hours.advance(24 * HOUR)
@@ -296,9 +296,9 @@ class TestDriver:
             hours.advance(590)
             assert len(member.connections) > 2
             hours.advance(20)
-            assert len(member.connections) == 2  # the monitor's
+            assert len(member.connections) == 2  # of the monitor
 
-    def test_a_session_that_has_expired_is_not_used_again(self, hours, mongodb_replica_set):
+    def test_expired_session_is_not_reused(self, hours, mongodb_replica_set):
         with MongoClient(mongodb_replica_set.uri) as client:
             for minutes in (0, 28, 30):
                 hours.advance(minutes * 60)
@@ -306,7 +306,7 @@ class TestDriver:
             first, second, third = (each.session for each in mongodb_replica_set.commands.named("find"))
         assert first == second != third
 
-    def test_a_full_pool_is_waited_for(self, hours, mongodb_standalone):
+    def test_check_out_from_full_pool_times_out(self, hours, mongodb_standalone):
         with MongoClient(mongodb_standalone.uri, maxPoolSize=1, waitQueueTimeoutMS=60_000) as client:
             blocked = {"failCommands": ["ping"], "blockConnection": True, "blockTimeMS": 120_000}
             mongodb_standalone.set_fail_point("failCommand", {"times": 1}, blocked)
@@ -318,7 +318,7 @@ class TestDriver:
             assert hours.monotonic() == pytest.approx(before + 60)
             assert holder.get()["ok"] == 1
 
-    def test_documents_expire(self, hours, mongodb_replica_set):
+    def test_documents_with_ttl_index_expire_in_virtual_time(self, hours, mongodb_replica_set):
         with MongoClient(mongodb_replica_set.uri, tz_aware=True) as client:
             client.db.c.create_index("at", expireAfterSeconds=HOUR)
             client.db.c.insert_one({"at": hours.date()})
@@ -327,7 +327,7 @@ class TestDriver:
             hours.advance(200)
             assert client.db.c.count_documents({}) == 0
 
-    def test_logging_in_takes_its_own_time(self, hours):
+    def test_authentication_advances_clock_by_less_than_5_seconds(self, hours):
         with Deployment.standalone(users={"ada": "secret"}) as deployment, MongoClient(deployment.uri) as client:
             before = hours.monotonic()
             client.db.c.insert_one({})
@@ -340,7 +340,7 @@ import gevent
 from gmongo import MongoClient, monitoring
 from gmongo.testing import Deployment, VirtualTime
 
-told = []
+entries = []
 ports = {}
 
 
@@ -348,14 +348,14 @@ class Commands(monitoring.CommandListener):
     def started(self, event):
         port = ports.setdefault(event.connection_id[1], len(ports))
         command = {name: value for name, value in event.command.items()}
-        told.append((round(time.monotonic(), 6), event.command_name, port, repr(command)))
+        entries.append((round(time.monotonic(), 6), event.command_name, port, repr(command)))
 
     def succeeded(self, event):
         if event.command_name == "find":
-            told.append(("cursor", event.reply["cursor"]["id"]))
+            entries.append(("cursor", event.reply["cursor"]["id"]))
 
     def failed(self, event):
-        told.append(("failed", event.command_name, type(event.failure).__name__))
+        entries.append(("failed", event.command_name, type(event.failure).__name__))
 
 
 def work(number):
@@ -365,9 +365,9 @@ def work(number):
                 client.shop.orders.with_options().find({}, batch_size=2).to_list()
             else:
                 result = client.shop.orders.insert_one({"worker": number, "turn": turn})
-                told.append((round(time.monotonic(), 6), number, turn, str(result.inserted_id)))
+                entries.append((round(time.monotonic(), 6), number, turn, str(result.inserted_id)))
         except Exception as error:
-            told.append((round(time.monotonic(), 6), number, turn, type(error).__name__))
+            entries.append((round(time.monotonic(), 6), number, turn, type(error).__name__))
 
 
 with (
@@ -380,15 +380,14 @@ with (
     gevent.sleep(0.1)
     deployment.members.primary.kill()
     gevent.joinall(workers)
-    told.append(client.shop.orders.aggregate([{"$sample": {"size": 3}}, {"$set": {"r": {"$rand": {}}}}]).to_list())
+    entries.append(client.shop.orders.aggregate([{"$sample": {"size": 3}}, {"$set": {"r": {"$rand": {}}}}]).to_list())
     with client.start_session() as session:
         session.with_transaction(lambda session: client.shop.orders.insert_one({"last": 1}, session=session))
-print(len(told), hashlib.sha256(repr(told).encode()).hexdigest())
+print(len(entries), hashlib.sha256(repr(entries).encode()).hexdigest())
 """
 
 
 def history(seed, hash_seed="0"):
-    """What a program tells of a history with this seed."""
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     code = HISTORY.replace("SEED", repr(seed))
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -396,22 +395,22 @@ def history(seed, hash_seed="0"):
 
 
 class TestSeeds:
-    def test_the_same_seed_is_the_same_history_in_every_process(self):
+    def test_same_seed_gives_same_history_in_every_process(self):
         assert history(3, "1") == history(3, "2")
 
-    def test_another_seed_is_another_history(self):
+    def test_another_seed_gives_another_history(self):
         assert history(3) != history(4)
 
-    def test_a_history_is_the_same_a_second_time_in_one_process(self):
-        told = []
+    def test_same_seed_gives_same_history_twice_in_one_process(self):
+        entries = []
         for _ in range(2):
             known = {"__name__": "history"}
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(HISTORY.replace("SEED", "5"), known)
-            told.append(out.getvalue())
-        assert told[0] == told[1] == history(5)
+            entries.append(out.getvalue())
+        assert entries[0] == entries[1] == history(5)
 
-    def test_identifiers_are_new_ones_afterwards(self):
+    def test_object_ids_are_unique_after_the_block(self):
         made = []
         for _ in range(2):
             with VirtualTime(start=0, date=datetime.datetime(2030, 1, 1)):
@@ -420,6 +419,6 @@ class TestSeeds:
         assert made[0] == made[2] and made[1] != made[3]
 
     @pytest.mark.parametrize("seed", [None, True, b"1", object()])
-    def test_a_seed_is_a_number_or_a_text(self, seed):
+    def test_seed_of_another_type_raises_type_error(self, seed):
         with pytest.raises(TypeError, match="seed"):
             VirtualTime(seed=seed)

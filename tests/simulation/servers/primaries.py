@@ -1,4 +1,4 @@
-"""What tests with PyMongo wait for when a primary goes."""
+"""Waits of tests with PyMongo for a new primary."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 def await_another_primary(client: Any, address: str) -> None:
     """Wait until PyMongo knows of another primary than the one at `address`.
 
-    A write that PyMongo sends meanwhile may fail: when a monitor finds, between the choice of a server and the sending,
-    that it is gone or no longer primary, PyMongo takes it for one whose writes cannot be tried again.
+    A write during this wait may fail. If a monitor marks the server as unknown after its selection, PyMongo sends the
+    write as not retryable.
     """
     host, port = address.split(":")
     while client.primary in (None, (host, int(port))):

@@ -30,7 +30,7 @@ def client(deployment):
 
 
 def prove(client, server_first, bare, nonce, name, password, mechanism):
-    """The client's final message."""
+    """Return the last message of the client."""
     fields = dict(part.split("=", 1) for part in server_first.split(","))
     assert fields["r"].startswith(nonce)
     digest = "sha256" if mechanism == "SCRAM-SHA-256" else "sha1"
@@ -67,7 +67,7 @@ def log_in(client, mechanism, name="ada", password="pencil", short=False):
     return reply
 
 
-def test_without_a_user_nothing_goes(deployment, client):
+def test_command_without_authentication_is_refused(deployment, client):
     assert deployment.uri.startswith("mongodb://ada:pencil@127.0.0.1:")
     reply = client.run({"find": "c"}, "db")
     assert (reply["code"], reply["codeName"]) == (13, "Unauthorized")
@@ -76,7 +76,7 @@ def test_without_a_user_nothing_goes(deployment, client):
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
 @pytest.mark.parametrize("short", [False, True])
-def test_scram(client, mechanism, short):
+def test_scram_authenticates_user(client, mechanism, short):
     reply = log_in(client, mechanism, short=short)
     assert reply["done"] is True
     assert client.run({"find": "c"}, "db")["ok"] == 1
@@ -86,33 +86,33 @@ def test_scram(client, mechanism, short):
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
 @pytest.mark.parametrize(("name", "password"), [("ada", "wrong"), ("nobody", "pencil")])
-def test_a_wrong_login(client, mechanism, name, password):
+def test_wrong_credentials_return_error(client, mechanism, name, password):
     reply = log_in(client, mechanism, name, password)
     assert (reply["code"], reply["codeName"]) == (18, "AuthenticationFailed")
     assert client.run({"find": "c"}, "db")["code"] == 13
 
 
 @pytest.mark.parametrize("payload", [b"", b"\xff\xfe", b"n,,", b"n,,nonsense", b"y,,n=ada"])
-def test_broken_messages(client, payload):
+def test_malformed_sasl_message_returns_error(client, payload):
     reply = client.run({"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": payload})
     assert reply["code"] == 18
 
 
-def test_an_unknown_mechanism(client):
+def test_unknown_mechanism_returns_error(client):
     assert client.run({"saslStart": 1, "mechanism": "GSSAPI", "payload": b""})["code"] == 334
 
 
-def test_a_continuation_of_nothing(client):
+def test_sasl_continue_without_start_returns_error(client):
     assert client.run({"saslContinue": 1, "conversationId": 1, "payload": b""})["code"] == 17
 
 
-def test_negotiation(client):
+def test_hello_lists_mechanisms_of_user(client):
     reply = client.run({"hello": 1, "saslSupportedMechs": "admin.ada"})
     assert reply["saslSupportedMechs"] == ["SCRAM-SHA-1", "SCRAM-SHA-256"]
     assert "saslSupportedMechs" not in client.run({"hello": 1, "saslSupportedMechs": "admin.nobody"})
 
 
-def test_speculative_authentication(client):
+def test_speculative_authentication_returns_first_reply(client):
     bare, start = first_step("SCRAM-SHA-256", options={"skipEmptyExchange": True}, db="admin")
     reply = client.run({"hello": 1, "speculativeAuthenticate": start})["speculativeAuthenticate"]
     final, _ = prove(client, reply["payload"].decode(), bare, "abcdefgh", "ada", "pencil", "SCRAM-SHA-256")
@@ -121,13 +121,13 @@ def test_speculative_authentication(client):
     assert client.run({"find": "c"}, "db")["ok"] == 1
 
 
-def test_a_speculation_that_fails_is_left_out(client):
+def test_failed_speculative_authentication_is_omitted(client):
     _, start = first_step("SCRAM-SHA-256", "nobody", db="admin")
     reply = client.run({"hello": 1, "speculativeAuthenticate": start})
     assert reply["ok"] == 1 and "speculativeAuthenticate" not in reply
 
 
-def test_users_are_made_changed_and_dropped(deployment, client):
+def test_users_are_created_updated_and_dropped(deployment, client):
     log_in(client, "SCRAM-SHA-256")
     assert client.run({"createUser": "bob", "pwd": "one", "roles": ["read"], "mechanisms": ["SCRAM-SHA-1"]})["ok"] == 1
     assert client.run({"createUser": "bob", "pwd": "one", "roles": []})["code"] == 51003
@@ -141,7 +141,7 @@ def test_users_are_made_changed_and_dropped(deployment, client):
     assert client.run({"dropUser": "bob"})["code"] == 11
 
 
-def test_plain():
+def test_plain_authenticates_user():
     parameters = {"authenticationMechanisms": ["PLAIN"]}
     with standalone_client(users=USERS, parameters=parameters) as client:
         start = {"saslStart": 1, "mechanism": "PLAIN", "payload": b"\x00ada\x00wrong"}
@@ -149,7 +149,7 @@ def test_plain():
         assert client.run({**start, "payload": b"\x00ada\x00pencil"}, "$external")["done"] is True
 
 
-def test_oidc():
+def test_oidc_token_authenticates_user():
     with standalone_client(oidc_tokens={"token": "ada"}) as client:
         assert client.run({"find": "c"}, "db")["code"] == 13
         start = {"saslStart": 1, "mechanism": "MONGODB-OIDC"}
@@ -162,8 +162,6 @@ def test_oidc():
 
 
 class TlsClient(WireClient):
-    """A connection over TLS, in the test's own native thread."""
-
     def __init__(self, address, certificate=None, ca_file=None):
         from gevent import ssl as gevent_ssl
 
@@ -175,7 +173,7 @@ class TlsClient(WireClient):
         self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
 
 
-def test_tls():
+def test_tls_handshake_with_generated_certificate_succeeds():
     with Deployment.replica_set(tls=True) as deployment:
         assert "tls=true" in deployment.uri and "tlsCAFile=" in deployment.uri
         with TlsClient(deployment.members[0].address) as client:
@@ -184,14 +182,14 @@ def test_tls():
             assert client.run({"find": "c"}, "db")["cursor"]["firstBatch"] == big["documents"]
 
 
-def test_tls_with_a_context_of_ones_own():
+def test_tls_handshake_with_given_context_succeeds():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates().issue("127.0.0.1"))
     with Deployment.standalone(tls=context) as deployment, TlsClient(deployment.members[0].address) as client:
         assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_without_tls_a_tls_port_says_nothing():
+def test_tls_port_does_not_reply_without_tls():
     with Deployment.standalone(tls=True) as deployment:
         with WireClient(deployment.members[0].address) as client:
             client.send({"ping": 1})
@@ -201,7 +199,7 @@ def test_without_tls_a_tls_port_says_nothing():
             assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_x509():
+def test_x509_authenticates_subject_of_certificate():
     certificate = certificates().issue("ada@example.com", common_name="ada")
     command = {"authenticate": 1, "mechanism": "MONGODB-X509"}
     with Deployment.standalone(tls=True, users={"CN=bob": None}) as deployment:
@@ -223,7 +221,7 @@ def test_x509():
 
 
 @pytest.mark.parametrize("name", ["zlib", "snappy", "zstd"])
-def test_compression(name):
+def test_replies_are_compressed_like_requests(name):
     from gmongo.testing.simulation import compression
     from gmongo.testing.simulation.framing import write_reply
 
@@ -240,17 +238,17 @@ def test_compression(name):
         assert (opcode, used.name, bson.decode(data[5:])["ok"]) == (2013, name, 1)
 
 
-def test_what_is_not_offered_is_not_agreed_on():
+def test_hello_omits_compressors_that_are_not_offered():
     with standalone_client(compressors=["zlib"]) as client:
         assert "compression" not in client.run({"hello": 1, "compression": ["zstd"]})
 
 
-def test_an_unknown_compressor_is_refused():
+def test_unknown_compressor_raises_value_error():
     with pytest.raises(ValueError, match="'rar'"):
         Deployment.standalone(compressors=["rar"])
 
 
-def test_a_connection_that_leaves_during_the_handshake_harms_no_other():
+def test_connection_closed_during_handshake_affects_no_other():
     with Deployment.standalone(tls=True) as deployment:
         host, port = deployment.members[0].address.split(":")
         socket.create_connection((host, int(port))).close()

@@ -1,4 +1,4 @@
-"""A deployment in a process of its own, and PyMongo as its client."""
+"""A deployment in a separate process, with PyMongo as its client."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def client(replica_set):
         yield client
 
 
-def test_pymongo_has_transactions_and_change_streams(client):
+def test_pymongo_runs_transactions_and_change_streams(client):
     collection = client.db.create_collection("people")
     with collection.watch() as stream, client.start_session() as session:
         with session.start_transaction():
@@ -71,7 +71,7 @@ def test_pymongo_survives_a_step_down(client):
     assert client.db.c.count_documents({}) == 2
 
 
-def test_pymongo_retries_what_a_fail_point_breaks(client):
+def test_pymongo_retries_after_fail_point(client):
     data = {"failCommands": ["insert"], "closeConnection": True}
     client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
     client.db.c.insert_one({"_id": 1})
@@ -81,7 +81,7 @@ def test_pymongo_retries_what_a_fail_point_breaks(client):
         client.db.c.find_one()
 
 
-def test_faults_from_outside(replica_set, client):
+def test_fault_of_process_reaches_member(replica_set, client):
     client.db.c.insert_one({"_id": 1})
     addresses = replica_set.uri.split("/")[2].split(",")
     number = addresses.index(f"127.0.0.1:{client.primary[1]}")
@@ -97,7 +97,7 @@ def test_faults_from_outside(replica_set, client):
         replica_set.fault(0, "explode")
 
 
-def test_pymongo_logs_in_over_tls_and_compresses():
+def test_pymongo_authenticates_over_tls_with_compression():
     arguments = ("--user", "ada:päss w", "--tls", "--compressors", "snappy,zstd,zlib")
     with DeploymentProcess(*arguments) as deployment:
         for mechanism in ("SCRAM-SHA-1", "SCRAM-SHA-256"):
@@ -117,7 +117,7 @@ def log_in(uri, **options):
 
 
 @pytest.mark.parametrize("end", ["terminate", "interrupt", "close standard input"])
-def test_it_serves_until_it_is_ended(end):
+def test_program_serves_until_signal_or_end_of_input(end):
     command = [sys.executable, "-m", "gmongo.testing", "--replica-set", "3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         uri = process.stdout.readline().strip()
@@ -140,13 +140,13 @@ def test_it_serves_until_it_is_ended(end):
         ["--parameter", "a"],
     ],
 )
-def test_wrong_arguments_are_explained(arguments, capsys):
+def test_invalid_argument_is_explained(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_process_that_does_not_start_says_why():
+def test_failed_start_raises_error_with_output():
     with pytest.raises(RuntimeError, match=r"version '1\.0'"):
         DeploymentProcess("--version", "1.0").start()

@@ -1,4 +1,4 @@
-"""Write concerns, server parameters, rate limits, and what a server tells about itself."""
+"""Write concerns, server parameters, rate limits, and diagnostic commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def standalone():
 
 @pytest.fixture
 def limited(virtual_time):
-    """A standalone whose limits are of virtual time: a bucket does not refill while the machine is busy."""
+    """A standalone with limits in virtual time. Its buckets do not refill while the machine is busy."""
     with Deployment.standalone() as deployment:
         yield deployment
 
@@ -48,7 +48,7 @@ def client(standalone):
 
 
 @pytest.mark.parametrize("w", [1, 2, 3, "majority", "twoCentres"])
-def test_what_can_be_satisfied(primary, w):
+def test_satisfiable_write_concern_succeeds(primary, w):
     reply = primary.run(insert(w=w), "db")
     assert reply["n"] == 1 and "writeConcernError" not in reply
 
@@ -56,13 +56,13 @@ def test_what_can_be_satisfied(primary, w):
 @pytest.mark.parametrize(
     ("w", "code", "name"), [(4, 100, "UnsatisfiableWriteConcern"), ("none", 79, "UnknownReplWriteConcern")]
 )
-def test_what_cannot_be_satisfied(primary, w, code, name):
+def test_unsatisfiable_write_concern_returns_error(primary, w, code, name):
     reply = primary.run(insert(w=w), "db")
     assert (reply["ok"], reply["n"]) == (1, 1)
     assert (reply["writeConcernError"]["code"], reply["writeConcernError"]["codeName"]) == (code, name)
 
 
-def test_waiting_for_a_member_that_is_down(replica_set, primary):
+def test_write_concern_waits_for_member_that_is_down(replica_set, primary):
     replica_set.members[2].kill()
     error = primary.run(insert(w=3, wtimeout=20), "db")["writeConcernError"]
     assert (error["code"], error["errInfo"]["wtimeout"]) == (64, True)
@@ -75,17 +75,17 @@ def test_waiting_for_a_member_that_is_down(replica_set, primary):
 
 
 @pytest.mark.parametrize("w", [2, "twoCentres"])
-def test_a_standalone_does_not_replicate(client, w):
+def test_standalone_refuses_write_concern_of_replica_set(client, w):
     reply = client.run(insert(w=w), "db")
     assert (reply["ok"], reply["code"]) == (0, 2)
 
 
 @pytest.mark.parametrize("w", [-1, 51, True, {}])
-def test_what_is_no_write_concern(client, w):
+def test_malformed_write_concern_is_refused(client, w):
     assert client.run(insert(w=w), "db")["code"] == 9
 
 
-def test_parameters(client):
+def test_set_parameter_changes_get_parameter(client):
     everything = client.run({"getParameter": "*"})
     assert everything["enableTestCommands"] is True and everything["requireApiVersion"] is False
     assert client.run({"getParameter": 1, "featureCompatibilityVersion": 1})["featureCompatibilityVersion"] == {
@@ -98,12 +98,12 @@ def test_parameters(client):
         assert reply["ok"] == 0 and "code" not in reply
 
 
-def test_a_parameter_that_does_not_exist_is_refused():
+def test_unknown_parameter_is_refused():
     with pytest.raises(ValueError, match="noSuch"):
         Deployment.standalone(parameters={"noSuch": 1})
 
 
-def test_request_rate_limit(limited):
+def test_requests_above_rate_limit_fail(limited):
     limited.rate_limit(requests=5)
     with WireClient(limited.members[0].address) as client:
         replies = [client.run({"ping": 1}) for _ in range(8)]
@@ -123,7 +123,7 @@ def test_request_rate_limit_refills(limited):
         assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_connection_rate_limit(limited):
+def test_connections_above_rate_limit_are_closed(limited):
     limited.rate_limit(connections=2)
     address = limited.members[0].address
     with WireClient(address) as first, WireClient(address) as second, WireClient(address) as third:
@@ -147,11 +147,11 @@ def test_connection_rate_limit(limited):
         "whatsmyuri",
     ],
 )
-def test_diagnostics(client, command):
+def test_diagnostic_commands_succeed(client, command):
     assert client.run({command: 1})["ok"] == 1
 
 
-def test_where_may_sleep_and_nothing_else(client):
+def test_where_supports_only_sleep(client):
     client.run({"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}, "db")
     for condition in ("sleep(20) || true", "function() { sleep(20); return true; }"):
         began = monotonic()
@@ -163,13 +163,13 @@ def test_where_may_sleep_and_nothing_else(client):
 
 
 @pytest.mark.parametrize(("version", "code"), [("4.4", 14), ("4.4.14", None), ("8.0", None)])
-def test_comments_were_strings_once(version, code):
+def test_comment_of_old_version_must_be_string(version, code):
     with standalone_client(version=version) as client:
         reply = client.run({"distinct": "c", "key": "x", "comment": {"a": 1}}, "db")
     assert reply.get("code") == code
 
 
-def test_exhaust_cursors(client):
+def test_exhaust_cursor_streams_batches(client):
     client.run({"insert": "c", "documents": [{"_id": number} for number in range(5)]}, "db")
     cursor = client.run({"find": "c", "batchSize": 2}, "db")["cursor"]
     client.send({"getMore": cursor["id"], "collection": "c", "batchSize": 2}, "db", flags=EXHAUST_ALLOWED)
@@ -185,10 +185,10 @@ def test_server_status_counts_connections(standalone, client):
     assert status["connections"]["current"] == 2
 
 
-def test_who_am_i(client):
+def test_whatsmyuri_returns_address_of_client(client):
     host, port = client.socket.getsockname()
     assert client.run({"whatsmyuri": 1})["you"] == f"{host}:{port}"
 
 
-def test_command_line_shows_the_parameters(client):
+def test_get_cmd_line_opts_returns_parameters(client):
     assert client.run({"getCmdLineOpts": 1})["parsed"]["setParameter"]["enableTestCommands"] == 1

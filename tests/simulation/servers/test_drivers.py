@@ -1,4 +1,4 @@
-"""gmongo's own client on each kind of deployment, the fixtures, and life in the caller's hub."""
+"""gmongo's client on each kind of deployment, the fixtures, and the hub of the caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_reads_and_writes(kind):
+def test_client_reads_and_writes_on_each_kind(kind):
     with KINDS[kind]() as deployment, MongoClient(deployment.uri) as client:
         collection = client.db.people
         collection.insert_many([{"_id": number} for number in range(250)])
@@ -39,7 +39,7 @@ def test_reads_and_writes(kind):
         assert caught.value.code == 59
 
 
-def test_a_step_down_in_the_middle():
+def test_writes_succeed_during_step_down():
     with Deployment.replica_set() as deployment, MongoClient(deployment.uri) as client:
         for number in range(20):
             if number == 10:
@@ -48,7 +48,7 @@ def test_a_step_down_in_the_middle():
         assert client.db.c.count_documents({}) == 20
 
 
-def test_a_killed_primary():
+def test_write_succeeds_after_kill_of_primary():
     with Deployment.replica_set() as deployment, MongoClient(deployment.uri) as client:
         client.db.c.insert_one({"_id": 1})
         deployment.members.primary.kill()
@@ -56,7 +56,7 @@ def test_a_killed_primary():
         assert client.db.c.count_documents({}) == 2
 
 
-def test_clients_leave_no_connections():
+def test_closed_client_leaves_no_connections():
     with Deployment.replica_set() as deployment:
         with MongoClient(deployment.uri) as client:
             client.db.c.insert_one({})
@@ -65,7 +65,7 @@ def test_clients_leave_no_connections():
                 gevent.sleep(0.002)
 
 
-def test_several_deployments_at_once():
+def test_deployments_share_no_data():
     with (
         Deployment.replica_set(name="one") as one,
         Deployment.replica_set(name="two") as two,
@@ -76,28 +76,28 @@ def test_several_deployments_at_once():
         assert second.db.c.count_documents({}) == 0
 
 
-def test_after_close_there_is_no_answer():
+def test_closed_deployment_does_not_reply():
     with Deployment.standalone() as deployment:
         uri, port = deployment.uri, deployment.members[0].port
     with (
-        closing(reserve(port)),  # so that no other program answers there
+        closing(reserve(port)),  # no other program can listen on the port
         MongoClient(uri, serverSelectionTimeoutMS=20) as client,
         pytest.raises(ServerSelectionTimeoutError),
     ):
         client.admin.command("ping")
 
 
-def test_it_starts_once():
+def test_second_start_raises_runtime_error():
     with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="started already"):
         deployment.start()
 
 
-def test_before_the_start_there_is_no_uri():
+def test_uri_before_start_raises_runtime_error():
     with pytest.raises(RuntimeError, match="not been started"):
         Deployment.standalone().uri  # noqa: B018
 
 
-def test_the_hub_is_not_held():
+def test_deployment_does_not_keep_hub_running():
     program = (
         "import gevent\n"
         "from gmongo.testing import Deployment\n"
@@ -113,17 +113,17 @@ def test_the_hub_is_not_held():
     assert done.stdout == "joined\n"
 
 
-def test_fixture_of_a_standalone(mongodb_standalone):
+def test_fixture_is_standalone(mongodb_standalone):
     with MongoClient(mongodb_standalone.uri) as client:
         assert client.admin.command("hello")["isWritablePrimary"] is True
 
 
-def test_fixture_of_a_replica_set(mongodb_replica_set):
+def test_fixture_is_replica_set_of_three_members(mongodb_replica_set):
     assert len(mongodb_replica_set.members) == 3
     with MongoClient(mongodb_replica_set.uri) as client:
         assert client.admin.command("hello")["setName"] == "rs0"
 
 
-def test_fixture_of_a_sharded_cluster(mongodb_sharded_cluster):
+def test_fixture_is_sharded_cluster(mongodb_sharded_cluster):
     with MongoClient(mongodb_sharded_cluster.uri) as client:
         assert client.admin.command("hello")["msg"] == "isdbgrid"

@@ -1,4 +1,4 @@
-"""Deployments in a process or a native thread of their own, for programs without gevent. PyMongo is the judge."""
+"""Deployments in another process or native thread, for programs without gevent. The client is PyMongo."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def public(thing):
     return {name for name in dir(thing) if not name.startswith("_")}
 
 
-def test_a_deployment_elsewhere_has_all_that_one_here_has(replica_set):
+def test_remote_deployment_has_api_of_deployment(replica_set):
     with Deployment.replica_set() as here:
         assert public(here) <= public(replica_set)
         assert public(here.members) <= public(replica_set.members)
@@ -51,8 +51,8 @@ def test_a_deployment_elsewhere_has_all_that_one_here_has(replica_set):
         assert public(here.commands) <= public(replica_set.commands)
 
 
-def test_a_member_elsewhere_has_all_that_users_need(replica_set):
-    # The rest of a member is for the simulation itself.
+def test_remote_member_has_public_api_of_member(replica_set):
+    # The other attributes of a member are for the simulation itself.
     inner = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
         "parameters", "service_id", "start", "stop", "topology_version",
@@ -64,7 +64,7 @@ def test_a_member_elsewhere_has_all_that_users_need(replica_set):
     }  # fmt: skip
 
 
-def test_what_members_are(replica_set, client):
+def test_remote_members_have_addresses_and_traits(replica_set, client):
     client.admin.command("ping")
     members = replica_set.members
     primary, (other, another) = members.primary, members.secondaries
@@ -81,7 +81,7 @@ def test_what_members_are(replica_set, client):
     )
 
 
-def test_every_fault_reaches_the_member(replica_set, client):
+def test_remote_faults_have_effects(replica_set, client):
     client.db.c.insert_one({"_id": 1})
     old = replica_set.members.primary
     old.kill()
@@ -120,7 +120,7 @@ def test_every_fault_reaches_the_member(replica_set, client):
         primary.drop_after("x")
 
 
-def test_commands_are_seen_as_they_come(replica_set, client):
+def test_remote_log_has_received_commands(replica_set, client):
     replica_set.commands.clear()
     assert not replica_set.commands.named("insert")
     client.db.c.insert_one({"_id": 1, "x": {"y": [1.5]}})
@@ -141,7 +141,7 @@ def test_commands_are_seen_as_they_come(replica_set, client):
     assert [each.body["documents"][0]["_id"] for each in replica_set.commands.named("insert")] == [4]
 
 
-def test_only_so_many_commands_are_kept():
+def test_remote_log_keeps_at_most_10_000_commands():
     with DeploymentThread.standalone() as deployment, MongoClient(deployment.uri) as client:
         before = len(deployment.commands)
         for number in range(10_050):
@@ -151,7 +151,7 @@ def test_only_so_many_commands_are_kept():
         assert before + 10_050 <= len(log) + log.forgotten == log.first + len(log)
 
 
-def test_fail_points(replica_set, client):
+def test_remote_fail_point_fails_commands(replica_set, client):
     replica_set.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["find"], "errorCode": 2})
     with pytest.raises(OperationFailure) as caught:
         client.db.c.find_one()
@@ -166,7 +166,7 @@ def test_fail_points(replica_set, client):
     assert refused.value.code == 9
 
 
-def test_rate_limit(replica_set, client):
+def test_remote_rate_limit_fails_commands(replica_set, client):
     replica_set.rate_limit(requests=0.01, burst=1, member=replica_set.members.primary)
     with pytest.raises(OperationFailure) as caught:
         for _ in range(5):
@@ -176,7 +176,7 @@ def test_rate_limit(replica_set, client):
     client.db.command("find", "c")
 
 
-def test_network(replica_set, client):
+def test_remote_network_delays_replies(replica_set, client):
     network = replica_set.network
     network.latency = 0.05
     began = time.monotonic()
@@ -191,7 +191,7 @@ def test_network(replica_set, client):
     network.loss = 0
 
 
-def test_time_passes_there():
+def test_advance_causes_election_in_thread():
     with DeploymentThread.replica_set(election_delay=3600) as deployment, MongoClient(deployment.uri) as client:
         client.db.c.insert_one({"_id": 1})
         old = deployment.members.primary
@@ -217,10 +217,10 @@ def test_documents_of_a_ttl_index_expire(where):
         assert client.db.c.count_documents({}) == 0
 
 
-def test_plain_threads_use_it_at_once(replica_set, client):
+def test_native_threads_share_remote_deployment(replica_set, client):
     def work(number):
         for turn in range(20):
-            # PyMongo sends a write that cannot be retried when another thread has just found the server to be unknown.
+            # PyMongo may send a write without retry, if another thread has just marked the server as unknown.
             for _ in range(3):
                 with contextlib.suppress(AutoReconnect):
                     client.db.c.update_one({"_id": f"{number}-{turn}"}, {"$set": {"x": 1}}, upsert=True)
@@ -236,7 +236,7 @@ def test_plain_threads_use_it_at_once(replica_set, client):
     assert client.db.c.count_documents({}) == 100
 
 
-def test_pymongo_async(replica_set):
+def test_async_pymongo_survives_kill_of_primary(replica_set):
     async def work():
         async with AsyncMongoClient(replica_set.uri) as client:
             await client.drop_database("db")
@@ -255,18 +255,20 @@ def test_pymongo_async(replica_set):
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
-def test_tls_with_the_authority_of_this_process(where):
+def test_remote_deployment_trusts_authority_of_this_process(where):
     issued = certificates().issue("ada@example.com", common_name="ada")
     with where.standalone(tls=True, users={"CN=bob": None}) as deployment:
         login = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": issued}
         with (
             MongoClient(deployment.uri, **login) as client,
-            pytest.raises(OperationFailure, match=r"'CN=ada,.* is not a user of"),  # it was trusted, and understood
+            pytest.raises(
+                OperationFailure, match=r"'CN=ada,.* is not a user of"
+            ),  # after verification of the certificate
         ):
             client.admin.command("ping")
 
 
-def test_settings_that_stay_in_a_process():
+def test_ssl_context_for_process_raises_value_error():
     with pytest.raises(ValueError, match="SSLContext, which stays in this process"):
         DeploymentProcess.standalone(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
@@ -280,24 +282,24 @@ def test_settings_that_stay_in_a_process():
         ("sharded", {"compressors": ["rar"]}, "rar"),
     ],
 )
-def test_wrong_settings_are_refused_at_once(where, kind, settings, message):
+def test_invalid_setting_raises_value_error_before_start(where, kind, settings, message):
     with pytest.raises(ValueError, match=message):
         getattr(where, kind)(**settings)
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
-def test_a_taken_port_is_told(where):
+def test_start_on_port_in_use_raises_error(where):
     with Deployment.standalone() as here, pytest.raises((OSError, RuntimeError), match="in use"):
         where.standalone(port=here.members[0].port).start()
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
-def test_before_and_after_there_is_nothing(where):
+def test_access_before_start_and_after_close_raises_runtime_error(where):
     deployment = where.sharded()
     for _ in range(2):
-        for look in ("uri", "commands", "network"):
+        for name in ("uri", "commands", "network"):
             with pytest.raises(RuntimeError, match="not running"):
-                getattr(deployment, look)
+                getattr(deployment, name)
         with deployment, MongoClient(deployment.uri) as client:
             assert client.admin.command("hello")["msg"] == "isdbgrid"
             with pytest.raises(RuntimeError, match="running already"):
@@ -306,7 +308,7 @@ def test_before_and_after_there_is_nothing(where):
             deployment.advance(1)
 
 
-def test_a_thread_leaves_nothing_behind():
+def test_close_of_thread_leaves_no_files_and_threads():
     def open_files():
         return len(os.listdir("/proc/self/fd"))
 
@@ -323,7 +325,7 @@ def test_a_thread_leaves_nothing_behind():
     assert threads() == serving
 
 
-def test_a_monkey_patched_program_has_no_native_thread_for_it():
+def test_deployment_thread_in_monkey_patched_program_raises_error():
     program = (
         "from gevent import monkey; monkey.patch_all()\n"
         "from gmongo.testing import DeploymentThread, DeploymentProcess\n"
@@ -361,19 +363,19 @@ WAITING = {
         "        await client.db.c.find_one()\n"
         "asyncio.run(work())\n"
     ),
-    "a thread that is joined": (
+    "a joined thread": (
         "import threading\n"
         "from pymongo import MongoClient\n"
         "def work():\n"
         "    try:\n"
         "        MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE).db.c.find_one()\n"
         "    except Exception as problem:\n"
-        "        told.append(problem)\n"
-        "told = []\n"
+        "        errors.append(problem)\n"
+        "errors = []\n"
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"
         "thread.join()\n"
-        "raise told[0]\n"
+        "raise errors[0]\n"
     ),
 }
 
@@ -382,21 +384,21 @@ WAITING = {
     ("waiting", "kind"),
     [*((waiting, "replica_set") for waiting in WAITING), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
 )
-def test_a_deployment_that_its_client_keeps_from_answering_says_so(waiting, kind):
+def test_client_that_blocks_its_deployment_receives_error(waiting, kind):
     before = "import pymongo\n" if "before" in waiting else ""
     program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
-    for patience in ("2_500", "30_000"):  # whose end on a busy machine may come before the answer
+    for patience in ("2_500", "30_000"):  # a busy machine may reply late
         command = [sys.executable, "-c", program + WAITING[waiting].replace("PATIENCE", patience)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-        *_, told = done.stderr.splitlines()
+        *_, message = done.stderr.splitlines()
         assert done.returncode == 1
-        if "the greenlets that serve" in told:
+        if "the greenlets that serve" in message:
             break
-    assert "other drivers need a DeploymentThread or a DeploymentProcess" in told
+    assert "other drivers need a DeploymentThread or a DeploymentProcess" in message
 
 
-def test_a_program_that_is_busy_is_not_taken_for_one_that_waits():
-    """Not even if it happens to be in the code of a socket at one look."""
+def test_busy_thread_is_not_reported_as_blocked():
+    # The thread is in the code of a socket at one check.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

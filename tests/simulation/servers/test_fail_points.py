@@ -39,18 +39,18 @@ def codes(client, command, times):
     return [client.run(command, "db").get("code") for _ in range(times)]
 
 
-def test_times_counts_only_what_matches(client):
+def test_times_counts_only_matching_commands(client):
     fail(client, {"times": 2}, failCommands=["find", "count"], errorCode=91)
     assert client.run({"ping": 1})["ok"] == 1
     assert codes(client, {"find": "c"}, 3) == [91, 91, None]
 
 
-def test_skip(client):
+def test_skip_ignores_first_commands(client):
     fail(client, {"skip": 2}, failCommands=["find"], errorCode=91)
     assert codes(client, {"find": "c"}, 4) == [None, None, 91, 91]
 
 
-def test_always_on_and_off_and_the_count(client):
+def test_configure_returns_count_of_previous_fail_point(client):
     fail(client, "alwaysOn", failCommands=["find"], errorCode=2)
     assert codes(client, {"find": "c"}, 3) == [2, 2, 2]
     assert fail(client, "off")["count"] == 3
@@ -71,24 +71,24 @@ def test_read_ignores_a_write_concern_error(client):
 
 
 @pytest.mark.parametrize(("probability", "outcomes"), [(0, {None}), (1, {91}), (0.5, {None, 91})])
-def test_activation_probability(client, probability, outcomes):
+def test_activation_probability_fails_some_commands(client, probability, outcomes):
     fail(client, {"activationProbability": probability}, failCommands=["find"], errorCode=91)
     assert set(codes(client, {"find": "c"}, 60)) == outcomes
 
 
-def test_the_name_belongs_to_the_code(client):
+def test_error_has_name_of_its_code(client):
     fail(client, {"times": 1}, failCommands=["find"], errorCode=10107)
     reply = client.run({"find": "c"}, "db")
     assert reply["codeName"] == "NotWritablePrimary"
 
 
-def test_close_connection(client):
+def test_close_connection_closes_without_reply(client):
     fail(client, {"times": 1}, failCommands=["find"], closeConnection=True)
     client.send({"find": "c"}, "db")
     assert client.is_closed()
 
 
-def test_block_connection(client):
+def test_block_connection_delays_reply(client):
     fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=50)
     began = monotonic()
     assert client.run({"find": "c"}, "db")["ok"] == 1
@@ -101,25 +101,25 @@ def test_max_time_ends_a_block(client):
     assert (reply["code"], reply["codeName"]) == (50, "MaxTimeMSExpired")
 
 
-def test_block_and_then_fail(client):
+def test_blocked_command_fails_after_block(client):
     fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=10, errorCode=6)
     assert client.run({"find": "c"}, "db")["code"] == 6
 
 
-def test_the_server_labels_retryable_writes(client):
+def test_retryable_write_error_has_label(client):
     fail(client, {"times": 2}, failCommands=["insert"], errorCode=91)
     assert client.run(RETRYABLE, "db")["errorLabels"] == ["RetryableWriteError"]
     assert "errorLabels" not in client.run(INSERT, "db")
 
 
-def test_the_server_labels_transactions(client):
+def test_transaction_error_has_label(client):
     fail(client, {"times": 1}, failCommands=["insert"], errorCode=112)
     reply = client.run({**RETRYABLE, "autocommit": False, "startTransaction": True}, "db")
     assert reply["errorLabels"] == ["TransientTransactionError"]
 
 
 @pytest.mark.parametrize("labels", [[], ["One", "Two"]])
-def test_error_labels_replace_the_servers_own(client, labels):
+def test_error_labels_replace_labels_of_server(client, labels):
     fail(client, {"times": 1}, failCommands=["insert"], errorCode=91, errorLabels=labels)
     assert client.run(RETRYABLE, "db")["errorLabels"] == labels
 
@@ -133,7 +133,7 @@ def test_write_concern_error_comes_after_the_write(client):
     assert len(client.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 1
 
 
-def test_app_name(deployment, client):
+def test_app_name_selects_client(deployment, client):
     fail(client, "alwaysOn", failCommands=["ping"], errorCode=2, appName="victim")
     metadata = {"application": {"name": "victim"}}
     with WireClient(deployment.members[0].address) as victim:
@@ -143,7 +143,7 @@ def test_app_name(deployment, client):
 
 
 @pytest.mark.parametrize("name", ["hello", "isMaster"])
-def test_app_name_of_the_very_hello_that_tells_it(deployment, client, name):
+def test_app_name_matches_hello_that_sends_name(deployment, client, name):
     fail(client, "alwaysOn", failCommands=[name], closeConnection=True, appName="victim")
     with WireClient(deployment.members[0].address) as victim:
         victim.send({name: 1, "client": {"application": {"name": "victim"}}})
@@ -161,24 +161,24 @@ def test_fail_get_more_of_a_change_stream_is_resumable(client):
         assert (reply["code"], reply.get("errorLabels")) == (6, labels)
 
 
-def test_namespace(client):
+def test_namespace_selects_collection(client):
     fail(client, "alwaysOn", failCommands=["find"], errorCode=2, namespace="db.c")
     assert codes(client, {"find": "c"}, 1) == [2]
     assert codes(client, {"find": "other"}, 1) == [None]
 
 
-def test_error_extra_info(client):
+def test_error_extra_info_adds_fields(client):
     fail(client, {"times": 1}, failCommands=["find"], errorCode=2, errorExtraInfo={"more": 1})
     assert client.run({"find": "c"}, "db")["more"] == 1
 
 
-def test_legacy_names_are_one_command(client):
+def test_legacy_name_matches_command(client):
     fail(client, {"times": 1}, failCommands=["ismaster"], errorCode=91)
     assert client.run({"hello": 1})["ok"] == 1
     assert client.run({"isMaster": 1})["code"] == 91
 
 
-def test_a_stream_of_hellos_fails_too(client):
+def test_streamed_hello_fails(client):
     known = client.run({"hello": 1})["topologyVersion"]
     client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 10})
     assert client.receive()[1] is True
@@ -199,13 +199,13 @@ def test_on_primary_transactional_write_loses_the_reply(deployment, client):
         assert len(again.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 2
 
 
-def test_it_acts_on_one_member_only(deployment, client):
+def test_fail_point_affects_one_member_only(deployment, client):
     fail(client, "alwaysOn", failCommands=["ping"], errorCode=2)
     with WireClient(deployment.members[1].address) as other:
         assert other.run({"ping": 1})["ok"] == 1
 
 
-def test_from_python(deployment, client):
+def test_set_fail_point_configures_members(deployment, client):
     deployment.set_fail_point(mode={"times": 1}, data={"failCommands": ["ping"], "errorCode": 2})
     assert client.run({"ping": 1})["code"] == 2
     with pytest.raises(CommandError, match="noSuchFailPoint"):
@@ -222,11 +222,11 @@ def test_from_python(deployment, client):
         ({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"failCommands": "ping"}}, 9),
     ],
 )
-def test_what_is_wrong_is_refused(client, command, code):
+def test_invalid_fail_point_is_refused(client, command, code):
     assert client.run(command)["code"] == code
 
 
-def test_they_need_test_commands():
+def test_fail_point_needs_test_commands():
     with (
         Deployment.standalone(parameters={"enableTestCommands": False}) as deployment,
         WireClient(deployment.members[0].address) as client,
@@ -234,7 +234,7 @@ def test_they_need_test_commands():
         assert client.run({"configureFailPoint": "failCommand", "mode": "off"})["code"] == 59
 
 
-def test_replies_are_documents(client):
+def test_fail_point_reply_is_document(client):
     assert bson.encode(client.run({"hello": 1}))
 
 
@@ -243,7 +243,7 @@ def test_fail_command_of_no_commands_lets_all_pass(client):
     assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_time_is_always_out(client):
+def test_max_time_always_time_out_fails_commands_with_max_time(client):
     assert client.run({"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn"})["ok"] == 1
     assert client.run({"ping": 1, "maxTimeMS": 10_000})["code"] == 50
     assert client.run({"ping": 1})["ok"] == 1

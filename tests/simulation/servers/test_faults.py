@@ -1,4 +1,4 @@
-"""Faults that tests inject from Python."""
+"""Fault methods of members and networks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_kill_closes_and_restart_listens_on_the_same_port(member, client):
         assert again.run(PING)["ok"] == 1
 
 
-def test_a_member_that_is_down_keeps_its_port(standalone, member):
+def test_killed_member_reserves_its_port(standalone, member):
     def bind():
         with socket.socket() as other:
             other.bind((member.host, member.port))
@@ -67,14 +67,14 @@ def test_a_member_that_is_down_keeps_its_port(standalone, member):
     bind()
 
 
-def test_a_restarted_member_is_another_process(member, client):
+def test_restarted_member_has_another_process_id(member, client):
     before = client.run({"hello": 1})["topologyVersion"]["processId"]
     member.restart()
     with WireClient(member.address) as again:
         assert again.run({"hello": 1})["topologyVersion"]["processId"] != before
 
 
-def test_a_frozen_member_answers_when_it_thaws(member, client):
+def test_frozen_member_replies_after_thaw(member, client):
     member.freeze()
     client.send(PING)
     with WireClient(member.address) as newcomer:
@@ -84,7 +84,7 @@ def test_a_frozen_member_answers_when_it_thaws(member, client):
         assert client.receive()[0]["ok"] == 1 and newcomer.receive()[0]["ok"] == 1
 
 
-def test_what_is_sent_into_a_partition_is_lost(standalone, member, client):
+def test_message_to_partitioned_member_is_lost(standalone, member, client):
     member.partition()
     client.send({"insert": "c", "documents": [{}]}, "db")
     assert silent(client)
@@ -94,14 +94,14 @@ def test_what_is_sent_into_a_partition_is_lost(standalone, member, client):
         assert again.run({"find": "c"}, "db")["cursor"]["firstBatch"] == []
 
 
-def test_delay(member, client):
+def test_delay_of_member_delays_reply(member, client):
     member.delay(0.05)
     began = monotonic()
     client.run(PING)
     assert monotonic() - began >= 0.05
 
 
-def test_drop_after_cuts_the_next_reply_only(member, client):
+def test_drop_after_closes_connection_inside_next_reply_only(member, client):
     member.drop_after(20)
     client.send(PING)
     with pytest.raises(EOFError) as caught:
@@ -111,27 +111,27 @@ def test_drop_after_cuts_the_next_reply_only(member, client):
         assert again.run(PING)["ok"] == 1
 
 
-def test_faults_may_be_kept_for_one_command(member, client):
+def test_drop_after_for_a_command_ignores_other_commands(member, client):
     member.drop_after(0, command="find")
     assert client.run(PING)["ok"] == 1
     client.send({"find": "c"}, "db")
     assert client.is_closed()
 
 
-def test_garbage(member, client):
+def test_garbage_replaces_next_reply(member, client):
     member.garbage()
     client.send(PING)
     assert client.read(16) == b"\xff" * 16
 
 
-def test_latency_of_the_network(standalone, client):
+def test_network_latency_delays_reply(standalone, client):
     standalone.network.latency = 0.05
     began = monotonic()
     client.run(PING)
     assert monotonic() - began >= 0.05
 
 
-def test_loss_of_the_network(standalone, member):
+def test_network_loss_closes_some_connections(standalone, member):
     standalone.network.random = random.Random(1)
     standalone.network.loss = 0.5
     outcomes = set()
@@ -142,7 +142,7 @@ def test_loss_of_the_network(standalone, member):
     assert outcomes == {True, False}
 
 
-def test_log_of_commands(standalone, member, client):
+def test_log_has_received_commands(standalone, member, client):
     standalone.commands.clear()
     client.run({"ping": 1, "comment": "logged"})
     client.run({"find": "c", "filter": {"x": 1}}, "db")
@@ -164,14 +164,14 @@ def test_log_of_commands(standalone, member, client):
         (20).to_bytes(4, "little") + bytes(8) + (2002).to_bytes(4, "little") + bytes(4),
     ],
 )
-def test_malformed_messages_close_the_connection_only(member, client, bytes_sent):
+def test_malformed_message_closes_its_connection_only(member, client, bytes_sent):
     with WireClient(member.address) as other:
         other.socket.sendall(bytes_sent)
         assert other.is_closed()
     assert client.run(PING)["ok"] == 1
 
 
-def test_a_broken_document_is_an_error_reply(client):
+def test_malformed_document_returns_error(client):
     body = b"\x0d\x00\x00\x00\x99ping\x00\x01\x00\x00"
     body = len(body).to_bytes(4, "little") + body[4:-1] + b"\x00"
     message = (21 + len(body)).to_bytes(4, "little") + bytes(8) + (2013).to_bytes(4, "little") + bytes(5) + body
@@ -181,7 +181,7 @@ def test_a_broken_document_is_an_error_reply(client):
 
 
 @pytest.mark.parametrize("command", [{}, {"noSuchCommand": 1}, {"": 1}])
-def test_unknown_commands(client, command):
+def test_unknown_command_returns_error_59(client, command):
     reply = client.run(command)
     assert (reply["ok"], reply["code"]) == (0, 59)
 
@@ -191,7 +191,7 @@ def test_generic_fields_are_checked(client, field):
     assert client.run({"find": "c", **field}, "db")["code"] == 14
 
 
-def test_unacknowledged_requests_have_no_reply(client):
+def test_unacknowledged_request_has_no_reply(client):
     client.send({"ping": 1, "comment": "quiet"}, flags=2)
     assert client.run({"hello": 1})["ok"] == 1
 
@@ -201,13 +201,13 @@ def test_unacknowledged_requests_have_no_reply(client):
     [("delay", (-1,)), ("delay", ("x",)), ("drop_after", ("x",)), ("drop_after", (1.5,)), ("drop_after", (1, 5)),
      ("garbage", (5,)), ("step_down", (-1,))],
 )  # fmt: skip
-def test_arguments_of_faults_are_checked(member, fault, arguments):
+def test_invalid_fault_argument_raises_value_error(member, fault, arguments):
     with pytest.raises(ValueError, match="which is not"):
         getattr(member, fault)(*arguments)
 
 
 @pytest.mark.parametrize(("name", "value"), [("latency", -1), ("latency", "x"), ("loss", 1.5), ("loss", None)])
-def test_the_network_is_checked(member, name, value):
+def test_invalid_network_setting_raises_value_error(member, name, value):
     with pytest.raises(ValueError, match=f"network.{name}"):
         setattr(member.cluster.network, name, value)
 
@@ -219,7 +219,7 @@ def greenlets():
 
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize("kind", ["standalone", "load_balanced"])
-def test_no_greenlet_stays_after_a_kill(kind, frozen):
+def test_no_greenlet_remains_after_kill(kind, frozen):
     before = greenlets()
     with getattr(Deployment, kind)() as deployment:
         member = deployment.members[0]
@@ -236,7 +236,7 @@ def test_no_greenlet_stays_after_a_kill(kind, frozen):
             client.close()
 
 
-def test_the_log_of_commands_is_bounded(monkeypatch):
+def test_log_is_limited_by_commands_and_bytes(monkeypatch):
     monkeypatch.setattr(command_log, "MOST_COMMANDS", 10)
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         for _ in range(25):

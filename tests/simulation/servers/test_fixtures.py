@@ -1,4 +1,4 @@
-"""The fixtures for pytest of deployments elsewhere, as a user without gevent has them."""
+"""The pytest fixtures of remote deployments, as in programs without gevent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHERE = {"thread": DeploymentThread, "process": DeploymentProcess}
         ("mongodb_sharded_cluster", ("msg", "isdbgrid")),
     ],
 )
-def test_a_fixture_elsewhere(request, where, fixture, fact):
+def test_fixture_of_remote_deployment_serves_pymongo(request, where, fixture, fact):
     deployment = request.getfixturevalue(f"{fixture}_{where}")
     assert isinstance(deployment, WHERE[where])
     with MongoClient(deployment.uri) as client:

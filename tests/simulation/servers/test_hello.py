@@ -1,4 +1,4 @@
-"""hello: what each kind of deployment tells, and how it is awaited and streamed."""
+"""hello: the fields of each kind of deployment, awaitable and streamed replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def hello_of(deployment, member=0, **fields):
         return client.run({"hello": 1, **fields})
 
 
-def test_standalone():
+def test_standalone_describes_itself():
     with Deployment.standalone() as deployment:
         reply = hello_of(deployment, helloOk=True)
     assert reply["ok"] == 1 and reply["helloOk"] is True and reply["isWritablePrimary"] is True
@@ -29,13 +29,13 @@ def test_standalone():
     ("version", "wire_version"),
     [("4.2", 8), ("4.4", 9), ("5.0", 13), ("6.0", 17), ("7.0", 21), ("8.0", 25), ("8.0.4", 25)],
 )
-def test_version(version, wire_version):
+def test_version_selects_wire_version(version, wire_version):
     with Deployment.standalone(version=version) as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run({"isMaster": 1})["maxWireVersion"] == wire_version
         assert client.run({"buildInfo": 1})["version"].startswith(version)
 
 
-def test_before_4_4_a_server_neither_knows_hello_nor_streams():
+def test_version_before_4_4_has_no_hello_and_no_streams():
     with (
         Deployment.replica_set(members=1, version="4.2") as deployment,
         WireClient(deployment.members[0].address) as client,
@@ -49,12 +49,12 @@ def test_before_4_4_a_server_neither_knows_hello_nor_streams():
         assert "errorLabels" not in client.run(retryable)
 
 
-def test_a_version_that_cannot_be_is_refused():
+def test_invalid_version_raises_value_error():
     with pytest.raises(ValueError, match=r"'3\.6'"):
         Deployment.standalone(version="3.6")
 
 
-def test_replica_set():
+def test_replica_set_members_describe_their_roles():
     with Deployment.replica_set(members=3, name="tests", arbiters=1, hidden=1, tags=[{"dc": "ny"}]) as deployment:
         addresses = [member.address for member in deployment.members]
         primary, secondary, hidden, arbiter = (hello_of(deployment, number) for number in range(4))
@@ -69,7 +69,7 @@ def test_replica_set():
     assert {"opTime", "lastWriteDate"} <= set(primary["lastWrite"])
 
 
-def test_mongos():
+def test_mongos_describes_itself():
     with Deployment.sharded() as deployment:
         assert hello_of(deployment, 1)["msg"] == "isdbgrid"
 
@@ -80,13 +80,13 @@ def test_metadata_of_a_sharded_cluster_are_consistent(version, outcome):
         assert client.run({"checkMetadataConsistency": 1}, "db")["ok"] == outcome
 
 
-def test_legacy_hello_calls_the_primary_as_before():
+def test_legacy_hello_has_ismaster_field():
     with Deployment.replica_set() as deployment, WireClient(deployment.members[0].address) as client:
         reply = client.run({"isMaster": 1})
     assert reply["ismaster"] is True and "isWritablePrimary" not in reply
 
 
-def test_awaited_hello_comes_after_its_time():
+def test_awaited_hello_returns_after_max_await_time():
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         known = client.run({"hello": 1})["topologyVersion"]
         with gevent.Timeout(0.03, False):
@@ -96,7 +96,7 @@ def test_awaited_hello_comes_after_its_time():
         assert client.receive()[0]["topologyVersion"] == known
 
 
-def test_awaited_hello_comes_at_once_when_the_state_changes():
+def test_awaited_hello_returns_at_change_of_state():
     with Deployment.replica_set() as deployment, WireClient(deployment.members[1].address) as client:
         known = client.run({"hello": 1})["topologyVersion"]
         client.send({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
@@ -107,7 +107,7 @@ def test_awaited_hello_comes_at_once_when_the_state_changes():
     assert "primary" not in reply
 
 
-def test_streamed_hello_comes_with_each_change():
+def test_streamed_hello_returns_each_change():
     with Deployment.replica_set(election_delay=0.01) as deployment:
         old = deployment.members.primary
         with WireClient(old.address) as client:
@@ -120,14 +120,14 @@ def test_streamed_hello_comes_with_each_change():
         assert replies[1][0]["primary"] == deployment.members.primary.address != old.address
 
 
-def test_streamed_hello_comes_at_least_as_often_as_asked():
+def test_streamed_hello_returns_at_each_interval():
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         known = client.run({"hello": 1})["topologyVersion"]
         client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 5})
         assert [client.receive()[0]["topologyVersion"] for _ in range(3)] == [known] * 3
 
 
-def test_a_connection_that_left_is_not_counted():
+def test_closed_connection_is_not_counted():
     with Deployment.standalone() as deployment:
         member = deployment.members[0]
         with WireClient(member.address) as client:
@@ -138,8 +138,7 @@ def test_a_connection_that_left_is_not_counted():
         eventually(lambda: not member.connections)
 
 
-def test_a_hello_that_comes_with_the_end_of_its_connection_is_not_awaited(virtual_time):
-    """The socket was kept until the hello was over."""
+def test_hello_before_end_of_connection_is_not_awaited(virtual_time):
     with Deployment.standalone() as deployment:
         with WireClient(deployment.members[0].address) as client:
             known = client.run({"hello": 1})["topologyVersion"]
@@ -148,6 +147,6 @@ def test_a_hello_that_comes_with_the_end_of_its_connection_is_not_awaited(virtua
         assert connection.gone.wait(1)
 
 
-def test_half_a_pair_of_await_fields_is_refused():
+def test_one_await_field_without_the_other_is_refused():
     with Deployment.standalone() as deployment:
         assert hello_of(deployment, maxAwaitTimeMS=10)["code"] == 31368

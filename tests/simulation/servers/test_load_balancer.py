@@ -26,30 +26,30 @@ def service_of(address):
         return client.run(HELLO)["serviceId"]
 
 
-def test_connections_are_spread(deployment, front):
+def test_load_balancer_distributes_connections(deployment, front):
     assert deployment.uri.endswith("/?loadBalanced=true")
     services = [service_of(front) for _ in range(4)]
     assert services[0] == services[2] != services[1] == services[3]
 
 
-def test_a_connection_stays_with_its_service(front):
+def test_connection_keeps_its_service(front):
     with WireClient(front) as client:
         assert client.run(HELLO)["serviceId"] == client.run({"hello": 1})["serviceId"]
 
 
-def test_a_client_that_does_not_know_of_it_is_refused(front):
+def test_client_without_load_balanced_mode_is_refused(front):
     with WireClient(front) as client:
         reply = client.run({"hello": 1})
     assert (reply["code"], reply["codeName"]) == (354, "LoadBalancerSupportMismatch")
 
 
-def test_a_dead_service_gets_no_connections(deployment, front):
+def test_killed_service_gets_no_connections(deployment, front):
     survivor = deployment.members[1].service_id
     deployment.members[0].kill()
     assert {service_of(front) for _ in range(3)} == {survivor}
 
 
-def test_without_a_service_the_connection_is_closed(deployment, front):
+def test_connection_is_closed_without_service(deployment, front):
     for member in deployment.members:
         member.kill()
     with WireClient(front) as client:
@@ -73,12 +73,12 @@ def test_services_share_the_data(deployment):
         b"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00",
     ],
 )
-def test_the_proxy_protocol_is_understood(deployment, preamble):
+def test_service_accepts_proxy_protocol(deployment, preamble):
     with WireClient(deployment.members[0].address) as client:
         client.socket.sendall(preamble)
         assert client.run(HELLO)["serviceId"] == deployment.members[0].service_id
 
 
-def test_other_deployments_have_no_service():
+def test_other_deployments_have_no_service_id():
     with Deployment.sharded() as deployment, WireClient(deployment.members[0].address) as client:
         assert "serviceId" not in client.run(HELLO)

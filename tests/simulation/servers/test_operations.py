@@ -1,4 +1,4 @@
-"""What a member tells of its operations: ``currentOp``, ``killOp`` and ``serverStatus``."""
+"""Operations of a member: ``currentOp``, ``killOp`` and ``serverStatus``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sleeping_find(client):
 FIND = {"op": "query", "ns": "shop.orders"}
 
 
-def test_an_operation_is_listed_while_it_is_executed(client):
+def test_current_op_lists_running_operation(client):
     find = sleeping_find(client)
     eventually(lambda: running(client, **FIND))
     (shown,) = running(client, **FIND)
@@ -61,34 +61,34 @@ def test_an_operation_is_listed_while_it_is_executed(client):
     assert running(client, **FIND) == []
 
 
-def test_an_operation_lists_itself(client):
+def test_current_op_lists_itself(client):
     (shown,) = running(client, **{"command.currentOp": {"$exists": True}})
     assert shown["op"] == "command" and shown["ns"] == "admin.$cmd"
     assert any("aggregate" in one["command"] for one in found_by_stage(client))
 
 
-def test_idle_connections_are_listed_when_they_are_asked_for(client):
+def test_current_op_lists_idle_connections_on_request(client):
     assert all(one["active"] for one in running(client))
     assert not all(one["active"] for one in running(client, **{"$all": True}))
     shown = client.admin.aggregate([{"$currentOp": {"idleConnections": True}}, {"$match": {"active": False}}]).to_list()
     assert shown and all("opid" not in one for one in shown)
 
 
-def test_conditions_are_those_of_a_query(client):
+def test_current_op_accepts_query_conditions(client):
     conditions = {"$or": [{"op": "command"}, {"op": "x"}], "secs_running": {"$lt": 1000}}
     assert running(client, **conditions)
     assert running(client, op="none") == []
 
 
 @pytest.mark.parametrize("options", [{"nope": True}, {"idleConnections": 1}])
-def test_options_of_the_stage_are_checked(client, options):
+def test_invalid_option_of_current_op_stage_is_refused(client, options):
     with pytest.raises(OperationFailure) as caught:
         client.admin.aggregate([{"$currentOp": options}])
     assert caught.value.code in (9, 40415)
 
 
 @pytest.mark.parametrize("command", [{"currentOp": 1}, {"killOp": 1, "op": 1}])
-def test_they_are_of_the_admin_database(client, command):
+def test_current_op_needs_admin_database(client, command):
     with pytest.raises(OperationFailure) as caught:
         client.shop.command(command)
     assert caught.value.code == 13
@@ -96,7 +96,7 @@ def test_they_are_of_the_admin_database(client, command):
         client.shop.aggregate([{"$currentOp": {}}])
 
 
-def test_a_kill_only_tries(client):
+def test_kill_op_of_unknown_operation_succeeds(client):
     assert client.admin.command("killOp", op=3478)["info"] == "attempting to kill op"
     with pytest.raises(OperationFailure):
         client.admin.command("killOp")
@@ -118,7 +118,7 @@ def code_of(call):
     return None
 
 
-def test_a_long_command_is_killed_between_documents(client, monkeypatch):
+def test_kill_op_interrupts_command_between_documents(client, monkeypatch):
     monkeypatch.setattr(pacing, "_SLICE", -1.0)
     client.shop.orders.insert_many([{"_id": number} for number in range(5, 20_000)])
     update = gevent.spawn(code_of, lambda: client.shop.orders.update_many({}, {"$set": {"v": 1}}))
@@ -127,7 +127,7 @@ def test_a_long_command_is_killed_between_documents(client, monkeypatch):
     assert client.shop.orders.count_documents({"v": 1}) < 20_000
 
 
-def test_a_write_that_waits_for_a_transaction_is_killed(client):
+def test_kill_op_interrupts_write_that_waits_for_transaction(client):
     with client.start_session() as session, session.start_transaction():
         client.shop.orders.update_one({"_id": 1}, {"$set": {"v": 1}}, session=session)
         update = gevent.spawn(code_of, lambda: client.shop.orders.update_one({"_id": 1}, {"$set": {"v": 2}}))
@@ -136,17 +136,14 @@ def test_a_write_that_waits_for_a_transaction_is_killed(client):
     assert client.shop.orders.find_one({"_id": 1}) == {"_id": 1, "v": 1}
 
 
-def test_a_cursor_that_awaits_events_is_killed(client):
+def test_kill_op_interrupts_await_of_change_stream(client):
     with client.shop.orders.watch(max_await_time_ms=60_000) as stream:
         waiting = gevent.spawn(code_of, stream.next)
         kill(client, op="getmore")
         assert waiting.get(timeout=5) == 11601
 
 
-# serverStatus
-
-
-def test_what_is_counted(client):
+def test_server_status_counts_operations(client):
     orders = client.shop.orders
     before = client.admin.command("serverStatus")
     orders.insert_many([{}, {}, {}])
@@ -174,7 +171,7 @@ def test_what_is_counted(client):
     assert grown("network", "bytesIn") > 0 and grown("network", "bytesOut") > 0
 
 
-def test_the_sections_that_monitoring_reads(client):
+def test_server_status_has_sections(client):
     status = client.admin.command("serverStatus")
     sections = {"asserts", "connections", "extra_info", "globalLock", "locks", "mem", "metrics", "network", "repl"}
     assert sections | {"opcounters", "opcountersRepl", "storageEngine", "uptime", "uptimeMillis"} <= set(status)
@@ -183,11 +180,11 @@ def test_the_sections_that_monitoring_reads(client):
     assert status["metrics"]["cursor"]["open"]["total"] == 0
 
 
-def test_sections_are_left_out_when_they_are_not_wanted(client):
+def test_server_status_omits_excluded_sections(client):
     status = client.admin.command("serverStatus", metrics=0, repl=0)
     assert not {"metrics", "repl"} & set(status) and "network" in status
 
 
-def test_a_standalone_server_has_no_replication():
+def test_server_status_of_standalone_has_no_replication():
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         assert "repl" not in client.admin.command("serverStatus")

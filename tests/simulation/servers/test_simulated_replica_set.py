@@ -1,4 +1,4 @@
-"""Elections, and what members refuse because of their state."""
+"""Elections, and the commands that members refuse because of their state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def replica_set():
         yield deployment
 
 
-def test_members(replica_set):
+def test_members_have_roles_and_traits(replica_set):
     assert replica_set.members.primary is replica_set.members[0]
     assert replica_set.members.secondaries == list(replica_set.members[1:])
     assert replica_set.uri.endswith("/?replicaSet=rs0")
@@ -43,7 +43,7 @@ def test_step_down_elects_another_with_a_greater_election_id(replica_set):
 
 
 @pytest.mark.parametrize("fault", ["kill", "freeze", "partition"])
-def test_a_primary_that_is_not_heard_of_is_replaced(replica_set, fault):
+def test_unreachable_primary_is_replaced(replica_set, fault):
     old = replica_set.members.primary
     getattr(old, fault)()
     assert await_primary(replica_set, old) is not old
@@ -59,7 +59,7 @@ def test_missing_primary_raises_lookup_error():
             deployment.members.primary.kill()
 
 
-def test_without_a_majority_there_is_no_primary(replica_set):
+def test_no_primary_without_majority(replica_set):
     replica_set.members[1].kill()
     assert replica_set.members.primary is replica_set.members[0]
     replica_set.members[2].kill()
@@ -68,7 +68,7 @@ def test_without_a_majority_there_is_no_primary(replica_set):
     await_primary(replica_set)
 
 
-def test_a_member_alone_is_elected_again_after_its_step_down(virtual_time):
+def test_single_member_is_elected_again_after_step_down(virtual_time):
     with Deployment.replica_set(members=1, election_delay=0.01) as deployment:
         member = deployment.members.primary
         member.step_down(seconds=0.05)
@@ -77,12 +77,12 @@ def test_a_member_alone_is_elected_again_after_its_step_down(virtual_time):
         assert await_primary(deployment) is member
 
 
-def test_a_secondary_cannot_step_down(replica_set):
+def test_step_down_of_secondary_raises_value_error(replica_set):
     with pytest.raises(ValueError, match="not the primary"):
         replica_set.members[1].step_down()
 
 
-def test_commands(replica_set):
+def test_replica_set_commands_succeed(replica_set):
     with WireClient(replica_set.members[0].address) as client:
         assert client.run({"replSetGetStatus": 1})["myState"] == 1
         assert len(client.run({"replSetGetConfig": 1})["config"]["members"]) == 3
@@ -102,14 +102,14 @@ def test_step_down_waits_for_a_secondary_unless_forced(replica_set):
         assert client.run({"replSetStepDown": 60, "force": True})["ok"] == 1
 
 
-def test_writes_need_the_primary(replica_set):
+def test_secondary_refuses_writes(replica_set):
     with WireClient(replica_set.members[1].address) as client:
         reply = client.run(INSERT, "db")
         assert (reply["code"], reply["codeName"]) == (10107, "NotWritablePrimary")
         assert reply["topologyVersion"] == client.run({"hello": 1})["topologyVersion"]
 
 
-def test_secondaries_read_if_they_are_told(replica_set):
+def test_secondary_reads_with_read_preference(replica_set):
     with WireClient(replica_set.members[0].address) as client:
         assert client.run(INSERT, "db")["n"] == 1
     with WireClient(replica_set.members[1].address) as client:
@@ -118,7 +118,7 @@ def test_secondaries_read_if_they_are_told(replica_set):
     assert reply["cursor"]["firstBatch"] == [{"_id": 1}]
 
 
-def test_an_arbiter_reads_nothing():
+def test_arbiter_refuses_reads():
     with (
         Deployment.replica_set(members=2, arbiters=1) as deployment,
         WireClient(deployment.members[2].address) as client,
@@ -134,6 +134,6 @@ def test_shutdown_ends_the_member(replica_set):
     await_primary(replica_set)
 
 
-def test_a_set_without_anybody_to_lead_is_refused():
+def test_replica_set_without_electable_member_raises_value_error():
     with pytest.raises(ValueError, match="no member that can be primary"):
         Deployment.replica_set(members=1, hidden=1)

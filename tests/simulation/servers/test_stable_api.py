@@ -1,4 +1,4 @@
-"""The Stable API, as the server checks it."""
+"""The Stable API of simulated servers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def client():
         ({"ping": 1, "apiStrict": True}, 4886600, "Location4886600", "without passing apiVersion"),
     ],
 )
-def test_errors(client, command, code, name, message):
+def test_violation_of_stable_api_returns_error(client, command, code, name, message):
     reply = client.run(command)
     assert (reply["code"], reply["codeName"]) == (code, name)
     assert message in reply["errmsg"]
@@ -57,16 +57,16 @@ def test_errors(client, command, code, name, message):
         {"distinct": "c", "key": "x", "apiVersion": "1"},
     ],
 )
-def test_what_is_allowed(client, command):
+def test_command_of_stable_api_succeeds(client, command):
     assert client.run(command)["ok"] == 1
 
 
-def test_version_2_has_to_be_accepted():
+def test_version_2_needs_server_parameter():
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run({"ping": 1, "apiVersion": "2"})["code"] == 322
 
 
-def test_require_api_version():
+def test_required_api_version_refuses_commands_without_version():
     with standalone_client(parameters={"requireApiVersion": True}) as client:
         assert client.run({"hello": 1})["code"] == client.run({"ping": 1})["code"] == 498870
         assert client.run({"hello": 1, "apiVersion": "1"})["ok"] == 1

@@ -1,4 +1,4 @@
-"""A client of the wire protocol without any driver's opinions."""
+"""A plain client of the wire protocol."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PATIENCE = 30.0
 
 @contextmanager
 def standalone_client(**settings: Any) -> Iterator[WireClient]:
-    """A connection to a standalone made for it."""
+    """Yield a connection to a new standalone."""
     with Deployment.standalone(**settings) as deployment, WireClient(deployment.members[0].address) as client:
         yield client
 
 
 class WireClient:
-    """One connection; as a context manager it is closed at the end."""
+    """One connection, which the context manager closes."""
 
     def __init__(self, address: str) -> None:
         host, port = address.rsplit(":", 1)
@@ -42,7 +42,7 @@ class WireClient:
         self.socket.sendall(message)
 
     def receive(self) -> tuple[dict[str, Any], bool]:
-        """The next reply, and whether another follows without a request."""
+        """Return the next reply, and True if another reply follows without a request."""
         length, _, _, opcode = struct.unpack("<iiii", self.read(16))
         payload = self.read(length - 16)
         assert opcode == 2013
@@ -59,14 +59,14 @@ class WireClient:
         return data
 
     def run(self, command: dict[str, Any], database: str = "admin") -> dict[str, Any]:
-        """Send a command and return the reply, whether it is an error or not."""
+        """Send a command, and return the reply or error."""
         self.send(command, database)
         reply, more = self.receive()
         assert not more
         return reply
 
     def stream(self, command: dict[str, Any]) -> None:
-        """Ask for a stream of replies."""
+        """Request a stream of replies."""
         self.send(command, flags=EXHAUST_ALLOWED)
 
     def is_closed(self) -> bool:
