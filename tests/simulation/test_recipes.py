@@ -109,7 +109,7 @@ def test_a_task_that_is_delivered_twice(deployment, client, driver):
     failing = {"failCommands": ["update"], "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}}
     deployment.set_fail_point("failCommand", {"times": 1}, failing)
     with pytest.raises(driver.errors.WriteConcernError):
-        pay({"_id": 7, "cents": 500})  # it was done, though the worker cannot know
+        pay({"_id": 7, "cents": 500})  # a success without reply for the worker
     pay({"_id": 7, "cents": 500})
     assert client.shop.tills.find_one()["cents"] == 500
 
@@ -133,7 +133,7 @@ def test_an_election_of_thirty_seconds():
         client.shop.orders.insert_one({"_id": 1})
         began = time.monotonic()
         deployment.members.primary.kill()
-        client.shop.orders.insert_one({"_id": 2})  # takes milliseconds
+        client.shop.orders.insert_one({"_id": 2})  # milliseconds of real time
         assert time.monotonic() - began >= 30
 
 
@@ -145,5 +145,5 @@ RECIPES = [
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_the_page_has_it_as_it_is(recipe):
     source = inspect.getsource(recipe).strip()
-    assert len(source.splitlines()) <= 16  # fifteen, and its name
+    assert len(source.splitlines()) <= 16  # fifteen lines and the name
     assert source in PAGE.read_text(encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Answers of MongoDB's servers, recorded as data, and the program that records, checks and replays them."""
+"""Recorded answers of MongoDB servers, and a program that records, checks and replays them."""

@@ -1,8 +1,8 @@
-"""Record the answers of a server, or check whether the files have them.
+"""Record the answers of a server, or compare them with the files.
 
 ``python -m tests.simulation.answers --record URI [files]`` writes the answers of a server, and its version.
-``python -m tests.simulation.answers --check URI [files]`` fails if the server answers otherwise.
-The server needs to be a replica set of one member, without authentication, with test commands.
+``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs.
+The server must be a replica set of one member, without authentication, with test commands.
 Both drop the database ``gmongo_answers``.
 """
 
@@ -20,7 +20,7 @@ from .notation import is_wrapper, line
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record or check; return 1 if the server answers otherwise than the files have it."""
+    """Record or check. Return 1 if an answer of the server differs from the files."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.answers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="URI", help="write the answers of this server")
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check(database: Any, version: str, names: Sequence[str]) -> int:
-    """Print the cases that the server answers otherwise; return 1 if there are some."""
+    """Print the cases whose answers differ, and return 1 if there are any."""
     count = failures = 0
     release = version.split(".")[:2]
     for case in cases(*names):
@@ -57,7 +57,7 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
 
 
 def recorded(case: Case, database: Any, version: str) -> dict[str, Any]:
-    """Return a case with the answers of a server, unless another version's documentation promises them."""
+    """Return a case with the answers of a server, unless the documentation of another version has the answers."""
     if "documented" in case.fields:
         return case.fields
     fields = {name: value for name, value in case.fields.items() if name not in ("answers", "server")}
@@ -65,7 +65,7 @@ def recorded(case: Case, database: Any, version: str) -> dict[str, Any]:
 
 
 def common(first: Any, second: Any) -> Any:
-    """Return an answer with ``{"$any": type}`` in the places in which a second run answers otherwise."""
+    """Return an answer with ``{"$any": type}`` in place of values that differ in a second run."""
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
         return {name: common(part, second[name]) for name, part in first.items()}
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):

@@ -1,4 +1,4 @@
-"""A case: documents, the commands that run, and the answers that a server gave."""
+"""A case: documents, commands, and recorded answers of a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .notation import from_json, is_wrapper, line, to_json
 DATA = Path(__file__).with_name("data")
 NAME = "gmongo_answers"
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
-_ROUNDS = 40  # in which the events of a change stream have to arrive
+_ROUNDS = 40  # until the events of a change stream must arrive
 # Fields of replies that describe the moment and the deployment.
 _VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
 
@@ -40,7 +40,7 @@ class Case:
 
     @property
     def version(self) -> str:
-        """The version, of two numbers, whose answers the case has."""
+        """The version of the answers, as two numbers."""
         major, minor = (self.fields.get("since") or self.fields["server"]).split(".")[:2]
         return f"{major}.{minor}"
 
@@ -66,7 +66,7 @@ def prepare(case: Case, database: Any) -> None:
     """Drop all collections, and insert the documents of a case."""
     names = database.list_collection_names()
     if any(name.startswith("system.") for name in names):
-        database.client.drop_database(database)  # needs ten times the time
+        database.client.drop_database(database)  # ten times slower
     else:
         for name in names:
             database.drop_collection(name)
@@ -95,7 +95,7 @@ def run(case: Case, database: Any) -> Any:
 
 
 def difference(recorded: Any, found: Any, path: str = "") -> str | None:
-    """Return the first part in which an answer is not the recorded one, or None."""
+    """Return the first part in which an answer differs from the recorded answer, or None."""
     if isinstance(recorded, dict) and list(recorded) == ["$any"]:
         return None if kind(found) == recorded["$any"] else f"{path}: {line(found)} is no {recorded['$any']}"
     pairs: Any = ()
@@ -110,7 +110,7 @@ def difference(recorded: Any, found: Any, path: str = "") -> str | None:
 
 
 def kind(value: Any) -> str:
-    """Return the name of the type of a value of the notation."""
+    """Return the name of a type of the notation."""
     if is_wrapper(value):
         return str(next(iter(value)))
     return "document" if isinstance(value, dict) else type(value).__name__
@@ -120,8 +120,8 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
     """Run one command.
 
     ``$db`` names another database. ``lsid`` is the number of a transaction, which ``startTransaction`` begins.
-    ``$events`` is the number of documents that a cursor has to give, in as many batches as it takes, or the
-    ``_id`` in the ``documentKey`` of the last event.
+    ``$events`` is the number of documents that a cursor must return in any number of batches. The value can also be
+    the ``_id`` in the ``documentKey`` of the last event.
     ``$only`` is a list of the paths to the parts of the reply that are the answer.
     """
     wanted, paths = command.pop("$events", None), command.pop("$only", None)
@@ -149,7 +149,7 @@ def _is_complete(events: list[Any], wanted: Any) -> bool:
 
 
 def _part(value: Any, path: list[str]) -> Any:
-    """Return the part of a document at the end of a path, None if there is none."""
+    """Return the part of a document at a path, or None."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -166,7 +166,7 @@ def _session(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -
 
 
 def _resolved(value: Any, replies: list[Any]) -> Any:
-    """Put parts of earlier replies in the places of ``{"$answer": [number, name ...]}``."""
+    """Replace ``{"$answer": [number, name ...]}`` by parts of earlier replies."""
     if isinstance(value, list):
         return [_resolved(part, replies) for part in value]
     if not isinstance(value, dict):
@@ -184,7 +184,7 @@ def _renamed(value: Any, old: str, new: str) -> Any:
 
 
 def _stable(reply: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the texts of errors, the numbers of cursors, and fields that describe the moment."""
+    """Remove error messages, numbers of cursors, and fields that describe the moment."""
     found = {name: value for name, value in reply.items() if name not in _VOLATILE}
     if found.get("ok") in (0.0, 1.0) and isinstance(found["ok"], float):
         del found["ok"]

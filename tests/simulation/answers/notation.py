@@ -1,4 +1,4 @@
-"""Extended JSON, short where canonical extended JSON is long: plain numbers are int32 and double."""
+"""Extended JSON with a short form of numbers: plain numbers are int32 and double."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST_YEAR = 253402300800000  # the beginning of the year 10000
 
 
 def is_wrapper(value: Any) -> bool:
-    """Return whether a JSON object stands for one BSON value."""
+    """Return True if a JSON object represents one BSON value."""
     return isinstance(value, dict) and bool(value) and next(iter(value)) in _WRAPPERS
 
 
@@ -52,7 +52,7 @@ def to_json_parts(wrapper: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Convert what ``json`` has read to BSON values."""
+    """Convert JSON values to BSON values."""
     if isinstance(value, list):
         return [from_json(part) for part in value]
     if not isinstance(value, dict):

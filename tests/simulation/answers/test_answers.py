@@ -1,4 +1,4 @@
-"""The simulation gives the recorded answers of servers, and indexes change no answer."""
+"""The simulation returns the recorded answers of servers, with and without indexes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def database_of() -> Iterator[Callable[[Case], Any]]:
 
 
 @pytest.mark.parametrize("file", [path.stem for path in files()])
-def test_simulation_gives_the_recorded_answers(file, database_of):
-    """A case of the list of known differences has to differ: the list can only become shorter."""
+def test_simulation_returns_recorded_answers(file, database_of):
+    # A case of the list of known differences must differ: the list can only become shorter.
     known = {entry["name"] for entry in map(json.loads, KNOWN.read_text("utf-8").splitlines()) if entry["file"] == file}
     problems = []
     for case in cases(file):
@@ -90,7 +90,7 @@ def test_common_answer_has_types_in_place_of_changing_values():
         common(1, "x")
 
 
-def test_check_fails_if_a_server_answers_otherwise(tmp_path, monkeypatch, capsys):
+def test_check_fails_if_an_answer_of_the_server_differs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("tests.simulation.answers.case.DATA", tmp_path)
     path = tmp_path / "some.jsonl"
     path.write_text('{"name": "a count", "documents": [{"_id": 1}], "run": [{"count": "cases"}]}\n')
@@ -123,5 +123,5 @@ def test_random_commands_are_answered_or_refused():
     with simulation() as database:
         answers = [reply for _ in range(25) for reply in run(Case("random", grammar.case("reads")), database)]
     codes = [reply.get("code") for reply in answers]
-    assert 1 not in codes  # an error of the simulation itself
+    assert 1 not in codes  # an internal error of the simulation
     assert codes.count(REFUSED) < 0.1 * len(answers)

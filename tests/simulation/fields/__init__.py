@@ -1,1 +1,1 @@
-"""The fields of commands: the table of the simulation is recorded from a server, and compared with the server."""
+"""The fields of commands: the simulation's table, recorded from a server and compared with a server."""

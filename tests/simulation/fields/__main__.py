@@ -2,7 +2,7 @@
 
 ``python -m tests.simulation.fields --record HOST:PORT`` writes the table of ``gmongo.testing``.
 ``python -m tests.simulation.fields --compare HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the differences.
-Both servers need to be replica sets of one member, without authentication, with test commands.
+Both servers must be replica sets of one member, without authentication, with test commands.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .recorder import NAMES, TABLE, Recorder
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record or compare; return 1 if more than 2 % of the cases differ."""
+    """Record or compare. Return 1 if more than 2 % of the cases differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fields", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="SERVER", help="write the fields that this server has")

@@ -39,7 +39,7 @@ VALUES: list[list[Any]] = [
     [Timestamp(1, 1), Timestamp(0, 0)],
     [MinKey(), MaxKey()],
 ]
-# Fields whose parts have no names of their own.
+# Fields whose parts have free names.
 FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", "keyPattern", "explain", "customData",
         "validator", "storageEngine", "q", "u", "key", "document")  # fmt: skip
 
@@ -48,11 +48,11 @@ FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", 
 class Template:
     """A command without faults.
 
-    :param needed: the fields that the command cannot do without.
-    :param also: words for further kinds of values that a field accepts, with some contents.
-    :param skipped: fields whose values change the server.
+    :param needed: the required fields.
+    :param also: words for further kinds of values that a field accepts.
+    :param skipped: fields whose values change the state of the server.
     :param changes: whether the command changes collections, indexes or users.
-    :param line: the name of the line of the table, if the name is not the command's.
+    :param line: the name of the line of the table, if the name differs from the command.
     """
 
     command: dict[str, Any]
@@ -68,7 +68,6 @@ class Template:
 
     @property
     def first(self) -> str:
-        """The command."""
         return next(iter(self.command))
 
 
@@ -76,7 +75,7 @@ class Template:
 class Case:
     """A command with one fault.
 
-    :param pairs: the fields; a name can occur twice.
+    :param pairs: the fields. A name can occur twice.
     """
 
     name: str
@@ -95,7 +94,7 @@ def templates() -> list[Template]:
     lines = TEMPLATES.read_text(encoding="utf-8").splitlines()
     found = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
     for template in found:
-        if "lsid" in template.command:  # servers remember sessions
+        if "lsid" in template.command:  # servers cache sessions
             template.command["lsid"] = {"id": Binary(uuid.uuid4().bytes, 4)}
     return found
 
@@ -110,7 +109,7 @@ def random_cases(seed: int) -> Iterator[Case]:
 
 
 def random_case(chance: random.Random, template: Template) -> Case:
-    """Make a case: some fields of a template, one of them with a fault."""
+    """Return some fields of a template, one of them with a fault."""
     share = chance.choice((0, 0.3, 1))
     target = chance.choice(list(template.command))
     kept = {template.first, target, *template.needed}
@@ -145,7 +144,7 @@ def random_value(chance: random.Random) -> Any:
 
 
 def faulty(chance: random.Random, value: Any) -> Any:
-    """Return a document or an array with one fault in a part of the document, or of the first element."""
+    """Return a document or array with one fault in one part, or in the first element."""
     if isinstance(value, list):
         return [
             faulty(chance, value[0]) if isinstance(value[0], dict) and value[0] else random_value(chance),

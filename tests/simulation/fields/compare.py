@@ -16,8 +16,8 @@ from tests.simulation.servers.wire_client import WireClient
 from .cases import DOCUMENTS, NAME, Case, random_cases
 
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
-_EXPIRED = 50  # depends on the speed of a server
-# The commands whose successful replies describe the data, and the fields that do.
+_EXPIRED = 50  # depends on the speed of the server
+# Commands whose replies describe the data, and the compared fields.
 _SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note", "nIndexesWas")
 _SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
 _OF_DATA = frozenset({
@@ -61,7 +61,7 @@ class Client(WireClient):
 
 
 def shape(case_name: str, reply: dict[str, Any]) -> Any:
-    """Return the parts of a reply that have to be equal."""
+    """Return the compared parts of a reply."""
     if not reply.get("ok"):
         parts = {name: reply[name] for name in ("ok", "code", "codeName", "errorLabels") if name in reply}
         return {**parts, "fields": list(reply)}
@@ -80,7 +80,7 @@ def shape(case_name: str, reply: dict[str, Any]) -> Any:
 
 
 def is_refused(reply: dict[str, Any]) -> bool:
-    """Return whether the simulation refuses a command or a part."""
+    """Return True if the simulation does not support a command or a part."""
     return "the simulated deployment does not support" in reply.get("errmsg", "")
 
 

@@ -32,7 +32,7 @@ _WORDS = ("number", "int", "long", "double", "decimal", "string", "bool", "objec
 _CONCERNS = (("writeConcern", {"w": 1}), ("readConcern", {"level": "majority"}))
 _EXPIRED = 50
 _MISSING = object()
-# Parts of these are checked by handlers.
+# Handlers check the parts of these fields.
 _OPAQUE = (*FREE, "documents", "update", "pipeline", "collation", "hint", "indexes", "storageEngine", "encryptedFields",
            "indexOptionDefaults", "idIndex", "timeseries.granularity")  # fmt: skip
 GENERIC = "generic"
@@ -62,7 +62,7 @@ class Recorder:
         return sorted(self._lines.values(), key=lambda line: line["name"])
 
     def _ask(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
-        """Return the code of the reply; 0 if the command succeeds, or if only a statement fails."""
+        """Return the code of the reply, or 0 if the command succeeds or only a statement fails."""
         if self._dirty:
             self._client.reset()
         case = Case(template.first, "", database or template.database, pairs)
@@ -103,9 +103,9 @@ class Recorder:
     ) -> None:
         """Record one field.
 
-        :param usual: the code of the command without a fault.
-        :param place: the number of the pair that has the field or the document around it.
-        :param line: the line of the table for the command or the document.
+        :param usual: the code of the command without faults.
+        :param place: the index of the pair with the field or its document.
+        :param line: the line of the table of the command or document.
         """
 
         def ask(changed: Any) -> int:
@@ -119,7 +119,7 @@ class Recorder:
         rules = described(codes, value, template.also.get(".".join(path), ""))
         generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
         if template.name != GENERIC and len(path) == 1 and name in generic:
-            # Few commands have rules of their own for these.
+            # Few commands have special rules for these fields.
             if name in ("maxTimeMS", "readConcern") and generic[name] != rules:
                 line["fields"][name] = rules
             return
@@ -141,7 +141,7 @@ class Recorder:
 
 
 def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
-    """Return a value with a part at the end of a path replaced, or removed; of an array, in the first element."""
+    """Return a value with a replaced or removed part at a path. In an array, the path leads to the first element."""
     if not path:
         return [changed] if wrap else changed
     if isinstance(value, list):
@@ -154,7 +154,7 @@ def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
 def described(codes: dict[str, int], value: Any, also: str) -> str:
     """Return the rules of a field.
 
-    A type is accepted if a template has a value of the type, or if the server accepts some value of the type. Codes of
+    A type is accepted if a template has a value of the type, or if the server accepts a value of the type. Codes of
     text, documents and arrays of an accepted type are errors of the contents, which handlers check.
     """
     codes = dict(codes)

@@ -1,1 +1,1 @@
-"""Random cases that the simulation and a real server have to answer alike."""
+"""Random cases that the simulation and a real server must answer alike."""

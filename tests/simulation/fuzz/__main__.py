@@ -80,7 +80,7 @@ class Comparison:
             first, second, found = (self._answers(side, fields)[-1] for side in (self._server, *self._sides))
             if _code(found) != _REFUSED and difference(common(first, second), found) is not None:
                 return _code(first), _code(found)
-        except Exception:  # the server answers otherwise each time, or a minimised case is no case
+        except Exception:  # the answer changes, or a minimised case is malformed
             return None
         return None
 

@@ -33,7 +33,7 @@ def minimised(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool])
 def _candidates(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
     run = fields["run"]
     for index in range(len(run) - 1):
-        if "$answer" not in line(run[index + 1 :]):  # an answer is named by the number of its command
+        if "$answer" not in line(run[index + 1 :]):  # answers are numbered by command
             yield {**fields, "run": run[:index] + run[index + 1 :]}
     for name in ("documents", "others"):
         for documents in _smaller(fields.get(name, [])):

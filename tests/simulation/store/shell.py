@@ -1,4 +1,4 @@
-"""A way to send commands to a store without a server in between."""
+"""A client of a store, without a server."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gmongo.testing.store.fields import check
 
 
 class Shell:
-    """Sends commands as a client does that is connected to one member.
+    """Sends commands like a client of one member.
 
-    :param fields: what goes with every command, such as ``lsid``.
+    :param fields: common fields of all commands, such as ``lsid``.
     """
 
     def __init__(self, store: Store, member: str = "a:1", **fields: Any) -> None:
@@ -32,11 +32,10 @@ class Shell:
         return self.store.execute(request)
 
     def find(self, collection: str = "c", filter: Any = None, **fields: Any) -> list[dict[str, Any]]:
-        """The first batch of a find."""
+        """Return the first batch of a find."""
         return self("find", collection, filter=filter or {}, **fields)["cursor"]["firstBatch"]
 
     def insert(self, *documents: Any, collection: str = "c", **fields: Any) -> dict[str, Any]:
-        """Insert documents."""
         return self("insert", collection, documents=list(documents), **fields)
 
     def update(self, q: Any, u: Any, collection: str = "c", **statement: Any) -> dict[str, Any]:
@@ -44,33 +43,31 @@ class Shell:
         return self("update", collection, updates=[{"q": q, "u": u, **statement}])
 
     def aggregate(self, *pipeline: Any, collection: Any = "c", **fields: Any) -> list[dict[str, Any]]:
-        """The first batch of an aggregation."""
+        """Return the first batch of an aggregation."""
         reply = self("aggregate", collection, pipeline=list(pipeline), cursor={}, **fields)
         return reply["cursor"]["firstBatch"]
 
     def with_session(self, member: str | None = None) -> Shell:
-        """A shell in a new session."""
+        """Return a shell in a new session."""
         return Shell(self.store, member or self.member, lsid={"id": Binary(uuid.uuid4().bytes, 4)})
 
     def transaction(self, number: int, **fields: Any) -> Shell:
-        """A shell whose commands belong to a transaction of this one's session."""
+        """Return a shell in a transaction of this session."""
         return Shell(self.store, self.member, **{**self.fields, "txnNumber": number, "autocommit": False, **fields})
 
     def finish(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Commit or abort."""
+        """Commit or abort a transaction."""
         return self(name, 1, "admin", **fields)
 
 
 def replica_set(**options: Any) -> Shell:
-    """A shell on a replica set."""
     return Shell(Store(replicated=True, sharded=False, **options))
 
 
 def standalone(**options: Any) -> Shell:
-    """A shell on a standalone server."""
     return Shell(Store(replicated=False, sharded=False, **options))
 
 
 def sharded(**options: Any) -> Shell:
-    """A shell on a mongos."""
+    """Return a shell on a mongos."""
     return Shell(Store(replicated=False, sharded=True, **options))

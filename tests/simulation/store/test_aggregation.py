@@ -69,7 +69,7 @@ def shell():
         ([{"$bucket": {"groupBy": "$v", "boundaries": [0, 6, 10]}}], [{"_id": 0, "count": 2}, {"_id": 6, "count": 1}]),
     ],
 )  # fmt: skip
-def test_pipeline(shell, pipeline, expected):
+def test_pipeline_returns_documents(shell, pipeline, expected):
     assert shell.aggregate(*pipeline) == expected
     assert [one["_id"] for one in shell.find()] == [1, 2, 3]
 
@@ -115,11 +115,11 @@ def test_pipeline(shell, pipeline, expected):
         ({"$dateToString": {"date": datetime.datetime(2024, 1, 2), "format": "%Y-%m"}}, "2024-01"),
     ],
 )
-def test_expression(shell, expression, expected):
+def test_expression_returns_value(shell, expression, expected):
     assert shell.aggregate({"$match": {"_id": 1}}, {"$project": {"_id": 0, "r": expression}}) == [{"r": expected}]
 
 
-def test_variables(shell):
+def test_expression_uses_variables(shell):
     [document] = shell.aggregate(
         {"$limit": 1}, {"$replaceWith": {"now": "$$NOW", "x": "$$x"}}, let={"x": {"$add": [1, 2]}}
     )
@@ -142,19 +142,19 @@ def test_variables(shell):
         ({"$match": {}, "$limit": 1}, 40323),
     ],
 )
-def test_wrong_stages(shell, stage, code):
+def test_invalid_stage_is_refused(shell, stage, code):
     with pytest.raises(CommandError) as caught:
         shell.aggregate(stage)
     assert caught.value.code == code
 
 
-def test_wrong_stage_is_found_in_an_empty_collection():
+def test_invalid_stage_is_refused_on_empty_collection():
     with pytest.raises(CommandError) as caught:
         standalone().aggregate({"$match": {}}, {"$foo": 1})
     assert caught.value.code == 40324
 
 
-def test_out_replaces_a_collection(shell):
+def test_out_replaces_collection(shell):
     assert shell.aggregate({"$match": {"g": "a"}}, {"$project": {"v": 1}}, {"$out": "d"}) == []
     assert shell.find("d") == [{"_id": 1, "v": 1}, {"_id": 3, "v": 7}]
     shell.aggregate({"$out": {"db": "other", "coll": "e"}})
@@ -173,7 +173,7 @@ def test_out_replaces_a_collection(shell):
         ([{"$set": {"both": {"$add": ["$old", "$$new.new"]}}}], {"_id": 1, "old": 1, "both": 3}),
     ],
 )
-def test_merge(mode, expected):
+def test_merge_writes_documents(mode, expected):
     shell = standalone()
     shell.insert({"_id": 1, "new": 2}, {"_id": 2, "new": 3})
     shell.insert({"_id": 1, "old": 1}, collection="d")
@@ -181,14 +181,14 @@ def test_merge(mode, expected):
     assert shell.find("d") == [expected, {"_id": 2, "new": 3}]
 
 
-def test_merge_that_fails(shell):
+def test_failed_merge_returns_error(shell):
     shell.insert({"_id": 1}, collection="e")
     with pytest.raises(CommandError) as caught:
         shell.aggregate({"$merge": {"into": "e", "whenMatched": "fail"}})
     assert caught.value.code == 11000
 
 
-def test_sources_without_a_collection():
+def test_stage_without_collection_returns_documents():
     shell = replica_set().with_session()
     reply = shell("aggregate", 1, "admin", pipeline=[{"$listLocalSessions": {}}, {"$count": "n"}], cursor={})
     assert reply["cursor"]["firstBatch"] == [{"n": 1}]
@@ -200,11 +200,11 @@ def test_sources_without_a_collection():
     assert caught.value.code == 73
 
 
-def test_statistics_stages(shell):
+def test_statistics_stages_return_statistics(shell):
     assert shell.aggregate({"$collStats": {"count": {}}}, {"$project": {"count": 1}}) == [{"count": 3}]
     assert [one["name"] for one in shell.aggregate({"$indexStats": {}})] == ["_id_"]
 
 
-def test_explain_option(shell):
+def test_explain_option_returns_plan(shell):
     reply = shell("aggregate", "c", pipeline=[{"$match": {"g": "a"}}], explain=True)
     assert "queryPlanner" in reply

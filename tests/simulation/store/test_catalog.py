@@ -1,4 +1,4 @@
-"""Collections, views, databases, indexes and what is told of them."""
+"""Collections, views, databases, indexes, and their statistics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(shell, **fields):
     return [one["name"] for one in shell("listCollections", 1, **fields)["cursor"]["firstBatch"]]
 
 
-def test_create_list_and_drop():
+def test_created_collection_is_listed_until_drop():
     shell = standalone()
     assert shell("create", "c", capped=True, size=1000) == {}
     assert shell("create", "c", capped=True, size=1000) == {}
@@ -38,28 +38,28 @@ def test_create_list_and_drop():
     assert names(shell, nameOnly=True) == ["d"]
 
 
-def test_dropping_nothing_is_an_error_before_7_0():
+def test_drop_of_missing_collection_fails_before_7_0():
     assert code_of(standalone(version=(6, 0)), "drop", "c") == 26
 
 
 @pytest.mark.parametrize("name", ["", ".c", "a$b"])
-def test_invalid_names(name):
+def test_invalid_name_is_refused(name):
     assert code_of(standalone(), "create", name) == 73
 
 
 @pytest.mark.parametrize(("database", "name"), [("local", "oplog.rs"), ("db", "system.profile")])
-def test_the_servers_own_collections_are_refused(database, name):
+def test_write_to_system_collection_is_refused(database, name):
     assert code_of(standalone(), "find", name, database) == 115
 
 
-def test_capped_collections_drop_the_oldest():
+def test_capped_collection_removes_oldest_documents():
     shell = standalone()
     shell("create", "c", capped=True, size=4096, max=2)
     shell.insert({"_id": 1}, {"_id": 2}, {"_id": 3})
     assert shell.find() == [{"_id": 2}, {"_id": 3}]
 
 
-def test_databases():
+def test_databases_are_listed_until_drop():
     shell = standalone()
     shell.insert({"x": 1})
     shell("insert", "c", "other", documents=[{"x": 1}])
@@ -71,7 +71,7 @@ def test_databases():
     assert code_of(shell, "listDatabases", 1) == 13
 
 
-def test_views_show_their_pipeline_of_their_source():
+def test_view_returns_result_of_its_pipeline():
     shell = standalone()
     shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
     shell("create", "v", viewOn="c", pipeline=[{"$match": {"x": 2}}, {"$set": {"y": 3}}])
@@ -84,7 +84,7 @@ def test_views_show_their_pipeline_of_their_source():
                     "info": {"readOnly": True}}  # fmt: skip
 
 
-def test_rename():
+def test_rename_moves_collection():
     shell = standalone()
     shell.insert({"_id": 1})
     shell.insert({"_id": 2}, collection="d")
@@ -95,7 +95,7 @@ def test_rename():
     assert names(shell) == ["d"]
 
 
-def test_indexes():
+def test_created_index_is_listed_until_drop():
     shell = standalone()
     x = {"key": {"x": 1}, "name": "x_1"}
     assert shell("createIndexes", "c", indexes=[x]) == {
@@ -121,7 +121,7 @@ def test_indexes():
     assert code_of(shell, "dropIndexes", "none", index="*") == 26
 
 
-def test_collection_modify():
+def test_coll_mod_changes_options():
     shell = standalone()
     shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "expireAfterSeconds": 5}])
     reply = shell("collMod", "c", index={"name": "x", "expireAfterSeconds": 9})
@@ -134,7 +134,7 @@ def test_collection_modify():
     assert shell("listCollections", 1, filter={"name": "v"})["cursor"]["firstBatch"][0]["options"]["pipeline"]
 
 
-def test_statistics():
+def test_statistics_commands_return_statistics():
     shell = standalone()
     shell.insert({"_id": 1}, {"_id": 2})
     assert shell("collStats", "c")["count"] == 2
@@ -152,7 +152,7 @@ def test_statistics():
         ("dropSearchIndex", {"name": "a"}),
     ],
 )
-def test_search_indexes_need_atlas(command):
+def test_search_indexes_are_refused(command):
     name, fields = command
     with pytest.raises(CommandError, match="Atlas"):
         standalone()(name, "c", **fields)
@@ -160,7 +160,7 @@ def test_search_indexes_need_atlas(command):
         standalone().aggregate({"$listSearchIndexes": {}})
 
 
-def test_explain():
+def test_explain_returns_plan():
     shell = standalone()
     shell.insert({"_id": 1}, {"_id": 2})
     planner = shell("explain", {"find": "c", "filter": {"_id": {"$gt": 1}}})["queryPlanner"]
@@ -173,7 +173,7 @@ def test_explain():
     assert code_of(shell, "explain", {"find": "c", "foo": 1}) == 40415
 
 
-def test_names_that_the_store_does_not_know():
+def test_unknown_command_is_refused():
     shell = standalone()
     assert shell.store.handles("find")
     assert shell.store.handles("findandmodify")

@@ -17,8 +17,6 @@ def code_of(call, *args, **kwargs):
 
 
 class Stream:
-    """A change stream that is read with getMore."""
-
     def __init__(self, shell, collection="c", *stages, database="db", **options):
         self.shell = shell
         pipeline = [{"$changeStream": options}, *stages]
@@ -46,7 +44,7 @@ def shell():
     return shell
 
 
-def test_events_of_documents(shell):
+def test_events_describe_changes_of_documents(shell):
     stream = Stream(shell)
     shell.insert({"_id": 2, "x": 2})
     shell.update({"_id": 2}, {"$set": {"y": {"z": 1}}, "$unset": {"x": ""}})
@@ -65,7 +63,7 @@ def test_events_of_documents(shell):
     assert insert["clusterTime"] < update["clusterTime"]
 
 
-def test_update_descriptions_of_arrays(shell):
+def test_update_description_has_changed_and_truncated_arrays(shell):
     shell.insert({"_id": 5, "a": [1, 2, 3], "b": {"c": 1, "d": 2}})
     stream = Stream(shell)
     shell.update({"_id": 5}, {"$set": {"a.1": 9, "b.c": 5}})
@@ -89,10 +87,9 @@ def test_update_descriptions_of_arrays(shell):
         ({"$push": {"b.0.c": {"$each": [8]}}}, "b.0.c.2"),
     ],
 )
-def test_operators_write_arrays_as_a_whole_unless_they_append(shell, change, path):
-    """A server logs what the operator makes of the array (``array_culling_node.cpp``, ``pop_node.cpp``,
-    ``addtoset_node.cpp``), but for a push that only appends (``push_node.cpp``).
-    """
+def test_update_description_has_whole_array_except_after_append(shell, change, path):
+    # A server logs the whole array after each operator (``array_culling_node.cpp``, ``pop_node.cpp``,
+    # ``addtoset_node.cpp``), except after an append (``push_node.cpp``).
     shell.insert({"_id": 5, "a": [1, 2, 3], "b": [{"c": [6, 7]}]})
     stream = Stream(shell)
     shell.update({"_id": 5}, change)
@@ -101,7 +98,7 @@ def test_operators_write_arrays_as_a_whole_unless_they_append(shell, change, pat
     assert event["updateDescription"]["truncatedArrays"] == []
 
 
-def test_get_more_waits_for_an_event(shell):
+def test_get_more_waits_for_event(shell):
     stream = Stream(shell)
     waiting = gevent.spawn(stream.kinds, wait=5000)
     gevent.sleep(0)
@@ -112,7 +109,7 @@ def test_get_more_waits_for_an_event(shell):
     assert waiting.get(timeout=2) == ["insert"]
 
 
-def test_scope(shell):
+def test_stream_has_events_of_its_scope(shell):
     collection, database = Stream(shell), Stream(shell, 1)
     cluster = Stream(shell, 1, database="admin", allChangesForCluster=True)
     shell.insert({"_id": 2}, collection="d")
@@ -123,7 +120,7 @@ def test_scope(shell):
     assert database.cursor["ns"] == "db.$cmd.aggregate"
 
 
-def test_the_creation_of_a_view_is_an_expanded_event(shell):
+def test_creation_of_view_is_expanded_event(shell):
     plain, expanded = Stream(shell, 1), Stream(shell, 1, showExpandedEvents=True)
     shell("create", "v", viewOn="c")
     assert plain.more() == []
@@ -139,7 +136,7 @@ def test_sharding_is_an_expanded_event(shell):
     ]
 
 
-def test_a_change_inside_an_element_tells_its_path(shell):
+def test_change_inside_element_has_its_path(shell):
     shell.insert({"_id": 9, "a": [{"1": 1, "x": 0}, {"y": 1}]})
     stream = Stream(shell, showExpandedEvents=True)
     shell("update", "c", updates=[{"q": {"_id": 9}, "u": {"$set": {"a.0.1": 2}, "$unset": {"a.0.x": 1}}}])
@@ -150,7 +147,7 @@ def test_a_change_inside_an_element_tells_its_path(shell):
 
 
 @pytest.mark.parametrize("option", ["resumeAfter", "startAfter"])
-def test_resuming(shell, option):
+def test_resumed_stream_has_later_events(shell, option):
     stream = Stream(shell)
     beginning = stream.token
     shell.insert({"_id": 2}, {"_id": 3}, {"_id": 4})
@@ -163,7 +160,7 @@ def test_resuming(shell, option):
     assert code_of(Stream, shell, "c", **{option: {"_data": "00"}}) == 260
 
 
-def test_start_at_operation_time(shell):
+def test_stream_starts_at_operation_time(shell):
     shell.insert({"_id": 2})
     time = shell.store.now()
     shell.insert({"_id": 3})
@@ -171,7 +168,7 @@ def test_start_at_operation_time(shell):
     assert [event["documentKey"]["_id"] for event in stream.first] == [2, 3]
 
 
-def test_drop_invalidates(shell):
+def test_drop_invalidates_stream(shell):
     stream, database = Stream(shell), Stream(shell, 1)
     shell("drop", "c")
     assert stream.kinds() == ["drop", "invalidate"]
@@ -186,7 +183,7 @@ def test_drop_invalidates(shell):
     assert database.kinds() == ["drop", "insert", "drop", "dropDatabase", "invalidate"]
 
 
-def test_rename(shell):
+def test_rename_invalidates_stream(shell):
     stream = Stream(shell)
     shell("renameCollection", "db.c", "admin", to="db.d")
     rename, invalidate = stream.more()
@@ -194,7 +191,7 @@ def test_rename(shell):
     assert invalidate["operationType"] == "invalidate"
 
 
-def test_expanded_events(shell):
+def test_expanded_events_describe_ddl(shell):
     plain, stream = Stream(shell, 1), Stream(shell, 1, showExpandedEvents=True)
     shell("create", "new")
     shell("createIndexes", "new", indexes=[{"key": {"x": 1}, "name": "x"}])
@@ -206,7 +203,7 @@ def test_expanded_events(shell):
     assert stream.events[0]["collectionUUID"].subtype == 4
 
 
-def test_full_documents_and_pre_images(shell):
+def test_full_document_options_select_document_versions(shell):
     options = ({"fullDocument": "updateLookup"}, {"fullDocument": "whenAvailable"},
                {"fullDocumentBeforeChange": "whenAvailable"}, {"fullDocument": "required"})  # fmt: skip
     lookup, after, before, required = (Stream(shell, "c", **one) for one in options)
@@ -223,7 +220,7 @@ def test_full_documents_and_pre_images(shell):
     assert before.more()[0]["fullDocumentBeforeChange"] == {"_id": 1, "x": 4}
 
 
-def test_stages_after_the_change_stream(shell):
+def test_pipeline_filters_and_projects_events(shell):
     stream = Stream(shell, "c", {"$match": {"operationType": "insert"}}, {"$project": {"fullDocument": 1}})
     shell.insert({"_id": 2})
     shell.update({"_id": 2}, {"$set": {"x": 1}})
@@ -233,7 +230,7 @@ def test_stages_after_the_change_stream(shell):
     assert code_of(Stream, shell, "c", {"$foo": {}}) == 40324
 
 
-def test_the_token_must_stay(shell):
+def test_removal_of_resume_token_is_refused(shell):
     stream = Stream(shell, "c", {"$project": {"_id": 0}})
     shell.insert({"_id": 2})
     with pytest.raises(CommandError) as caught:
@@ -242,7 +239,7 @@ def test_the_token_must_stay(shell):
     assert code_of(stream.more) == 43
 
 
-def test_a_transactions_events_come_with_its_commit(shell):
+def test_events_of_transaction_appear_at_commit(shell):
     stream = Stream(shell)
     session = shell.with_session()
     session.transaction(1, startTransaction=True).insert({"_id": 2})
@@ -265,9 +262,9 @@ def test_a_transactions_events_come_with_its_commit(shell):
         ({"allChangesForCluster": True}, 72),
     ],
 )
-def test_wrong_options(shell, options, code):
+def test_invalid_option_is_refused(shell, options, code):
     assert code_of(Stream, shell, "c", **options) == code
 
 
-def test_standalone_has_no_change_streams():
+def test_standalone_refuses_change_streams():
     assert code_of(Stream, standalone()) == 40573

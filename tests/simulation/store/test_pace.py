@@ -1,4 +1,4 @@
-"""Long commands let others run: how much they do in between is counted, and what others do meanwhile is seen."""
+"""Long commands yield to other greenlets. The tests count the calls between yields, and run other commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MANY = 1500
 
 @pytest.fixture(autouse=True)
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock lets others run, and it is looked at after every fourth item."""
+    """Yield to other greenlets after every fourth item."""
     monkeypatch.setattr(pacing, "_SLICE", -1.0)
     monkeypatch.setattr(pacing, "_CHECK_EVERY", 4)
     monkeypatch.setattr(pacing, "_RUN", 64)
@@ -40,7 +40,7 @@ def filled(shell: Shell) -> Shell:
 
 
 class Calls:
-    """The most calls of functions between two looks at the clock. A step over all documents makes as many, or more."""
+    """The maximum of function calls between two yields. A step over all documents makes at least `MANY` calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self._count = 0
@@ -135,7 +135,7 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_an_aggregation_looks_at_the_clock_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aggregation_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shell = filled(standalone())
     calls = Calls(monkeypatch)
     assert calls.during(lambda: shell.aggregate(*PIPELINES[name])) < MANY
@@ -169,7 +169,7 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
     "explain": (lambda shell: indexed(filled(shell)),
                 lambda shell: shell("explain", {"find": "c", "filter": {"k": {"$gte": 0}}})),
     "insert": (lambda shell: shell, filled),
-    "insert into a capped one": (capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
+    "insert into a capped collection": (capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
     "update": (filled, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
     "updates": (filled, lambda shell: shell(
         "update", "c", updates=[{"q": {"_id": n}, "u": {"$set": {"z": 1}}} for n in range(MANY)])),
@@ -190,14 +190,14 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_looks_at_the_clock_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare, run = COMMANDS[name]
     shell = prepare(standalone())
     calls = Calls(monkeypatch)
     assert calls.during(lambda: run(shell)) < MANY
 
 
-def test_a_change_stream_looks_at_the_clock_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = replica_set()
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     filled(shell)
@@ -206,13 +206,13 @@ def test_a_change_stream_looks_at_the_clock_between_events(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("end", ["commitTransaction", "abortTransaction"])
-def test_the_end_of_a_transaction_looks_at_the_clock_between_writes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_of_transaction_yields_between_writes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     transaction = written_in_a_transaction(filled(replica_set()))
     calls = Calls(monkeypatch)
     assert calls.during(lambda: transaction.finish(end)) < MANY
 
 
-def test_what_has_expired_is_removed_between_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal_of_expired_documents_yields(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = standalone()
     index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 1}
     shell("createIndexes", "c", indexes=[index])
@@ -223,34 +223,31 @@ def test_what_has_expired_is_removed_between_looks_at_the_clock(monkeypatch: pyt
     assert shell.find() == []
 
 
-def test_long_messages_are_read_and_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[None] = []
-    monkeypatch.setattr(Pace, "pause", lambda pace: looks.append(None))
+def test_codec_of_long_messages_yields(monkeypatch: pytest.MonkeyPatch) -> None:
+    yields: list[None] = []
+    monkeypatch.setattr(Pace, "pause", lambda pace: yields.append(None))
     documents = [{"_id": n, "s": "x" * 100} for n in range(MANY)]
     reply = {"cursor": {"firstBatch": documents, "id": 0}, "ok": 1.0}
     written = write_reply(OP_MSG, 1, 2, 0, reply)
-    assert len(looks) > MANY / 300
-    looks.clear()
+    assert len(yields) > MANY / 300
+    yields.clear()
     assert bson.decode(written[21:]) == reply
     assert written[21:] == bson.encode(reply)
     sequence = b"documents\0" + b"".join(map(bson.encode, documents))
     body = bson.encode({"insert": "c", "$db": "db"})
     payload = bytes(4) + b"\0" + body + b"\1" + struct.pack("<i", len(sequence) + 4) + sequence
     assert read_message(OP_MSG, payload).body["documents"] == documents
-    assert len(looks) > MANY * 100 / 40_000
+    assert len(yields) > MANY * 100 / 40_000
 
 
-# The loop
-
-
-def test_each_pause_is_a_turn_of_the_loop() -> None:
+def test_each_pause_runs_the_event_loop_once() -> None:
     loop = gevent.get_hub().loop
     turns = {loop.iteration for _ in Pace().through(range(320))}
     assert len(turns) >= 10
 
 
 class Counted:
-    """A key that counts how often such keys are compared."""
+    """A key that counts its comparisons."""
 
     compared = 0
 
@@ -262,7 +259,7 @@ class Counted:
         return self.value < other.value
 
 
-def test_sorting_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sort_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     most: list[int] = []
 
     def note(_pace: Pace) -> None:
@@ -277,17 +274,14 @@ def test_sorting_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("most", [None, 1, 7, 64, 1500, 3000, 9000])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_sorting_in_runs_is_stable(most: int | None, reverse: bool) -> None:
+def test_sort_in_runs_is_stable(most: int | None, reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
     found = list(Pace().in_order(items, lambda item: item[0], reverse, most))
     assert found == sorted(items, key=lambda item: item[0], reverse=reverse)[:most]
 
 
-# What others do meanwhile
-
-
-def meanwhile(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Run something, and the steps one after the other in its pauses."""
+def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
+    """Run a function, and each step in one of its pauses."""
 
     def others() -> None:
         for step in steps:
@@ -305,9 +299,9 @@ def key_is_found(shell: Shell, key: int) -> list[Any]:
     return [one["_id"] for one in shell.find(filter={"k": key}, hint="k")]
 
 
-def test_an_index_knows_what_is_written_while_it_is_built() -> None:
+def test_index_has_writes_during_its_build() -> None:
     shell = filled(standalone())
-    meanwhile(
+    run_with_steps(
         shell,
         lambda: indexed(shell),
         lambda: shell.insert({"_id": "new", "k": "new"}),
@@ -322,10 +316,10 @@ def test_an_index_knows_what_is_written_while_it_is_built() -> None:
     assert key_is_found(shell, 7919 % MANY) == []
 
 
-def test_an_index_that_is_being_built_is_not_listed_and_not_used() -> None:
+def test_unfinished_index_is_not_listed_and_not_used() -> None:
     shell = filled(standalone())
     seen: list[Any] = []
-    meanwhile(
+    run_with_steps(
         shell,
         lambda: indexed(shell),
         lambda: seen.append(len(shell("listIndexes", "c")["cursor"]["firstBatch"])),
@@ -334,11 +328,11 @@ def test_an_index_that_is_being_built_is_not_listed_and_not_used() -> None:
     assert seen == [1, MANY]
 
 
-def test_a_value_that_comes_twice_while_a_unique_index_is_built_fails_the_build() -> None:
+def test_duplicate_during_build_fails_unique_index() -> None:
     shell = filled(standalone())
     spec = {"key": {"k": 1}, "name": "k", "unique": True}
     with pytest.raises(CommandError) as caught:
-        meanwhile(
+        run_with_steps(
             shell,
             lambda: shell("createIndexes", "c", indexes=[spec]),
             lambda: shell.insert({"_id": "twice", "k": 5}),
@@ -347,16 +341,16 @@ def test_a_value_that_comes_twice_while_a_unique_index_is_built_fails_the_build(
     assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
 
 
-def test_the_drop_of_its_collection_aborts_the_build_of_an_index() -> None:
+def test_drop_of_collection_aborts_index_build() -> None:
     shell = filled(standalone())
     with pytest.raises(CommandError) as caught:
-        meanwhile(shell, lambda: indexed(shell), lambda: shell("drop", "c"))
+        run_with_steps(shell, lambda: indexed(shell), lambda: shell("drop", "c"))
     assert caught.value.code == 276
 
 
-def test_a_range_of_an_index_is_read_while_it_changes() -> None:
+def test_range_read_continues_while_index_changes() -> None:
     shell = indexed(filled(standalone()))
-    found = meanwhile(
+    found = run_with_steps(
         shell,
         lambda: shell.find(filter={"k": {"$gte": 0}}, batchSize=2 * MANY),
         lambda: shell("delete", "c", deletes=[{"q": {"k": {"$lt": MANY // 2}}, "limit": 0}]),
@@ -374,7 +368,7 @@ def written_in_a_transaction(shell: Shell) -> Shell:
     return transaction
 
 
-def test_no_command_sees_half_of_a_commit() -> None:
+def test_commit_is_atomic_for_other_commands() -> None:
     shell = filled(replica_set())
     transaction = written_in_a_transaction(shell)
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
@@ -386,11 +380,11 @@ def test_no_command_sees_half_of_a_commit() -> None:
     def read() -> None:
         seen.append(len(shell("getMore", stream, collection="c", batchSize=MANY)["cursor"]["nextBatch"]))
 
-    meanwhile(shell, lambda: transaction.finish("commitTransaction"), count, read)
+    run_with_steps(shell, lambda: transaction.finish("commitTransaction"), count, read)
     assert seen == [MANY, MANY]
 
 
-def test_a_query_that_is_under_way_goes_on_after_a_commit() -> None:
+def test_running_query_continues_after_commit() -> None:
     shell = filled(replica_set())
     transaction = written_in_a_transaction(shell)
     query = gevent.spawn(lambda: shell("count", "c", query={"z": 1})["n"])
@@ -399,7 +393,7 @@ def test_a_query_that_is_under_way_goes_on_after_a_commit() -> None:
     assert 0 < query.get() <= MANY
 
 
-def test_a_commit_whose_greenlet_is_killed_is_whole() -> None:
+def test_commit_is_complete_after_kill_of_greenlet() -> None:
     shell = filled(replica_set())
     transaction = written_in_a_transaction(shell)
     commit = gevent.spawn(transaction.finish, "commitTransaction")
@@ -408,18 +402,18 @@ def test_a_commit_whose_greenlet_is_killed_is_whole() -> None:
     assert shell("count", "c", query={"z": 1})["n"] in (0, MANY)
 
 
-def test_out_shows_the_old_documents_until_all_new_ones_are_there() -> None:
+def test_out_replaces_documents_atomically() -> None:
     shell = filled(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])
     seen: list[int] = []
-    meanwhile(shell, lambda: shell.aggregate({"$out": "d"}), *[lambda: seen.append(len(shell.find("d")))] * 3)
+    run_with_steps(shell, lambda: shell.aggregate({"$out": "d"}), *[lambda: seen.append(len(shell.find("d")))] * 3)
     assert seen == [1, 1, 1]
     assert shell("count", "d")["n"] == MANY
     assert [one["name"] for one in shell("listIndexes", "d")["cursor"]["firstBatch"]] == ["_id_", "k"]
 
 
-def test_an_out_that_fails_leaves_everything_as_it_was() -> None:
+def test_failed_out_changes_nothing() -> None:
     shell = filled(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"g": 1}, "name": "g", "unique": True}])
@@ -431,7 +425,7 @@ def test_an_out_that_fails_leaves_everything_as_it_was() -> None:
     assert names == ["c", "d"]
 
 
-def test_one_cursor_is_read_by_one_command_at_a_time() -> None:
+def test_cursor_serves_one_command_at_a_time() -> None:
     shell = filled(standalone())
     cursor = shell("find", "c", batchSize=0)["cursor"]["id"]
     codes: list[int] = []
@@ -442,11 +436,11 @@ def test_one_cursor_is_read_by_one_command_at_a_time() -> None:
         except CommandError as error:
             codes.append(error.code)
 
-    batch = meanwhile(shell, lambda: shell("getMore", cursor, collection="c", batchSize=MANY - 1), again)
+    batch = run_with_steps(shell, lambda: shell("getMore", cursor, collection="c", batchSize=MANY - 1), again)
     assert codes == [12051] and len(batch["cursor"]["nextBatch"]) == MANY - 1
 
 
-def test_events_that_happen_while_a_batch_is_read_come_with_the_next() -> None:
+def test_events_during_a_batch_are_in_next_batch() -> None:
     shell = filled(replica_set())
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     shell.update({}, {"$set": {"z": 1}}, multi=True)
@@ -454,5 +448,5 @@ def test_events_that_happen_while_a_batch_is_read_come_with_the_next() -> None:
     def batch() -> Iterator[Any]:
         return shell("getMore", stream, collection="c", maxTimeMS=1, batchSize=2 * MANY)["cursor"]["nextBatch"]
 
-    first = meanwhile(shell, batch, lambda: shell.insert({"_id": "late"}))
+    first = run_with_steps(shell, batch, lambda: shell.insert({"_id": "late"}))
     assert [one["documentKey"]["_id"] for one in [*first, *batch()]] == [*range(MANY), "late"]

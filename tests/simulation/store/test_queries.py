@@ -1,4 +1,4 @@
-"""Which documents a query selects, sorts and shows."""
+"""Queries: matching, sorting and projection."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_query_does_not_match(query, document):
         ({"x": {"$near": [0, 0]}}, 115),
     ],
 )
-def test_wrong_queries_are_refused_without_a_document(query, code):
+def test_invalid_query_is_refused(query, code):
     shell = standalone()
     with pytest.raises(CommandError) as caught:
         shell.insert({"_id": 1})
@@ -115,7 +115,7 @@ def test_wrong_queries_are_refused_without_a_document(query, code):
     assert caught.value.code == code
 
 
-def test_types_sort_in_the_servers_order():
+def test_types_have_sort_order_of_server():
     values = [
         MaxKey(),
         Regex("a"),
@@ -131,7 +131,7 @@ def test_types_sort_in_the_servers_order():
         None,
         MinKey(),
     ]
-    # An array sorts by its lowest element, so an array of an array sorts as an array.
+    # An array is sorted by its lowest element, so an array of an array is compared as an array.
     documents = [{"v": [value] if isinstance(value, list) else value} for value in values]
     found = compile_sort({"v": 1}, BINARY)(documents, lambda document: document)
     shown = [type(one["v"]).__name__ for one in found]
@@ -154,7 +154,7 @@ def test_comparison_is_a_total_order(a, b, c):
     assert equal(a, b) == (key_of(a) == key_of(b))
 
 
-def test_sort_skip_limit_and_stability():
+def test_sort_is_stable_with_skip_and_limit():
     shell = standalone()
     shell.insert(*({"_id": i, "g": i % 2, "v": [i, -i]} for i in range(6)))
     assert [one["_id"] for one in shell.find(sort={"g": -1, "_id": 1}, skip=1, limit=3)] == [3, 5, 0]
@@ -179,13 +179,13 @@ def test_sort_skip_limit_and_stability():
         ({"_id": 1}, {"_id": 1}),
     ],
 )
-def test_projection(projection, expected):
+def test_projection_selects_fields(projection, expected):
     shell = standalone()
     shell.insert({"_id": 1, "a": 1, "b": {"c": 2, "d": 3}, "list": [1, 2, 3], "subs": [{"x": 1}, {"x": 2}]})
     assert shell.find(projection=projection) == [expected]
 
 
-def test_positional_projection_shows_the_element_that_matched():
+def test_positional_projection_returns_matched_element():
     shell = standalone()
     shell.insert({"_id": 1, "a": [1, 5, 9]})
     assert shell.find(filter={"a": {"$gt": 4}}, projection={"a.$": 1}) == [{"_id": 1, "a": [5]}]
@@ -199,7 +199,7 @@ def test_mixed_projection_is_refused():
     assert caught.value.code == 31254
 
 
-def test_record_ids_keys_and_bounds():
+def test_find_options_return_record_ids_keys_and_ranges():
     shell = standalone()
     shell.insert({"_id": 5, "x": 1}, {"_id": 7, "x": 2}, {"_id": 9, "x": 3})
     shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x_1"}])
@@ -212,7 +212,7 @@ def test_record_ids_keys_and_bounds():
     assert "hint provided does not correspond to an existing index" in caught.value.message
 
 
-def test_let_and_collation():
+def test_find_uses_let_and_collation():
     shell = replica_set()
     shell.insert({"_id": 1, "s": "PING"}, {"_id": 2, "s": "pong"})
     assert shell.find(filter={"$expr": {"$eq": ["$_id", "$$id"]}}, let={"id": 2}) == [{"_id": 2, "s": "pong"}]
@@ -223,7 +223,7 @@ def test_let_and_collation():
     assert caught.value.name == "CommandNotSupported"
 
 
-def test_count_and_distinct():
+def test_count_and_distinct_evaluate_query():
     shell = standalone()
     shell.insert({"x": [1, 2]}, {"x": 2}, {"x": 3.0}, {"y": 1})
     assert shell("count", "c", query={"x": {"$exists": True}}) == {"n": 3}
@@ -232,7 +232,7 @@ def test_count_and_distinct():
     assert shell("distinct", "none", key="x") == {"values": []}
 
 
-def test_unknown_fields_are_refused_and_generic_ones_are_not():
+def test_unknown_field_is_refused_and_generic_fields_are_accepted():
     shell = standalone()
     with pytest.raises(CommandError) as caught:
         shell("find", "c", foo=1)
@@ -243,7 +243,7 @@ def test_unknown_fields_are_refused_and_generic_ones_are_not():
     assert caught.value.code == 2
 
 
-def test_let_is_unknown_before_5_0():
+def test_let_is_refused_before_5_0():
     with pytest.raises(CommandError) as caught:
         standalone(version=(4, 4))("update", "c", updates=[{"q": {}, "u": {}}], let={})
     assert caught.value.message == "BSON field 'update.let' is an unknown field."

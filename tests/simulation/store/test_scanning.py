@@ -1,4 +1,4 @@
-"""A scan passes over records without a closer look only where that cannot matter."""
+"""A scan skips a record only if the record cannot match."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RECORDS[len(VALUES),] = Record(len(VALUES), {"_id": "without"})
 @pytest.mark.parametrize("collation", [BINARY, Collation.of({"locale": "en", "strength": 2})], ids=["binary", "folded"])
 @pytest.mark.parametrize("other", [{}, {"b": 1}, {"$or": [{"b": 1}]}], ids=str)
 @pytest.mark.parametrize("wanted", VALUES, ids=lambda value: f"{type(value).__name__} {value!r:.20}")
-def test_what_matches_is_looked_at(wanted, other, collation):
+def test_scan_contains_matches_of_equality(wanted, other, collation):
     query = {**other, "a": wanted}
     match = compile_filter({"a": wanted}, collation=collation)
     keys = list(scanned(RECORDS, query, collation, Pace()))
@@ -54,7 +54,7 @@ def test_what_matches_is_looked_at(wanted, other, collation):
 
 @pytest.mark.parametrize("collation", [BINARY, Collation.of({"locale": "en", "strength": 2})], ids=["binary", "folded"])
 @pytest.mark.parametrize("name", ["$eq", "$gt", "$gte", "$lt", "$lte"])
-def test_what_is_within_bounds_is_looked_at(name, collation):
+def test_scan_contains_matches_of_bounds(name, collation):
     for bound in VALUES:
         for condition in ({name: bound}, {"$exists": True, name: bound}, {name: bound, "$ne": 7}):
             try:
@@ -65,7 +65,7 @@ def test_what_is_within_bounds_is_looked_at(name, collation):
             assert {key for key, record in RECORDS.items() if match(record.document)} <= keys, condition
 
 
-def test_what_plainly_has_another_value_is_passed_over():
+def test_scan_skips_records_with_other_values():
     records = {(number,): Record(number, {"a": number}) for number in range(2000)}
     assert list(scanned(records, {"a": 1500}, BINARY, Pace())) == [(1500,)]
     assert list(scanned(records, {"$comment": "x", "a.b": 1, "a": 1500}, BINARY, Pace())) == [(1500,)]
@@ -75,7 +75,7 @@ def test_what_plainly_has_another_value_is_passed_over():
     assert len(list(scanned(records, {"a": {"$ne": 1500}}, BINARY, Pace()))) == 2000
 
 
-def test_a_record_that_goes_meanwhile_is_left_out():
+def test_scan_omits_record_removed_during_scan():
     records = {(number,): Record(number, {"a": number % 2}) for number in range(2000)}
     keys = iter(scanned(records, {"a": 1}, BINARY, Pace()))
     assert next(keys) == (1,)

@@ -1,4 +1,4 @@
-"""Cursors: batches, their ends, and which users may read from them."""
+"""Cursors: batches, ends, and access by other users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def more(shell, cursor, **fields):
     return shell("getMore", cursor["id"], database, collection=collection, **fields)["cursor"]
 
 
-def test_batches(shell):
+def test_cursor_returns_batches_of_given_size(shell):
     cursor = opened(shell, batchSize=2)
     assert [one["_id"] for one in cursor["firstBatch"]] == [0, 1]
     assert isinstance(cursor["id"], Int64)
@@ -44,7 +44,7 @@ def test_batches(shell):
     assert ([one["_id"] for one in cursor["nextBatch"]], cursor["id"]) == ([4, 5], 0)
 
 
-def test_a_full_last_batch_leaves_the_cursor_open_unless_the_limit_is_reached(shell):
+def test_full_last_batch_keeps_cursor_open_below_limit(shell):
     cursor = opened(shell, batchSize=6)
     assert cursor["id"] != 0
     assert more(shell, cursor) == {"nextBatch": [], "id": 0, "ns": "db.c"}
@@ -53,7 +53,7 @@ def test_a_full_last_batch_leaves_the_cursor_open_unless_the_limit_is_reached(sh
     assert opened(shell, batchSize=0)["firstBatch"] == []
 
 
-def test_default_batch_is_101():
+def test_default_batch_has_101_documents():
     shell = standalone()
     shell.insert(*({"_id": number} for number in range(150)))
     cursor = opened(shell)
@@ -61,7 +61,7 @@ def test_default_batch_is_101():
     assert len(more(shell, cursor)["nextBatch"]) == 49
 
 
-def test_batches_fit_in_a_message():
+def test_batch_is_limited_by_message_size():
     shell = standalone()
     shell.insert(*({"_id": number, "x": "x" * 6_000_000} for number in range(5)))
     cursor = opened(shell)
@@ -69,14 +69,14 @@ def test_batches_fit_in_a_message():
     assert len(more(shell, cursor)["nextBatch"]) == 2
 
 
-def test_kill_cursors(shell):
+def test_kill_cursors_closes_cursor(shell):
     cursor = opened(shell, batchSize=1)
     reply = shell("killCursors", "c", cursors=[cursor["id"], Int64(5)])
     assert (reply["cursorsKilled"], reply["cursorsNotFound"]) == ([cursor["id"]], [5])
     assert code_of(more, shell, cursor) == 43
 
 
-def test_a_cursor_belongs_to_its_collection_member_and_session(shell):
+def test_get_more_with_other_owner_is_refused(shell):
     cursor = opened(shell, batchSize=1)
     assert code_of(shell, "getMore", cursor["id"], collection="d") == 13
     assert code_of(more, Shell(shell.store, "b:1"), cursor) == 43
@@ -87,7 +87,7 @@ def test_a_cursor_belongs_to_its_collection_member_and_session(shell):
 
 
 @pytest.mark.parametrize("how", ["member", "session", "end", "time"])
-def test_cursors_die(shell, how):
+def test_cursor_ends_with_its_owner(shell, how):
     session = shell.with_session()
     cursor = opened(session, batchSize=1)
     lsid = bytes(session.fields["lsid"]["id"])
@@ -100,7 +100,7 @@ def test_cursors_die(shell, how):
     assert code_of(more, session, cursor) == 43
 
 
-def test_cursors_without_timeout_survive_the_time(shell):
+def test_cursor_without_timeout_does_not_expire(shell):
     cursor = opened(shell, batchSize=1, noCursorTimeout=True)
     shell.store.expire()
     shell.store.member_lost("b:1")
@@ -114,7 +114,7 @@ def capped():
     return shell
 
 
-def test_tailable_cursor():
+def test_tailable_cursor_returns_later_documents():
     shell = capped()
     cursor = opened(shell, tailable=True)
     assert cursor["firstBatch"] == [{"_id": 1}, {"_id": 2}]
@@ -129,7 +129,7 @@ def test_tailable_cursor():
     assert code_of(shell, "find", "d", tailable=True) == 2
 
 
-def test_await_data_waits_for_an_insert():
+def test_await_data_waits_for_insert():
     shell = capped()
     cursor = opened(shell, tailable=True, awaitData=True)
     waiting = gevent.spawn(more, shell, cursor, maxTimeMS=5000)
@@ -140,7 +140,7 @@ def test_await_data_waits_for_an_insert():
     assert more(shell, cursor, maxTimeMS=1)["nextBatch"] == []
 
 
-def test_a_waiting_get_more_ends_with_its_cursor():
+def test_waiting_get_more_fails_after_kill_of_cursor():
     shell = capped()
     cursor = opened(shell, tailable=True, awaitData=True)
     waiting = gevent.spawn(code_of, more, shell, cursor, maxTimeMS=5000)

@@ -1,4 +1,4 @@
-"""Indexes are used, and know what transactions and snapshots must not see."""
+"""Indexes of queries, transactions and snapshots."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def large():
 
 
 def calls_of(function):
-    """How many functions are called."""
+    """Return the number of function calls."""
     count = 0
 
     def profile(_frame, event, _argument):
         nonlocal count
         count += event in ("call", "c_call")
 
-    function()  # what is made once is made now
+    function()  # fills caches
     sys.setprofile(profile)
     try:
         function()
@@ -45,7 +45,7 @@ def calls_of(function):
     return count
 
 
-def test_find_one_by_an_index_costs_hardly_more_than_by_identity(large):
+def test_find_by_index_costs_at_most_2_5_times_find_by_id(large):
     by_identity = calls_of(lambda: large.find(filter={"_id": 14_000}, limit=1))
     by_index = calls_of(lambda: large.find(filter={"i": 14_000}, limit=1))
     assert by_index <= 2.5 * by_identity
@@ -53,12 +53,12 @@ def test_find_one_by_an_index_costs_hardly_more_than_by_identity(large):
 
 
 @pytest.mark.parametrize("change", [{"$set": {"x": 1}}, {"$inc": {"n": 1}}])
-def test_update_by_an_index_costs_hardly_more_than_by_identity(large, change):
+def test_update_by_index_costs_at_most_2_5_times_update_by_id(large, change):
     by_identity = calls_of(lambda: large.update({"_id": 10_000}, change))
     assert calls_of(lambda: large.update({"i": 10_001}, change)) <= 2.5 * by_identity
 
 
-def test_a_join_by_an_index_is_no_scan(large):
+def test_lookup_by_index_does_not_scan(large):
     def join(field):
         stage = {"$lookup": {"from": "c", "localField": "i", "foreignField": field, "as": "r"}}
         found = large.aggregate({"$match": {"_id": {"$in": [1, 2]}}}, stage)
@@ -67,7 +67,7 @@ def test_a_join_by_an_index_is_no_scan(large):
     assert calls_of(lambda: join("i")) < 2000
 
 
-def test_a_duplicate_is_found_without_a_scan(large):
+def test_duplicate_is_found_without_scan(large):
     with_unique = {"key": {"u": 1}, "name": "u", "unique": True}
     large("createIndexes", "c", indexes=[with_unique])
     assert calls_of(lambda: large.insert({"u": 5})) < 1000
@@ -104,13 +104,13 @@ def examined(shell, query, collation=None):
         ({"a": 1}, {}, {"b": 5}, 20),
     ],
 )
-def test_which_queries_use_an_index(keys, options, query, number):
+def test_query_uses_index(keys, options, query, number):
     shell = with_index(standalone(), keys, **options)
     shell.insert(*({"_id": n, "a": n, "b": n % 2, "s": str(n)} for n in range(20)))
     assert examined(shell, query) == number
 
 
-def test_an_index_with_the_collation_of_the_query():
+def test_query_uses_index_with_its_collation():
     shell = with_index(standalone(), {"s": 1}, collation={"locale": "en", "strength": 2})
     shell.insert({"_id": 1, "s": "A"}, {"_id": 2, "s": "a"}, {"_id": 3, "s": "b"})
     collation = {"locale": "en", "strength": 2}
@@ -119,13 +119,13 @@ def test_an_index_with_the_collation_of_the_query():
     assert [one["_id"] for one in shell.find(filter={"s": "a"})] == [2]
 
 
-def test_bounds_may_hold_for_different_elements():
+def test_bounds_match_different_elements():
     shell = with_index(standalone(), {"a": 1})
     shell.insert({"_id": 1, "a": [1, 10]}, {"_id": 2, "a": 20})
     assert [one["_id"] for one in shell.find(filter={"a": {"$gt": 5, "$lt": 3}})] == [1]
 
 
-def test_entries_of_an_array_belong_together():
+def test_compound_index_has_pairs_of_array_elements():
     shell = with_index(standalone(), {"a.b": 1, "a.c": 1}, unique=True)
     shell.insert({"_id": 1, "a": [{"b": 1, "c": 2}, {"b": 3, "c": 4}]})
     assert shell.insert({"_id": 2, "a": {"b": 1, "c": 4}}) == {"n": 1}
@@ -133,7 +133,7 @@ def test_entries_of_an_array_belong_together():
     assert [one["_id"] for one in shell.find(filter={"a.b": 1, "a.c": 4})] == [1, 2]
 
 
-def test_what_is_removed_or_changed_leaves_the_index():
+def test_index_omits_removed_and_changed_values():
     shell = with_index(standalone(), {"a": 1}, unique=True)
     shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 2})
     shell.update({"_id": 1}, {"$set": {"a": 3}})
@@ -142,7 +142,7 @@ def test_what_is_removed_or_changed_leaves_the_index():
     assert shell.insert({"_id": 3, "a": 1}, {"_id": 4, "a": 2}) == {"n": 2}
 
 
-def test_transactions_see_their_snapshot_through_an_index():
+def test_index_read_in_transaction_returns_its_snapshot():
     shell = with_index(replica_set(), {"a": 1})
     shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 1})
     transaction = shell.with_session().transaction(1)
@@ -155,7 +155,7 @@ def test_transactions_see_their_snapshot_through_an_index():
     assert [one["_id"] for one in shell.find(filter={"a": 1})] == [2]
 
 
-def test_snapshots_of_the_past_are_read_through_an_index():
+def test_index_read_returns_snapshot_of_the_time():
     shell = with_index(replica_set(), {"a": 1})
     shell.insert({"_id": 1, "a": 1})
     time = shell("find", "c", readConcern={"level": "snapshot"})["cursor"]["atClusterTime"]
@@ -165,7 +165,7 @@ def test_snapshots_of_the_past_are_read_through_an_index():
     assert shell.find(filter={"a": 2}, **then) == []
 
 
-def test_parallel_arrays_are_refused_when_the_index_is_made_too():
+def test_index_over_parallel_arrays_is_refused():
     shell = standalone()
     shell.insert({"_id": 1, "a": [1], "b": [1]})
     with pytest.raises(CommandError) as caught:

@@ -19,8 +19,8 @@ def error_of(call, *args, **kwargs):
     return caught.value
 
 
-def started(session, number=1):
-    """A transaction whose first statement has been sent."""
+def start_transaction(session, number=1):
+    """Start a transaction with its first statement."""
     session.transaction(number, startTransaction=True).find()
     return session.transaction(number)
 
@@ -32,9 +32,9 @@ def shell():
     return shell
 
 
-def test_a_transaction_sees_its_snapshot_and_its_own_writes(shell):
+def test_transaction_reads_snapshot_and_own_writes(shell):
     session = shell.with_session()
-    transaction = started(session)
+    transaction = start_transaction(session)
     shell.update({"_id": 2}, {"$set": {"x": 20}})
     transaction.update({"_id": 1}, {"$inc": {"x": 5}})
     transaction.insert({"_id": 3})
@@ -45,8 +45,8 @@ def test_a_transaction_sees_its_snapshot_and_its_own_writes(shell):
     assert shell.find() == [{"_id": 1, "x": 6}, {"_id": 2, "x": 20}, {"_id": 3}]
 
 
-def test_abort_leaves_nothing(shell):
-    transaction = started(shell.with_session())
+def test_abort_discards_all_writes(shell):
+    transaction = start_transaction(shell.with_session())
     transaction("delete", "c", deletes=[{"q": {}, "limit": 0}])
     transaction.insert({"_id": 1}, collection="new")
     assert transaction.find() == []
@@ -56,8 +56,8 @@ def test_abort_leaves_nothing(shell):
     assert error_of(transaction.finish, "abortTransaction").code == 251
 
 
-def test_write_conflict(shell):
-    first, second = (started(shell.with_session()) for _ in range(2))
+def test_conflicting_write_in_transaction_returns_write_conflict(shell):
+    first, second = (start_transaction(shell.with_session()) for _ in range(2))
     first.update({"_id": 1}, {"$set": {"x": 5}})
     error = error_of(second.update, {"_id": 1}, {"$set": {"x": 6}})
     assert (error.code, error.name, error.labels) == (112, "WriteConflict", [TRANSIENT])
@@ -66,8 +66,8 @@ def test_write_conflict(shell):
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
 
 
-def test_write_concern_is_for_the_end_only(shell):
-    transaction = started(shell.with_session())
+def test_write_concern_before_commit_is_refused(shell):
+    transaction = start_transaction(shell.with_session())
     assert error_of(transaction.insert, {"_id": 7}, writeConcern={"w": 1}).code == 72
 
 
@@ -81,8 +81,8 @@ PLAIN_WRITES = {
 
 
 @pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_waits_for_a_transaction(shell, name):
-    transaction = started(shell.with_session())
+def test_plain_write_waits_for_transaction(shell, name):
+    transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
     write = gevent.spawn(shell, name, "c", **PLAIN_WRITES[name])
@@ -94,16 +94,16 @@ def test_plain_write_waits_for_a_transaction(shell, name):
 
 
 @pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_waits_within_its_time_limit(shell, name):
-    transaction = started(shell.with_session())
+def test_plain_write_that_waits_times_out(shell, name):
+    transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
     assert error_of(shell, name, "c", **PLAIN_WRITES[name], maxTimeMS=10).code == 50
 
 
 @pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_stops_waiting_when_its_member_steps_down(shell, name):
-    transaction = started(shell.with_session("b:1"))
+def test_plain_write_that_waits_fails_at_step_down(shell, name):
+    transaction = start_transaction(shell.with_session("b:1"))
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
     write = gevent.spawn(error_of, shell, name, "c", **PLAIN_WRITES[name])
@@ -112,8 +112,8 @@ def test_plain_write_stops_waiting_when_its_member_steps_down(shell, name):
     assert write.get(timeout=5).code == 11602
 
 
-def test_plain_write_sees_what_the_transaction_made(shell):
-    transaction = started(shell.with_session())
+def test_plain_write_evaluates_query_after_commit(shell):
+    transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     write = gevent.spawn(shell.update, {"x": {"$ne": 5}, "_id": 1}, {"$set": {"y": 1}})
     gevent.sleep(0)
@@ -121,16 +121,16 @@ def test_plain_write_sees_what_the_transaction_made(shell):
     assert write.get(timeout=5) == {"n": 0, "nModified": 0}
 
 
-def test_transaction_that_is_too_old_makes_room(shell):
+def test_plain_write_aborts_expired_transaction(shell):
     shell.store.run_due_work({**PARAMETERS, "transactionLifetimeLimitSeconds": 0.01})
-    transaction = started(shell.with_session())
+    transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
     assert error_of(transaction.finish, "commitTransaction").code == 251
 
 
-def test_two_commands_of_a_session_come_one_after_the_other(shell):
-    transaction = started(shell.with_session())
+def test_commands_of_a_session_run_in_order(shell):
+    transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"n": 5}})
     session = shell.with_session()
     update = {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}], "txnNumber": 1}
@@ -142,11 +142,11 @@ def test_two_commands_of_a_session_come_one_after_the_other(shell):
     assert shell.find(filter={"_id": 1})[0]["n"] == 6
 
 
-def test_write_after_another_ones_is_a_conflict(shell):
-    transaction = started(shell.with_session())
+def test_write_to_document_changed_after_snapshot_conflicts(shell):
+    transaction = start_transaction(shell.with_session())
     shell.update({"_id": 1}, {"$set": {"x": 5}})
     assert error_of(transaction.update, {"_id": 1}, {"$set": {"x": 6}}).code == 112
-    transaction = started(shell.with_session())
+    transaction = start_transaction(shell.with_session())
     shell("delete", "c", deletes=[{"q": {"_id": 2}, "limit": 1}])
     assert error_of(transaction.update, {"_id": 2}, {"$set": {"x": 6}}).code == 112
 
@@ -168,7 +168,7 @@ def unique(shell):
 
 
 def code_of(write, shell):
-    """The code of the error that a write gives; 0 without one."""
+    """Return the error code of a write, or 0."""
     try:
         reply = write(shell)
     except CommandError as error:
@@ -178,8 +178,8 @@ def code_of(write, shell):
 
 @of_writes
 @pytest.mark.parametrize(("end", "code"), [("commitTransaction", 11000), ("abortTransaction", 0)])
-def test_a_write_waits_for_the_transaction_that_has_its_unique_value(unique, write, end, code):
-    transaction = started(unique.with_session())
+def test_write_waits_for_transaction_with_same_unique_value(unique, write, end, code):
+    transaction = start_transaction(unique.with_session())
     transaction.insert({"_id": 3, "x": 3})
     waiting = gevent.spawn(code_of, write, unique)
     gevent.sleep(0.01)
@@ -189,8 +189,8 @@ def test_a_write_waits_for_the_transaction_that_has_its_unique_value(unique, wri
 
 
 @of_writes
-def test_transactions_with_the_same_unique_value_conflict_at_once(unique, write):
-    first, second = (started(unique.with_session()) for _ in range(2))
+def test_transactions_with_same_unique_value_conflict(unique, write):
+    first, second = (start_transaction(unique.with_session()) for _ in range(2))
     first.update({"_id": 1}, {"$set": {"x": 3}})
     assert code_of(write, second) == 112
     assert first.finish("commitTransaction") == {}
@@ -198,54 +198,54 @@ def test_transactions_with_the_same_unique_value_conflict_at_once(unique, write)
 
 
 @of_writes
-def test_a_unique_value_that_was_stored_after_the_snapshot_is_a_conflict(unique, write):
-    transaction = started(unique.with_session())
+def test_unique_value_stored_after_snapshot_conflicts(unique, write):
+    transaction = start_transaction(unique.with_session())
     unique.insert({"_id": 5, "x": 3})
     assert code_of(write, transaction) == 112
 
 
 @of_writes
-def test_a_unique_value_of_the_snapshot_is_a_duplicate(unique, write):
+def test_unique_value_of_snapshot_is_duplicate(unique, write):
     unique.insert({"_id": 5, "x": 3})
-    transaction = started(unique.with_session())
+    transaction = start_transaction(unique.with_session())
     unique("delete", "c", deletes=[{"q": {"_id": 5}, "limit": 1}])
     assert code_of(write, transaction) == 11000
 
 
-def test_a_unique_value_that_stays_is_not_waited_for(unique):
-    transaction = started(unique.with_session())
+def test_write_does_not_wait_for_unchanged_unique_value(unique):
+    transaction = start_transaction(unique.with_session())
     transaction.insert({"_id": 3, "x": 3})
     assert unique.update({"_id": 1}, {"$set": {"y": 1}})["nModified"] == 1
     assert unique.insert({"_id": 4, "x": 4}) == {"n": 1}
     assert transaction.finish("commitTransaction") == {}
 
 
-def test_waiting_for_a_unique_value_ends_with_the_time_of_the_command(unique):
-    transaction = started(unique.with_session())
+def test_wait_for_unique_value_times_out(unique):
+    transaction = start_transaction(unique.with_session())
     transaction.insert({"_id": 3, "x": 3})
     assert error_of(unique.insert, {"_id": 4, "x": 3}, maxTimeMS=20).code == 50
 
 
-def test_swapping_unique_values(shell):
+def test_transaction_reuses_unique_value_that_it_replaced(shell):
     shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}])
-    transaction = started(shell.with_session())
+    transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 9}})
     transaction.update({"_id": 2}, {"$set": {"x": 1}})
     transaction.finish("commitTransaction")
     assert [one["x"] for one in shell.find()] == [9, 1]
 
 
-def test_a_failed_write_aborts_the_transaction(shell):
-    transaction = started(shell.with_session())
+def test_failed_write_aborts_transaction(shell):
+    transaction = start_transaction(shell.with_session())
     reply = transaction.insert({"_id": 1}, {"_id": 9}, ordered=False)
     assert [error["code"] for error in reply["writeErrors"]] == [11000]
     error = error_of(transaction.finish, "commitTransaction")
     assert (error.code, error.labels) == (251, [TRANSIENT])
 
 
-def test_commit_is_idempotent_and_final(shell):
+def test_commit_is_idempotent_and_ends_transaction(shell):
     session = shell.with_session()
-    transaction = started(session)
+    transaction = start_transaction(session)
     transaction.insert({"_id": 3})
     assert transaction.finish("commitTransaction") == transaction.finish("commitTransaction") == {}
     assert error_of(transaction.finish, "abortTransaction").code == 256
@@ -253,36 +253,36 @@ def test_commit_is_idempotent_and_final(shell):
     assert len(shell.find()) == 3
 
 
-def test_numbers(shell):
+def test_wrong_transaction_number_is_refused(shell):
     session = shell.with_session()
     error = error_of(session.transaction(5).find)
     assert (error.code, error.labels) == (251, [TRANSIENT])
-    started(session, 5).insert({"_id": 3})
+    start_transaction(session, 5).insert({"_id": 3})
     assert error_of(session.transaction(5, startTransaction=True).find).code == 117
     assert error_of(session.transaction(4).find).code == 225
-    started(session, 6)
+    start_transaction(session, 6)
     assert len(shell.find()) == 2
     assert error_of(session.transaction(5).finish, "commitTransaction").code == 225
 
 
 @pytest.mark.parametrize("command", ["count", "listCollections", "drop", "listIndexes", "explain"])
-def test_commands_that_transactions_do_not_have(shell, command):
+def test_unsupported_command_in_transaction_is_refused(shell, command):
     value = {"find": "c"} if command == "explain" else "c"
     error = error_of(shell.with_session().transaction(1, startTransaction=True), command, value)
     assert (error.code, error.name) == (263, "OperationNotSupportedInTransaction")
 
 
-def test_read_concern_in_transactions(shell):
+def test_invalid_read_concern_in_transaction_is_refused(shell):
     session = shell.with_session()
     assert (
         error_of(session.transaction(1, startTransaction=True).find, readConcern={"level": "linearizable"}).code == 72
     )
-    transaction = started(session, 2)
+    transaction = start_transaction(session, 2)
     assert error_of(transaction.find, readConcern={"level": "snapshot"}).code == 72
 
 
-def test_collections_can_be_made_in_a_transaction(shell):
-    transaction = started(shell.with_session())
+def test_transaction_creates_collections_and_indexes(shell):
+    transaction = start_transaction(shell.with_session())
     transaction("create", "new")
     transaction("createIndexes", "other", indexes=[{"key": {"x": 1}, "name": "x"}])
     transaction.insert({"_id": 1}, collection="new")
@@ -292,7 +292,7 @@ def test_collections_can_be_made_in_a_transaction(shell):
     assert len(shell("listIndexes", "other")["cursor"]["firstBatch"]) == 2
 
 
-def test_cursors_of_a_transaction_end_with_it(shell):
+def test_cursor_of_transaction_ends_with_transaction(shell):
     session = shell.with_session()
     transaction = session.transaction(1, startTransaction=True)
     cursor = transaction("find", "c", batchSize=1)["cursor"]
@@ -301,22 +301,22 @@ def test_cursors_of_a_transaction_end_with_it(shell):
     assert error_of(session, "getMore", cursor["id"], collection="c").code == 43
 
 
-def test_losing_a_member_aborts_transactions(shell):
+def test_loss_of_member_aborts_transactions(shell):
     for lose in (lambda: shell.store.member_lost("a:1"), shell.store.abort_transactions):
-        transaction = started(shell.with_session())
+        transaction = start_transaction(shell.with_session())
         transaction.update({"_id": 1}, {"$set": {"x": 5}})
         lose()
         assert error_of(transaction.finish, "commitTransaction").code == 251
         assert shell.update({"_id": 1}, {"$set": {"x": 1}})["n"] == 1
 
 
-def test_kill_all_sessions(shell):
-    transaction = started(shell.with_session())
+def test_kill_all_sessions_aborts_transaction(shell):
+    transaction = start_transaction(shell.with_session())
     shell("killAllSessions", [], "admin")
     assert error_of(transaction.find).code == 251
 
 
-def test_mongos_knows_only_its_own_transactions():
+def test_mongos_refuses_transaction_of_other_mongos():
     shell = sharded()
     session = shell.with_session()
     reply = session.transaction(1, startTransaction=True).insert({"_id": 1})
@@ -330,7 +330,7 @@ def test_mongos_knows_only_its_own_transactions():
     assert shell.find() == [{"_id": 1}]
 
 
-def test_recovery_of_a_transaction_that_was_not_committed_aborts_it():
+def test_recovery_aborts_uncommitted_transaction():
     shell = sharded()
     session = shell.with_session()
     token = session.transaction(1, startTransaction=True).insert({"_id": 1})["recoveryToken"]
@@ -339,7 +339,7 @@ def test_recovery_of_a_transaction_that_was_not_committed_aborts_it():
     assert error_of(session.transaction(1).finish, "commitTransaction").code == 251
 
 
-def test_standalone_has_neither_transactions_nor_retryable_writes():
+def test_standalone_refuses_transactions_and_retryable_writes():
     session = standalone().with_session()
     error = error_of(session.transaction(1, startTransaction=True).find)
     assert (error.code, error.message) == (
@@ -348,7 +348,7 @@ def test_standalone_has_neither_transactions_nor_retryable_writes():
     assert error_of(session.insert, {"_id": 1}, txnNumber=1).code == 20
 
 
-def test_retryable_writes_are_done_once(shell):
+def test_retry_of_successful_write_returns_first_reply(shell):
     session = shell.with_session()
     update = {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"x": 1}}}], "txnNumber": 1}
     assert session("update", "c", **update) == {"n": 1, "nModified": 1}
@@ -360,9 +360,9 @@ def test_retryable_writes_are_done_once(shell):
     assert error_of(session, "update", "c", **update).code == 225
 
 
-def test_retryable_write_that_failed_is_done_again(shell):
+def test_retry_of_failed_write_executes_write(shell):
     session = shell.with_session()
-    transaction = started(shell.with_session())
+    transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     delete = {"deletes": [{"q": {"_id": 1}, "limit": 1}], "txnNumber": 1}
     assert error_of(session, "delete", "c", **delete, maxTimeMS=10).code == 50
@@ -370,7 +370,7 @@ def test_retryable_write_that_failed_is_done_again(shell):
     assert session("delete", "c", **delete) == {"n": 1}
 
 
-def test_what_cannot_be_retried(shell):
+def test_transaction_number_on_unsupported_command_is_refused(shell):
     session = shell.with_session()
     assert error_of(session.find, txnNumber=1).code == 50768
     many = {"updates": [{"q": {}, "u": {"$set": {"x": 1}}, "multi": True}], "txnNumber": 1}
@@ -379,7 +379,7 @@ def test_what_cannot_be_retried(shell):
     assert error_of(shell.insert, {"_id": 5}, txnNumber=1).code == 72
 
 
-def test_snapshot_reads(shell):
+def test_snapshot_read_returns_documents_of_the_time(shell):
     reply = shell("find", "c", readConcern={"level": "snapshot"}, filter={})
     time = reply["cursor"]["atClusterTime"]
     assert time == shell.store.now()
@@ -393,7 +393,7 @@ def test_snapshot_reads(shell):
     assert [one["_id"] for one in shell.find()] == [1, 3, 2]
 
 
-def test_snapshots_that_are_refused(shell):
+def test_unsupported_snapshot_read_is_refused(shell):
     snapshot = {"level": "snapshot"}
     assert error_of(standalone().find, readConcern=snapshot).code == 123
     assert error_of(replica_set(version=(4, 4)).find, readConcern=snapshot).code == 72
@@ -404,7 +404,7 @@ def test_snapshots_that_are_refused(shell):
     assert error_of(shell.find, readConcern=old).code == 246
 
 
-def test_time_advances_with_each_write(shell):
+def test_write_advances_cluster_time(shell):
     before = shell.store.now()
     shell.find()
     assert shell.store.now() == before
@@ -412,7 +412,7 @@ def test_time_advances_with_each_write(shell):
     assert shell.store.now() > before
 
 
-def test_sessions(shell):
+def test_session_commands_succeed(shell):
     lsid = shell("startSession", 1, "admin")["id"]
     assert lsid["id"].subtype == 4
     shell("refreshSessions", [lsid], "admin")

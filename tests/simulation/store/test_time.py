@@ -1,4 +1,4 @@
-"""What happens as time passes, and while a command works for long."""
+"""Expiry of documents, and long commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def left(shell):
     return [document["_id"] for document in shell.find()]
 
 
-def test_documents_of_a_ttl_index_expire():
+def test_documents_of_ttl_index_expire():
     shell = replica_set()
     with_ttl(shell)
     token = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]
@@ -42,7 +42,7 @@ def test_documents_of_a_ttl_index_expire():
     assert [event["operationType"] for event in events] == ["delete", "delete"]
 
 
-def test_nothing_expires_before_the_monitor_runs_or_when_it_is_off():
+def test_documents_remain_until_ttl_monitor_runs():
     shell = standalone()
     with_ttl(shell)
     shell.store.run_due_work({**PARAMETERS, "ttlMonitorSleepSecs": 60})
@@ -50,14 +50,14 @@ def test_nothing_expires_before_the_monitor_runs_or_when_it_is_off():
     assert len(left(shell)) == 5
 
 
-def test_only_what_a_partial_index_knows_expires():
+def test_partial_ttl_index_expires_its_documents_only():
     shell = standalone()
     with_ttl(shell, partialFilterExpression={"_id": "one is old"})
     shell.store.run_due_work(PARAMETERS)
     assert left(shell) == ["old", "new", "no date", "missing"]
 
 
-def test_what_a_transaction_holds_expires_later():
+def test_document_of_open_transaction_expires_later():
     shell = replica_set()
     with_ttl(shell)
     transaction = shell.with_session().transaction(1)
@@ -75,7 +75,7 @@ def heavy(shell):
                                              "in": {"$add": ["$$value", "$$this"]}}}}}]  # fmt: skip
 
 
-def test_others_run_while_a_pipeline_works():
+def test_other_greenlets_run_during_pipeline():
     shell = standalone()
     pipeline = heavy(shell)
     runs = []
@@ -92,7 +92,7 @@ def test_others_run_while_a_pipeline_works():
 
 
 @pytest.mark.parametrize("command", ["aggregate", "find", "update"])
-def test_time_limit_ends_long_work(command):
+def test_time_limit_interrupts_long_command(command):
     shell = standalone()
     pipeline = heavy(shell)
     slow = {"$expr": {"$lt": [pipeline[0]["$project"]["n"], 0]}}
@@ -106,7 +106,7 @@ def test_time_limit_ends_long_work(command):
     assert caught.value.code == 50
 
 
-def test_update_looks_again_at_what_others_changed_meanwhile():
+def test_update_matches_documents_again_after_pause():
     shell = standalone()
     heavy(shell)
     slow = {"$expr": {"$gte": [{"$size": {"$range": [0, 300]}}, 0]}}

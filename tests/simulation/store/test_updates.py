@@ -1,4 +1,4 @@
-"""What updates make of documents."""
+"""Update operators."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from .shell import standalone
         ({"a": {"x": 1}}, [{"$set": {"a": {"y": 2}}}], {"a": {"x": 1, "y": 2}}),
     ],
 )
-def test_update(before, update, after):
+def test_operator_changes_document(before, update, after):
     given = {"_id": 1, **before}
     found = Update(update, {}).apply(given)
     assert found == {"_id": 1, **after}
     assert given == {"_id": 1, **before}
 
 
-def test_number_types_survive():
+def test_arithmetic_keeps_number_types():
     found = Update({"$inc": {"a": 1, "b": 1, "c": Decimal128("0.5"), "d": 1.5}}, {}).apply(
         {"_id": 1, "a": Int64(1), "b": 1, "c": 1, "d": 1}
     )
@@ -56,11 +56,11 @@ def test_number_types_survive():
     assert found["c"] == Decimal128("1.5")
 
 
-def test_new_fields_are_in_order_of_their_names():
+def test_new_fields_are_in_order_of_names():
     assert list(Update({"$set": {"z": 1, "a": 1}}, {}).apply({"_id": 1})) == ["_id", "a", "z"]
 
 
-def test_positional_operator_takes_the_element_that_the_query_matched():
+def test_positional_operator_updates_matched_element():
     update = Update({"$set": {"a.$.x": 9}}, {"a.x": 2})
     assert update.apply({"_id": 1, "a": [{"x": 1}, {"x": 2}]}) == {"_id": 1, "a": [{"x": 1}, {"x": 9}]}
     with pytest.raises(CommandError) as caught:
@@ -68,7 +68,7 @@ def test_positional_operator_takes_the_element_that_the_query_matched():
     assert caught.value.code == 2
 
 
-def test_array_filters():
+def test_array_filter_selects_elements():
     update = Update({"$set": {"a.$[big].y": 1}}, {}, array_filters=[{"big.x": {"$gt": 1}}])
     assert update.apply({"_id": 1, "a": [{"x": 1}, {"x": 2}]}) == {"_id": 1, "a": [{"x": 1}, {"x": 2, "y": 1}]}
 
@@ -92,13 +92,13 @@ def test_array_filters():
         ([{"$match": {}}], {}, 72),
     ],
 )
-def test_wrong_updates(update, options, code):
+def test_invalid_update_is_refused(update, options, code):
     with pytest.raises(CommandError) as caught:
         Update(update, {}, **options).apply({"_id": 1, "s": "text", "l": [1]})
     assert caught.value.code == code
 
 
-def test_upsert_starts_from_the_equalities_of_the_query():
+def test_upsert_inserts_equalities_of_query():
     shell = standalone()
     reply = shell.update(
         {"a": 1, "b": {"$gt": 5}, "c.d": {"$eq": 2}}, {"$set": {"x": 1}, "$setOnInsert": {"y": 2}}, upsert=True
@@ -112,7 +112,7 @@ def test_upsert_starts_from_the_equalities_of_the_query():
     assert shell.update({"_id": 7}, {"$setOnInsert": {"y": 1}}, upsert=True) == {"n": 1, "nModified": 0}
 
 
-def test_update_counts_only_what_changes():
+def test_update_counts_changed_documents_only():
     shell = standalone()
     shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
     assert shell.update({}, {"$set": {"x": 1}}, multi=True) == {"n": 2, "nModified": 1}
@@ -124,14 +124,14 @@ def test_update_counts_only_what_changes():
     assert shell.update({}, {"x": 1}, multi=True)["writeErrors"][0]["code"] == 9
 
 
-def test_current_date_is_now():
+def test_current_date_sets_current_time():
     document = Update({"$currentDate": {"a": True, "b": {"$type": "timestamp"}}}, {}).apply({"_id": 1})
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
     assert abs(now - document["a"]) < datetime.timedelta(minutes=1)
     assert type(document["b"]).__name__ == "Timestamp"
 
 
-def test_find_and_modify():
+def test_find_and_modify_returns_document():
     shell = standalone()
     shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
     reply = shell("findAndModify", "c", query={"x": {"$gt": 0}}, sort={"x": -1}, update={"$inc": {"x": 1}}, new=True)

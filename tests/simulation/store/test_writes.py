@@ -16,7 +16,7 @@ def code_of(call, *args, **kwargs):
     return caught.value.code
 
 
-def test_insert_puts_the_id_first_and_makes_one():
+def test_insert_puts_id_first_and_generates_missing_id():
     shell = standalone()
     assert shell.insert({"x": 1, "_id": 5}, {"y": 1}) == {"n": 2}
     first, second = shell.find()
@@ -24,7 +24,7 @@ def test_insert_puts_the_id_first_and_makes_one():
     assert isinstance(second["_id"], ObjectId)
 
 
-def test_what_was_inserted_is_not_changed_by_its_owner():
+def test_inserted_document_is_a_copy():
     shell = standalone()
     document = {"_id": 1, "x": [1]}
     shell.insert(document)
@@ -33,7 +33,7 @@ def test_what_was_inserted_is_not_changed_by_its_owner():
     assert shell.find() == [{"_id": 1, "x": [1, 2]}]
 
 
-def test_duplicate_key_error():
+def test_duplicate_id_returns_duplicate_key_error():
     shell = standalone()
     reply = shell.insert({"_id": 1}, {"_id": 1.0}, {"_id": 2})
     assert reply == {
@@ -52,7 +52,7 @@ def test_duplicate_key_error():
     assert (reply["n"], [error["index"] for error in reply["writeErrors"]]) == (1, [0])
 
 
-def test_unique_index():
+def test_unique_index_refuses_duplicates():
     shell = standalone()
     shell("createIndexes", "c", indexes=[{"key": {"a": 1, "b": 1}, "name": "ab", "unique": True, "sparse": True}])
     shell.insert({"_id": 1, "a": [1, 2], "b": "x"}, {"_id": 2}, {"_id": 3})
@@ -66,14 +66,14 @@ def test_unique_index():
     assert shell.update({"_id": 4}, {"$set": {"a": 9}})["nModified"] == 1
 
 
-def test_unique_index_over_duplicates_is_not_built():
+def test_build_of_unique_index_fails_with_duplicates():
     shell = standalone()
     shell.insert({"x": 1}, {"x": 1})
     assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}]) == 11000
     assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
 
 
-def test_partial_unique_index():
+def test_partial_unique_index_ignores_other_documents():
     shell = standalone()
     spec = {"key": {"x": 1}, "name": "x", "unique": True, "partialFilterExpression": {"on": True}}
     shell("createIndexes", "c", indexes=[spec])
@@ -81,7 +81,7 @@ def test_partial_unique_index():
     assert shell.insert({"x": 1, "on": True})["writeErrors"][0]["code"] == 11000
 
 
-def test_delete():
+def test_delete_removes_one_or_all_matches():
     shell = standalone()
     shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 1}, {"_id": 3, "x": 2})
     assert shell("delete", "c", deletes=[{"q": {"x": 1}, "limit": 1}, {"q": {"x": 2}, "limit": 0}]) == {"n": 2}
@@ -90,15 +90,15 @@ def test_delete():
 
 
 @pytest.mark.parametrize("identity", [[1], {"$a": 1}])
-def test_ids_that_cannot_be_stored(identity):
+def test_invalid_id_is_refused(identity):
     assert standalone().insert({"_id": identity})["writeErrors"][0]["code"] in (52, 53)
 
 
-def test_empty_batches_are_refused():
+def test_empty_insert_is_refused():
     assert code_of(standalone().insert) == 16
 
 
-def test_json_schema_validator_names_the_document():
+def test_json_schema_error_has_details_of_document():
     shell = standalone()
     schema = {"required": ["x"], "properties": {"x": {"bsonType": "string"}}}
     shell("create", "c", validator={"$jsonSchema": schema})
@@ -113,7 +113,7 @@ def test_json_schema_validator_names_the_document():
     assert shell.insert({"_id": 1, "x": 5}, bypassDocumentValidation=True) == {"n": 1}
 
 
-def test_query_validator():
+def test_query_validator_refuses_invalid_documents():
     shell = standalone()
     shell("create", "c", validator={"x": {"$type": "string"}})
     assert shell.insert({"_id": 1, "x": "a"}) == {"n": 1}
@@ -126,7 +126,7 @@ def bulk(shell, *ops, **options):
     return shell("bulkWrite", 1, "admin", ops=list(ops), nsInfo=[{"ns": "db.c"}, {"ns": "other.d"}], **options)
 
 
-def test_bulk_write():
+def test_bulk_write_returns_result_of_each_operation():
     shell = replica_set()
     reply = bulk(
         shell,
@@ -153,7 +153,7 @@ def test_bulk_write():
 
 
 @pytest.mark.parametrize(("ordered", "inserted"), [(True, 1), (False, 2)])
-def test_bulk_write_with_errors(ordered, inserted):
+def test_ordered_bulk_write_stops_at_first_error(ordered, inserted):
     shell = replica_set()
     documents = [{"insert": 0, "document": {"_id": identity}} for identity in (1, 1, 2)]
     reply = bulk(shell, *documents, ordered=ordered, errorsOnly=True)
@@ -162,7 +162,7 @@ def test_bulk_write_with_errors(ordered, inserted):
     assert (error["ok"], error["idx"], error["code"], error["keyValue"]) == (0.0, 1, 11000, {"_id": 1})
 
 
-def test_bulk_write_pages_its_results():
+def test_bulk_write_cursor_has_batches_of_results():
     shell = replica_set()
     documents = [{"insert": 0, "document": {"_id": identity}} for identity in range(5)]
     cursor = bulk(shell, *documents, cursor={"batchSize": 2})["cursor"]
@@ -172,7 +172,7 @@ def test_bulk_write_pages_its_results():
     assert more["id"] == 0
 
 
-def test_bulk_write_is_for_admin_and_8_0():
+def test_bulk_write_needs_admin_database_and_version_8_0():
     body = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
     assert code_of(replica_set(), "bulkWrite", 1, **body) == 13
     assert code_of(replica_set(version=(7, 0)), "bulkWrite", 1, "admin", **body) == 59
