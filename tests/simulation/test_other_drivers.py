@@ -1,6 +1,6 @@
 """MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments. ``tox -e drivers`` builds them.
 
-Each driver has a program in the folder ``drivers``. The program receives a URI and a kind of deployment, connects, and
+Each driver has a program in the folder ``drivers``. The program receives a URI and the kind of deployment, connects and
 prints ``ready``. For a line ``read`` the program finds a document and prints a field. For a line ``write ID`` the
 program inserts a document and prints its ID.
 """

@@ -187,7 +187,7 @@ def test_unknown_command_returns_error_59(client, command):
 
 
 @pytest.mark.parametrize("field", [{"lsid": 1}, {"lsid": {"id": 1}}, {"txnNumber": "x"}, {"$readPreference": 5}])
-def test_generic_fields_are_checked(client, field):
+def test_generic_field_of_wrong_type_is_refused(client, field):
     assert client.run({"find": "c", **field}, "db")["code"] == 14
 
 
