@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from bson import Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+from bson import MaxKey, MinKey, ObjectId, Regex, Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY
-from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.values import compare, equal, key_of
 
@@ -20,99 +19,13 @@ from .shell import replica_set, standalone
 DATE = datetime.datetime(2024, 1, 2)
 
 
-@pytest.mark.parametrize(
-    ("query", "document"),
-    [
-        ({}, {"x": 1}),
-        ({"x": 1}, {"x": 1.0}),
-        ({"x": 1}, {"x": Decimal128("1")}),
-        ({"x": 1}, {"x": [3, 1]}),
-        ({"x": [3, 1]}, {"x": [3, 1]}),
-        ({"x": None}, {}),
-        ({"x": None}, {"x": None}),
-        ({"x.y": 2}, {"x": [{"y": 1}, {"y": 2}]}),
-        ({"x.1": 5}, {"x": [4, 5]}),
-        ({"x": Regex("^a")}, {"x": "abc"}),
-        ({"x": {"$regex": "B", "$options": "i"}}, {"x": ["abc"]}),
-        ({"x": {"$gt": 1, "$lt": 3}}, {"x": 2}),
-        ({"x": {"$gte": DATE}}, {"x": DATE}),
-        ({"x": {"$gt": Timestamp(1, 1)}}, {"x": Timestamp(1, 2)}),
-        ({"x": {"$gt": MinKey()}}, {"x": "a"}),
-        ({"x": {"$lt": MaxKey()}}, {"x": {}}),
-        ({"x": {"$ne": 1}}, {"x": [2, 3]}),
-        ({"x": {"$ne": 1}}, {}),
-        ({"x": {"$in": [1, Regex("b")]}}, {"x": "abc"}),
-        ({"x": {"$nin": [1]}}, {"x": 2}),
-        ({"x": {"$exists": False}}, {"y": 1}),
-        ({"x": {"$exists": True}}, {"x": None}),
-        ({"x": {"$size": 2}}, {"x": [1, 2]}),
-        ({"x": {"$all": [1, 2]}}, {"x": [2, 3, 1]}),
-        ({"x": {"$all": [[1]]}}, {"x": [[1]]}),
-        ({"x": {"$elemMatch": {"$gt": 1, "$lt": 3}}}, {"x": [0, 2, 9]}),
-        ({"x": {"$elemMatch": {"a": 1, "b": 2}}}, {"x": [{"a": 1}, {"a": 1, "b": 2}]}),
-        ({"x": {"$elemMatch": {"$or": [{"a": 1}, {"b": 1}]}}}, {"x": [{"b": 1}]}),
-        ({"x": {"$not": {"$gt": 5}}}, {"x": 5}),
-        ({"x": {"$not": Regex("^a")}}, {"x": "b"}),
-        ({"x": {"$mod": [4, 1]}}, {"x": 9}),
-        ({"x": {"$mod": [4, -1]}}, {"x": -5}),
-        ({"x": {"$type": "long"}}, {"x": Int64(1)}),
-        ({"x": {"$type": ["string", "int"]}}, {"x": 1}),
-        ({"x": {"$type": "number"}}, {"x": 1.5}),
-        ({"x": {"$type": 4}}, {"x": [1]}),
-        ({"x": {"$bitsAllSet": [0, 2]}}, {"x": 5}),
-        ({"$or": [{"x": 1}, {"y": 1}]}, {"y": 1}),
-        ({"$nor": [{"x": 1}, {"y": 1}]}, {"z": 1}),
-        ({"$and": [{"x": 1}, {"x": 2}]}, {"x": [1, 2]}),
-        ({"$expr": {"$gt": ["$x", "$y"]}}, {"x": 2, "y": 1}),
-        ({"$jsonSchema": {"required": ["x"], "properties": {"x": {"bsonType": "int"}}}}, {"x": 1}),
-        ({"x": {"$ref": "c", "$id": 1}}, {"x": {"$ref": "c", "$id": 1}}),
-        ({"$comment": "why"}, {}),
-    ],
-)
-def test_query_matches(query, document):
-    assert compile_filter(query)(document)
-
-
-@pytest.mark.parametrize(
-    ("query", "document"),
-    [
-        ({"x": 1}, {"x": True}),
-        ({"x": True}, {"x": 1}),
-        ({"x": "5"}, {"x": 5}),
-        ({"x": {"$gt": 1}}, {"x": "a"}),
-        ({"x": {"$gt": 1}}, {}),
-        ({"x": {"$lt": 1}}, {"x": float("nan")}),
-        ({"x": {"$ne": 1}}, {"x": [1, 2]}),
-        ({"x": {"$nin": [None]}}, {}),
-        ({"x": {"$exists": True}}, {}),
-        ({"x": {"$elemMatch": {"a": 1, "b": 2}}}, {"x": [{"a": 1}, {"b": 2}]}),
-        ({"x.y": 1}, {"x": 1}),
-        ({"x": {"$type": "int"}}, {"x": Int64(1)}),
-        ({"x": {"a": 1, "b": 2}}, {"x": {"b": 2, "a": 1}}),
-        ({"$jsonSchema": {"required": ["x"]}}, {"y": 1}),
-    ],
-)
-def test_query_does_not_match(query, document):
-    assert not compile_filter(query)(document)
-
-
-@pytest.mark.parametrize(
-    ("query", "code"),
-    [
-        ({"$foo": 1}, 2),
-        ({"x": {"$foo": 1}}, 2),
-        ({"$and": []}, 2),
-        ({"x": {"$in": 1}}, 2),
-        ({"$where": "true"}, 115),
-        ({"x": {"$near": [0, 0]}}, 115),
-    ],
-)
-def test_invalid_query_is_refused(query, code):
+@pytest.mark.parametrize("query", [{"$where": "true"}, {"x": {"$near": [0, 0]}}])
+def test_unsupported_query_is_refused(query):
     shell = standalone()
+    shell.insert({"_id": 1})
     with pytest.raises(CommandError) as caught:
-        shell.insert({"_id": 1})
         shell.find(filter=query)
-    assert caught.value.code == code
+    assert caught.value.code == 115
 
 
 def test_types_have_sort_order_of_server():
@@ -160,29 +73,6 @@ def test_sort_is_stable_with_skip_and_limit():
     assert [one["_id"] for one in shell.find(sort={"g": -1, "_id": 1}, skip=1, limit=3)] == [3, 5, 0]
     assert [one["_id"] for one in shell.find(sort={"v": 1}, limit=2)] == [5, 4]
     assert [one["_id"] for one in shell.find(sort={"$natural": -1}, limit=1)] == [5]
-
-
-@pytest.mark.parametrize(
-    ("projection", "expected"),
-    [
-        ({"a": 1}, {"_id": 1, "a": 1}),
-        ({"a": 1, "_id": 0}, {"a": 1}),
-        ({"a": 0, "b": 0}, {"_id": 1, "list": [1, 2, 3], "subs": [{"x": 1}, {"x": 2}]}),
-        ({"_id": 0, "b.c": 1}, {"b": {"c": 2}}),
-        ({"_id": 0, "b": {"d": 1}}, {"b": {"d": 3}}),
-        ({"subs.x": 1, "_id": 0}, {"subs": [{"x": 1}, {"x": 2}]}),
-        ({"_id": 0, "list": {"$slice": -2}, "a": 1}, {"a": 1, "list": [2, 3]}),
-        ({"_id": 0, "list": {"$slice": [1, 1]}, "a": 1}, {"a": 1, "list": [2]}),
-        ({"subs": {"$elemMatch": {"x": 2}}, "_id": 0}, {"subs": [{"x": 2}]}),
-        ({"_id": 0, "sum": {"$add": ["$a", "$b.c"]}}, {"sum": 3}),
-        ({"_id": 0, "n": {"$literal": 1}}, {"n": 1}),
-        ({"_id": 1}, {"_id": 1}),
-    ],
-)
-def test_projection_selects_fields(projection, expected):
-    shell = standalone()
-    shell.insert({"_id": 1, "a": 1, "b": {"c": 2, "d": 3}, "list": [1, 2, 3], "subs": [{"x": 1}, {"x": 2}]})
-    assert shell.find(projection=projection) == [expected]
 
 
 def test_positional_projection_returns_matched_element():

@@ -14,38 +14,18 @@ from .shell import standalone
 
 
 @pytest.mark.parametrize(
-    ("before", "update", "after"),
+    "update",
     [
-        ({"a": 1}, {"$set": {"b.c": 2}}, {"a": 1, "b": {"c": 2}}),
-        ({"a": [1, 2]}, {"$set": {"a.3": 9}}, {"a": [1, 2, None, 9]}),
-        ({"a": 1, "b": 1}, {"$unset": {"a": ""}}, {"b": 1}),
-        ({"a": [1, 2]}, {"$unset": {"a.0": ""}}, {"a": [None, 2]}),
-        ({"a": 1}, {"$inc": {"a": 2, "b": 3}}, {"a": 3, "b": 3}),
-        ({"a": 3}, {"$mul": {"a": 2, "b": 3}}, {"a": 6, "b": 0}),
-        ({"a": 3}, {"$min": {"a": 2}, "$max": {"b": 1}}, {"a": 2, "b": 1}),
-        ({"a": 1}, {"$rename": {"a": "b.c"}}, {"b": {"c": 1}}),
-        ({"a": [1]}, {"$push": {"a": 2, "b": 1}}, {"a": [1, 2], "b": [1]}),
-        ({"a": [1, 4]}, {"$push": {"a": {"$each": [3, 2], "$sort": 1, "$slice": -3}}}, {"a": [2, 3, 4]}),
-        ({"a": [1, 4]}, {"$push": {"a": {"$each": [9], "$position": 0}}}, {"a": [9, 1, 4]}),
-        ({"a": [1]}, {"$addToSet": {"a": {"$each": [1, 2, 2]}}}, {"a": [1, 2]}),
-        ({"a": [1, 2, 3]}, {"$pop": {"a": -1}}, {"a": [2, 3]}),
-        ({"a": [1, 5, 9]}, {"$pull": {"a": {"$gt": 4}}}, {"a": [1]}),
-        ({"a": [{"x": 1}, {"x": 2}]}, {"$pull": {"a": {"x": 1}}}, {"a": [{"x": 2}]}),
-        ({"a": [1, 2, 1]}, {"$pullAll": {"a": [1]}}, {"a": [2]}),
-        ({"a": 12}, {"$bit": {"a": {"or": 3, "and": 13}}}, {"a": 13}),
-        ({"a": [1, 2]}, {"$inc": {"a.$[]": 1}}, {"a": [2, 3]}),
-        ({"a": 1}, {}, {}),
-        ({"a": 1}, {"b": 2}, {"b": 2}),
-        ({"a": 1}, [{"$set": {"b": {"$add": ["$a", 1]}}}, {"$unset": "a"}], {"b": 2}),
-        ({"a": {"x": 1}}, [{"$replaceWith": "$a"}], {"x": 1}),
-        ({"a": {"x": 1}}, [{"$set": {"a": {"y": 2}}}], {"a": {"x": 1, "y": 2}}),
+        *({name: {"a": 2}} for name in ("$set", "$unset", "$push", "$addToSet", "$pull")),
+        *({"$pop": {"a": 1}}, {"$pullAll": {"a": [1]}}, {"$set": {"a.1.x": 2}}, {"$inc": {"b": 1}}, {"$mul": {"b": 3}}),
+        *({"$min": {"b": 0}, "$max": {"c": 1}}, {"$rename": {"b": "c"}}, {"$bit": {"b": {"or": 2}}}, {}, {"c": 1}),
+        *({"$inc": {"d.$[]": 1}}, {"$push": {"d": {"$each": [0], "$sort": 1}}}, [{"$set": {"b": 2}}, {"$unset": "a"}]),
     ],
 )
-def test_operator_changes_document(before, update, after):
-    given = {"_id": 1, **before}
-    found = Update(update, {}).apply(given)
-    assert found == {"_id": 1, **after}
-    assert given == {"_id": 1, **before}
+def test_update_does_not_change_its_input(update):
+    before = {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
+    Update(update, {}).apply(before)
+    assert before == {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
 
 
 def test_arithmetic_keeps_number_types():
@@ -71,31 +51,6 @@ def test_positional_operator_updates_matched_element():
 def test_array_filter_selects_elements():
     update = Update({"$set": {"a.$[big].y": 1}}, {}, array_filters=[{"big.x": {"$gt": 1}}])
     assert update.apply({"_id": 1, "a": [{"x": 1}, {"x": 2}]}) == {"_id": 1, "a": [{"x": 1}, {"x": 2, "y": 1}]}
-
-
-@pytest.mark.parametrize(
-    ("update", "options", "code"),
-    [
-        ({"$foo": {"a": 1}}, {}, 9),
-        ({"$set": {"a": 1, "a.b": 2}}, {}, 40),
-        ({"$set": {"a": 1}, "$inc": {"a": 1}}, {}, 40),
-        ({"$set": {"": 1}}, {}, 56),
-        ({"$set": {"_id": 2}}, {}, 66),
-        ({"_id": 2}, {}, 66),
-        ({"a": 1, "$b": 1}, {}, 52),
-        ({"$inc": {"a": "x"}}, {}, 14),
-        ({"$inc": {"s": 1}}, {}, 14),
-        ({"$push": {"s": 1}}, {}, 2),
-        ({"$set": {"s.x": 1}}, {}, 28),
-        ({"$set": {"l.$[i]": 1}}, {}, 2),
-        ({"$set": {"a": 1}}, {"array_filters": [{"i": 1}]}, 9),
-        ([{"$match": {}}], {}, 72),
-    ],
-)
-def test_invalid_update_is_refused(update, options, code):
-    with pytest.raises(CommandError) as caught:
-        Update(update, {}, **options).apply({"_id": 1, "s": "text", "l": [1]})
-    assert caught.value.code == code
 
 
 def test_upsert_inserts_equalities_of_query():
