@@ -35,12 +35,6 @@ def test_unsupported_accumulator_is_refused(shell):
     assert caught.value.code == 115
 
 
-def test_invalid_stage_is_refused_on_empty_collection():
-    with pytest.raises(CommandError) as caught:
-        standalone().aggregate({"$match": {}}, {"$foo": 1})
-    assert caught.value.code == 40324
-
-
 def test_out_replaces_collection(shell):
     assert shell.aggregate({"$match": {"g": "a"}}, {"$project": {"v": 1}}, {"$out": "d"}) == []
     assert shell.find("d") == [{"_id": 1, "v": 1}, {"_id": 3, "v": 7}]
@@ -49,30 +43,6 @@ def test_out_replaces_collection(shell):
     with pytest.raises(CommandError) as caught:
         shell.aggregate({"$out": "d"}, {"$limit": 1})
     assert caught.value.code == 40601
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        ("merge", {"_id": 1, "old": 1, "new": 2}),
-        ("replace", {"_id": 1, "new": 2}),
-        ("keepExisting", {"_id": 1, "old": 1}),
-        ([{"$set": {"both": {"$add": ["$old", "$$new.new"]}}}], {"_id": 1, "old": 1, "both": 3}),
-    ],
-)
-def test_merge_writes_documents(mode, expected):
-    shell = standalone()
-    shell.insert({"_id": 1, "new": 2}, {"_id": 2, "new": 3})
-    shell.insert({"_id": 1, "old": 1}, collection="d")
-    shell.aggregate({"$merge": {"into": "d", "whenMatched": mode, "whenNotMatched": "insert"}})
-    assert shell.find("d") == [expected, {"_id": 2, "new": 3}]
-
-
-def test_failed_merge_returns_error(shell):
-    shell.insert({"_id": 1}, collection="e")
-    with pytest.raises(CommandError) as caught:
-        shell.aggregate({"$merge": {"into": "e", "whenMatched": "fail"}})
-    assert caught.value.code == 11000
 
 
 def test_stage_without_collection_returns_documents():

@@ -42,21 +42,9 @@ def test_drop_of_missing_collection_fails_before_7_0():
     assert code_of(standalone(version=(6, 0)), "drop", "c") == 26
 
 
-@pytest.mark.parametrize("name", ["", ".c", "a$b"])
-def test_invalid_name_is_refused(name):
-    assert code_of(standalone(), "create", name) == 73
-
-
 @pytest.mark.parametrize(("database", "name"), [("local", "oplog.rs"), ("db", "system.profile")])
 def test_write_to_system_collection_is_refused(database, name):
     assert code_of(standalone(), "find", name, database) == 115
-
-
-def test_capped_collection_removes_oldest_documents():
-    shell = standalone()
-    shell("create", "c", capped=True, size=4096, max=2)
-    shell.insert({"_id": 1}, {"_id": 2}, {"_id": 3})
-    assert shell.find() == [{"_id": 2}, {"_id": 3}]
 
 
 def test_databases_are_listed_until_drop():
@@ -69,30 +57,6 @@ def test_databases_are_listed_until_drop():
     assert shell("dropDatabase", 1, "other") == {}
     assert "other" not in [one["name"] for one in shell("listDatabases", 1, "admin")["databases"]]
     assert code_of(shell, "listDatabases", 1) == 13
-
-
-def test_view_returns_result_of_its_pipeline():
-    shell = standalone()
-    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
-    shell("create", "v", viewOn="c", pipeline=[{"$match": {"x": 2}}, {"$set": {"y": 3}}])
-    shell("create", "w", viewOn="v", pipeline=[{"$unset": "x"}])
-    assert shell.find("v") == [{"_id": 2, "x": 2, "y": 3}]
-    assert shell.aggregate({"$count": "n"}, collection="w") == [{"n": 1}]
-    assert shell("count", "w")["n"] == 1
-    [view] = shell("listCollections", 1, filter={"type": "view", "name": "w"})["cursor"]["firstBatch"]
-    assert view == {"name": "w", "type": "view", "options": {"viewOn": "v", "pipeline": [{"$unset": "x"}]},
-                    "info": {"readOnly": True}}  # fmt: skip
-
-
-def test_rename_moves_collection():
-    shell = standalone()
-    shell.insert({"_id": 1})
-    shell.insert({"_id": 2}, collection="d")
-    assert code_of(shell, "renameCollection", "db.c", "admin", to="db.d") == 48
-    assert code_of(shell, "renameCollection", "db.x", "admin", to="db.y") == 26
-    assert shell("renameCollection", "db.c", "admin", to="db.d", dropTarget=True) == {}
-    assert shell.find("d") == [{"_id": 1}]
-    assert names(shell) == ["d"]
 
 
 def test_created_index_is_listed_until_drop():
@@ -119,19 +83,6 @@ def test_created_index_is_listed_until_drop():
     assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
     assert code_of(shell, "listIndexes", "none") == 26
     assert code_of(shell, "dropIndexes", "none", index="*") == 26
-
-
-def test_coll_mod_changes_options():
-    shell = standalone()
-    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "expireAfterSeconds": 5}])
-    reply = shell("collMod", "c", index={"name": "x", "expireAfterSeconds": 9})
-    assert reply == {"expireAfterSeconds_old": 5, "expireAfterSeconds_new": 9}
-    shell("collMod", "c", validator={"x": 1})
-    assert shell.insert({"x": 2})["writeErrors"][0]["code"] == 121
-    assert code_of(shell, "collMod", "none") == 26
-    shell("create", "v", viewOn="c", pipeline=[])
-    shell("collMod", "v", viewOn="c", pipeline=[{"$limit": 1}])
-    assert shell("listCollections", 1, filter={"name": "v"})["cursor"]["firstBatch"][0]["options"]["pipeline"]
 
 
 def test_statistics_commands_return_statistics():

@@ -67,28 +67,6 @@ def test_comparison_is_a_total_order(a, b, c):
     assert equal(a, b) == (key_of(a) == key_of(b))
 
 
-def test_sort_is_stable_with_skip_and_limit():
-    shell = standalone()
-    shell.insert(*({"_id": i, "g": i % 2, "v": [i, -i]} for i in range(6)))
-    assert [one["_id"] for one in shell.find(sort={"g": -1, "_id": 1}, skip=1, limit=3)] == [3, 5, 0]
-    assert [one["_id"] for one in shell.find(sort={"v": 1}, limit=2)] == [5, 4]
-    assert [one["_id"] for one in shell.find(sort={"$natural": -1}, limit=1)] == [5]
-
-
-def test_positional_projection_returns_matched_element():
-    shell = standalone()
-    shell.insert({"_id": 1, "a": [1, 5, 9]})
-    assert shell.find(filter={"a": {"$gt": 4}}, projection={"a.$": 1}) == [{"_id": 1, "a": [5]}]
-
-
-def test_mixed_projection_is_refused():
-    shell = standalone()
-    shell.insert({"_id": 1})
-    with pytest.raises(CommandError) as caught:
-        shell.find(projection={"a": 1, "b": 0})
-    assert caught.value.code == 31254
-
-
 def test_find_options_return_record_ids_keys_and_ranges():
     shell = standalone()
     shell.insert({"_id": 5, "x": 1}, {"_id": 7, "x": 2}, {"_id": 9, "x": 3})
@@ -111,15 +89,6 @@ def test_find_uses_let_and_collation():
     with pytest.raises(CommandError) as caught:
         shell.find(filter={"s": "ping"}, collation={"locale": "sv"})
     assert caught.value.name == "CommandNotSupported"
-
-
-def test_count_and_distinct_evaluate_query():
-    shell = standalone()
-    shell.insert({"x": [1, 2]}, {"x": 2}, {"x": 3.0}, {"y": 1})
-    assert shell("count", "c", query={"x": {"$exists": True}}) == {"n": 3}
-    assert shell("count", "c", skip=1, limit=2) == {"n": 2}
-    assert shell("distinct", "c", key="x") == {"values": [1, 2, 3.0]}
-    assert shell("distinct", "none", key="x") == {"values": []}
 
 
 def test_unknown_field_is_refused_and_generic_fields_are_accepted():

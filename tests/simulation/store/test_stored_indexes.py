@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.planning import plan_of
 
@@ -119,29 +118,6 @@ def test_query_uses_index_with_its_collation():
     assert [one["_id"] for one in shell.find(filter={"s": "a"})] == [2]
 
 
-def test_bounds_match_different_elements():
-    shell = with_index(standalone(), {"a": 1})
-    shell.insert({"_id": 1, "a": [1, 10]}, {"_id": 2, "a": 20})
-    assert [one["_id"] for one in shell.find(filter={"a": {"$gt": 5, "$lt": 3}})] == [1]
-
-
-def test_compound_index_has_pairs_of_array_elements():
-    shell = with_index(standalone(), {"a.b": 1, "a.c": 1}, unique=True)
-    shell.insert({"_id": 1, "a": [{"b": 1, "c": 2}, {"b": 3, "c": 4}]})
-    assert shell.insert({"_id": 2, "a": {"b": 1, "c": 4}}) == {"n": 1}
-    assert shell.insert({"_id": 3, "a": {"b": 3, "c": 4}})["writeErrors"][0]["code"] == 11000
-    assert [one["_id"] for one in shell.find(filter={"a.b": 1, "a.c": 4})] == [1, 2]
-
-
-def test_index_omits_removed_and_changed_values():
-    shell = with_index(standalone(), {"a": 1}, unique=True)
-    shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 2})
-    shell.update({"_id": 1}, {"$set": {"a": 3}})
-    shell("delete", "c", deletes=[{"q": {"_id": 2}, "limit": 1}])
-    assert shell.find(filter={"a": {"$in": [1, 2]}}) == []
-    assert shell.insert({"_id": 3, "a": 1}, {"_id": 4, "a": 2}) == {"n": 2}
-
-
 def test_index_read_in_transaction_returns_its_snapshot():
     shell = with_index(replica_set(), {"a": 1})
     shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 1})
@@ -163,11 +139,3 @@ def test_index_read_returns_snapshot_of_the_time():
     then = {"readConcern": {"level": "snapshot", "atClusterTime": time}}
     assert shell.find(filter={"a": 1}, **then) == [{"_id": 1, "a": 1}]
     assert shell.find(filter={"a": 2}, **then) == []
-
-
-def test_index_over_parallel_arrays_is_refused():
-    shell = standalone()
-    shell.insert({"_id": 1, "a": [1], "b": [1]})
-    with pytest.raises(CommandError) as caught:
-        with_index(shell, {"a": 1, "b": 1})
-    assert caught.value.code == 171

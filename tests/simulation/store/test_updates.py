@@ -84,18 +84,3 @@ def test_current_date_sets_current_time():
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
     assert abs(now - document["a"]) < datetime.timedelta(minutes=1)
     assert type(document["b"]).__name__ == "Timestamp"
-
-
-def test_find_and_modify_returns_document():
-    shell = standalone()
-    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
-    reply = shell("findAndModify", "c", query={"x": {"$gt": 0}}, sort={"x": -1}, update={"$inc": {"x": 1}}, new=True)
-    assert reply == {"lastErrorObject": {"n": 1, "updatedExisting": True}, "value": {"_id": 2, "x": 3}}
-    reply = shell("findandmodify", "c", query={"_id": 1}, remove=True, fields={"x": 1, "_id": 0})
-    assert reply == {"lastErrorObject": {"n": 1}, "value": {"x": 1}}
-    reply = shell("findAndModify", "c", query={"_id": 9}, update={"x": 9}, upsert=True)
-    assert reply == {"lastErrorObject": {"n": 1, "updatedExisting": False, "upserted": 9}, "value": None}
-    assert shell("findAndModify", "c", query={"_id": 10}, update={"x": 9})["value"] is None
-    with pytest.raises(CommandError) as caught:
-        shell("findAndModify", "c", query={"_id": 9}, update={"$set": {"_id": 3}})
-    assert caught.value.code == 66

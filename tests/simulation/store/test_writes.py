@@ -66,38 +66,6 @@ def test_unique_index_refuses_duplicates():
     assert shell.update({"_id": 4}, {"$set": {"a": 9}})["nModified"] == 1
 
 
-def test_build_of_unique_index_fails_with_duplicates():
-    shell = standalone()
-    shell.insert({"x": 1}, {"x": 1})
-    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}]) == 11000
-    assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
-
-
-def test_partial_unique_index_ignores_other_documents():
-    shell = standalone()
-    spec = {"key": {"x": 1}, "name": "x", "unique": True, "partialFilterExpression": {"on": True}}
-    shell("createIndexes", "c", indexes=[spec])
-    assert shell.insert({"x": 1}, {"x": 1}, {"x": 1, "on": True}) == {"n": 3}
-    assert shell.insert({"x": 1, "on": True})["writeErrors"][0]["code"] == 11000
-
-
-def test_delete_removes_one_or_all_matches():
-    shell = standalone()
-    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 1}, {"_id": 3, "x": 2})
-    assert shell("delete", "c", deletes=[{"q": {"x": 1}, "limit": 1}, {"q": {"x": 2}, "limit": 0}]) == {"n": 2}
-    assert [one["_id"] for one in shell.find()] == [2]
-    assert shell("delete", "none", deletes=[{"q": {}, "limit": 0}]) == {"n": 0}
-
-
-@pytest.mark.parametrize("identity", [[1], {"$a": 1}])
-def test_invalid_id_is_refused(identity):
-    assert standalone().insert({"_id": identity})["writeErrors"][0]["code"] in (52, 53)
-
-
-def test_empty_insert_is_refused():
-    assert code_of(standalone().insert) == 16
-
-
 def test_json_schema_error_has_details_of_document():
     shell = standalone()
     schema = {"required": ["x"], "properties": {"x": {"bsonType": "string"}}}
@@ -111,15 +79,6 @@ def test_json_schema_error_has_details_of_document():
         },
     }
     assert shell.insert({"_id": 1, "x": 5}, bypassDocumentValidation=True) == {"n": 1}
-
-
-def test_query_validator_refuses_invalid_documents():
-    shell = standalone()
-    shell("create", "c", validator={"x": {"$type": "string"}})
-    assert shell.insert({"_id": 1, "x": "a"}) == {"n": 1}
-    assert shell.update({"_id": 1}, {"$set": {"x": 1}})["writeErrors"][0]["code"] == 121
-    assert code_of(shell, "findAndModify", "c", query={"_id": 1}, update={"x": 1}) == 121
-    assert shell.find() == [{"_id": 1, "x": "a"}]
 
 
 def bulk(shell, *ops, **options):
