@@ -24,18 +24,10 @@ if TYPE_CHECKING:
     from gmongo.testing.virtual_time import VirtualTime
 
 __all__ = [
-    "URI_VARIABLE",
-    "CommandError",
-    "Deployment",
-    "DeploymentProcess",
-    "DeploymentThread",
-    "EmbeddedDatabase",
-    "EmbeddedDatabaseError",
-    "EmbeddedReplicaSet",
-    "VirtualTime",
-    "certificates",
-    "database_uri",
-]
+    "URI_VARIABLE", "CommandError", "Deployment", "DeploymentProcess", "DeploymentThread",
+    "EmbeddedDatabase", "EmbeddedDatabaseError", "EmbeddedReplicaSet", "VirtualTime",
+    "certificates", "database_uri",
+]  # fmt: skip
 
 # The import of a name is lazy, because pytest loads the plugin of this package in every run.
 _MODULES = {

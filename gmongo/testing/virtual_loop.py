@@ -189,17 +189,9 @@ class VirtualTimer:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_after",
-        "_continued",
-        "_ref",
-        "_repeat",
-        "args",
-        "callback",
-        "entry",
-        "loop",
-        "priority",
-    )
+        "__weakref__", "_after", "_continued", "_ref", "_repeat", "args", "callback", "entry",
+        "loop", "priority",
+    )  # fmt: skip
 
     def __init__(self, loop: VirtualLoop, after: float, repeat: float, ref: bool, priority: int) -> None:
         self.loop = loop

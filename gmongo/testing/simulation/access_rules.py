@@ -6,45 +6,19 @@ from gmongo.testing.simulation.call import Call
 
 _WRITES = frozenset(
     {
-        "abortTransaction",
-        "applyOps",
-        "bulkWrite",
-        "cloneCollectionAsCapped",
-        "collMod",
-        "commitTransaction",
-        "convertToCapped",
-        "create",
-        "createIndexes",
-        "createSearchIndexes",
-        "createUser",
-        "delete",
-        "drop",
-        "dropAllUsersFromDatabase",
-        "dropDatabase",
-        "dropIndexes",
-        "dropSearchIndex",
-        "dropUser",
-        "findAndModify",
-        "findandmodify",
-        "insert",
-        "renameCollection",
-        "update",
-        "updateSearchIndex",
-        "updateUser",
+        "abortTransaction", "applyOps", "bulkWrite", "cloneCollectionAsCapped", "collMod",
+        "commitTransaction", "convertToCapped", "create", "createIndexes", "createSearchIndexes",
+        "createUser", "delete", "drop", "dropAllUsersFromDatabase", "dropDatabase", "dropIndexes",
+        "dropSearchIndex", "dropUser", "findAndModify", "findandmodify", "insert",
+        "renameCollection", "update", "updateSearchIndex", "updateUser",
     }
-)
+)  # fmt: skip
 _ANYWHERE = frozenset(
     {
-        "endSessions",
-        "getMore",
-        "killAllSessions",
-        "killAllSessionsByPattern",
-        "killCursors",
-        "killSessions",
-        "refreshSessions",
-        "startSession",
+        "endSessions", "getMore", "killAllSessions", "killAllSessionsByPattern", "killCursors",
+        "killSessions", "refreshSessions", "startSession",
     }
-)
+)  # fmt: skip
 _WRITING_STAGES = frozenset({"$out", "$merge"})
 
 

@@ -19,19 +19,10 @@ if TYPE_CHECKING:
 
 FAULTS = frozenset(
     {
-        "delay",
-        "drop_after",
-        "drop_connections",
-        "freeze",
-        "garbage",
-        "heal",
-        "kill",
-        "partition",
-        "restart",
-        "step_down",
-        "thaw",
+        "delay", "drop_after", "drop_connections", "freeze", "garbage", "heal", "kill", "partition",
+        "restart", "step_down", "thaw",
     }
-)
+)  # fmt: skip
 _FAIL_POINTS: WeakKeyDictionary[Deployment, list[FailPointHandle]] = WeakKeyDictionary()
 _PROBLEMS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, OverflowError)
@@ -175,16 +166,8 @@ def _advance(deployment: Deployment, seconds: float) -> None:
 
 
 ORDERS: Mapping[str, Callable[..., Any]] = {
-    "advance": _advance,
-    "clear commands": _clear_commands,
-    "commands": _commands,
-    "count of fail point": _count_of_fail_point,
-    "describe": _describe,
-    "fault": _fault,
-    "log commands": _log_commands,
-    "network": _network,
-    "rate limit": _rate_limit,
-    "set fail point": _set_fail_point,
-    "set network": _set_network,
-    "uri of": _uri_of,
-}
+    "advance": _advance, "clear commands": _clear_commands, "commands": _commands,
+    "count of fail point": _count_of_fail_point, "describe": _describe, "fault": _fault,
+    "log commands": _log_commands, "network": _network, "rate limit": _rate_limit,
+    "set fail point": _set_fail_point, "set network": _set_network, "uri of": _uri_of,
+}  # fmt: skip

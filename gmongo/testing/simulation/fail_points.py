@@ -24,26 +24,15 @@ ON_TIME_LIMIT = "maxTimeAlwaysTimeOut"
 _FIELDS = {
     FAIL_COMMAND: frozenset(
         {
-            "failCommands",
-            "errorCode",
-            "errorExtraInfo",
-            "errorLabels",
-            "closeConnection",
-            "blockConnection",
-            "blockTimeMS",
-            "writeConcernError",
-            "appName",
-            "namespace",
-            "failInternalCommands",
-            "failLocalClients",
-            "threadName",
-            "failAllCommands",
+            "failCommands", "errorCode", "errorExtraInfo", "errorLabels", "closeConnection",
+            "blockConnection", "blockTimeMS", "writeConcernError", "appName", "namespace",
+            "failInternalCommands", "failLocalClients", "threadName", "failAllCommands",
         }
     ),
     ON_TRANSACTIONAL_WRITE: frozenset({"closeConnection", "failBeforeCommitExceptionCode"}),
     ON_GET_MORE: frozenset({"errorCode", "closeConnection"}),
     ON_TIME_LIMIT: frozenset(),
-}
+}  # fmt: skip
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _NEVER_FAIL = frozenset({"configureFailPoint"})
 _RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})

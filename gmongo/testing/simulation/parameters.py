@@ -10,26 +10,18 @@ from gmongo.testing.simulation.error_codes import error
 
 MECHANISMS = ["SCRAM-SHA-1", "SCRAM-SHA-256"]
 DEFAULTS: dict[str, Any] = {
-    "acceptApiVersion2": False,
-    "authenticationMechanisms": MECHANISMS,
-    "diagnosticDataCollectionEnabled": False,
-    "enableTestCommands": True,
+    "acceptApiVersion2": False, "authenticationMechanisms": MECHANISMS,
+    "diagnosticDataCollectionEnabled": False, "enableTestCommands": True,
     "ingressConnectionEstablishmentBurstCapacitySecs": 1.0,
     "ingressConnectionEstablishmentMaxQueueDepth": 0,
     "ingressConnectionEstablishmentRateLimiterEnabled": False,
     "ingressConnectionEstablishmentRatePerSec": float("inf"),
     "ingressRequestAdmissionBurstCapacitySecs": 1.0,
-    "ingressRequestAdmissionRatePerSec": float("inf"),
-    "ingressRequestRateLimiterEnabled": False,
-    "localLogicalSessionTimeoutMinutes": 30,
-    "logLevel": 0,
-    "notablescan": False,
-    "quiet": False,
-    "requireApiVersion": False,
-    "transactionLifetimeLimitSeconds": 60,
-    "ttlMonitorEnabled": True,
+    "ingressRequestAdmissionRatePerSec": float("inf"), "ingressRequestRateLimiterEnabled": False,
+    "localLogicalSessionTimeoutMinutes": 30, "logLevel": 0, "notablescan": False, "quiet": False,
+    "requireApiVersion": False, "transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True,
     "ttlMonitorSleepSecs": 60,
-}
+}  # fmt: skip
 # The types of new values by the type of the default.
 _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
 

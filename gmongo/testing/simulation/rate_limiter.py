@@ -17,22 +17,11 @@ _OVERLOADED = 462
 # The limiter admits commands on connections, sessions and transactions.
 _EXEMPT = frozenset(
     {
-        "abortTransaction",
-        "authenticate",
-        "commitTransaction",
-        "configureFailPoint",
-        "endSessions",
-        "getParameter",
-        "hello",
-        "isMaster",
-        "ismaster",
-        "killCursors",
-        "logout",
-        "saslContinue",
-        "saslStart",
-        "setParameter",
+        "abortTransaction", "authenticate", "commitTransaction", "configureFailPoint",
+        "endSessions", "getParameter", "hello", "isMaster", "ismaster", "killCursors", "logout",
+        "saslContinue", "saslStart", "setParameter",
     }
-)
+)  # fmt: skip
 
 
 class TokenBucket:

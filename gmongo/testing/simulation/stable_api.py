@@ -11,39 +11,14 @@ from gmongo.testing.simulation.error_codes import error
 
 _VERSION_1 = frozenset(
     {
-        "abortTransaction",
-        "aggregate",
-        "authenticate",
-        "bulkWrite",
-        "collMod",
-        "commitTransaction",
-        "count",
-        "create",
-        "createIndexes",
-        "delete",
-        "drop",
-        "dropDatabase",
-        "dropIndexes",
-        "endSessions",
-        "explain",
-        "find",
-        "findAndModify",
-        "getMore",
-        "hello",
-        "insert",
-        "killCursors",
-        "listCollections",
-        "listDatabases",
-        "listIndexes",
-        "ping",
-        "refreshSessions",
-        "saslContinue",
-        "saslStart",
-        "testDeprecation",
-        "testVersions1And2",
+        "abortTransaction", "aggregate", "authenticate", "bulkWrite", "collMod",
+        "commitTransaction", "count", "create", "createIndexes", "delete", "drop", "dropDatabase",
+        "dropIndexes", "endSessions", "explain", "find", "findAndModify", "getMore", "hello",
+        "insert", "killCursors", "listCollections", "listDatabases", "listIndexes", "ping",
+        "refreshSessions", "saslContinue", "saslStart", "testDeprecation", "testVersions1And2",
         "update",
     }
-)
+)  # fmt: skip
 _VERSION_2 = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersions1And2"})
 _DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDeprecationInVersion2"})}
 _COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
@@ -62,19 +37,11 @@ _INDEX_FIELDS_OUTSIDE = frozenset({"background", "bucketSize", "sparse", "storag
 _INDEX_TYPES_OUTSIDE = frozenset({"text", "geoHaystack"})
 _STAGES_OUTSIDE = frozenset(
     {
-        "$collStats",
-        "$currentOp",
-        "$indexStats",
-        "$listLocalSessions",
-        "$listSampledQueries",
-        "$listSearchIndexes",
-        "$listSessions",
-        "$planCacheStats",
-        "$search",
-        "$searchMeta",
+        "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSampledQueries",
+        "$listSearchIndexes", "$listSessions", "$planCacheStats", "$search", "$searchMeta",
         "$shardedDataDistribution",
     }
-)
+)  # fmt: skip
 
 
 def check(call: Call) -> None:

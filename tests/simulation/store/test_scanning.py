@@ -18,24 +18,13 @@ from gmongo.testing.store.scanning import scanned
 ID = ObjectId(b"twelve bytes")
 VALUES = [
     *(
-        1,
-        1.0,
-        Int64(1),
-        Decimal128("1"),
-        Decimal128("1.0"),
-        True,
-        2,
-        0,
-        -0.0,
-        False,
-        2**53 + 1,
-        float(2**53),
-        float("nan"),
+        1, 1.0, Int64(1), Decimal128("1"), Decimal128("1.0"), True, 2, 0, -0.0, False, 2**53 + 1,
+        float(2**53), float("nan"),
     ),
     *("a", "A", "1", "", Code("a"), Regex("a"), b"a", Binary(b"a", 5), ID, str(ID), None, MinKey(), MaxKey()),
     *(Timestamp(1, 1), datetime.datetime(2024, 1, 1), {}, {"a": 1}, SON(a=1), {"x": "a"}),
     *([], [1], ["a"], [ID], [[1]], [{"a": 1}], [None], [Decimal128("1")], ["b", "A"]),
-]
+]  # fmt: skip
 RECORDS = {(number,): Record(number, {"_id": number, "a": value}) for number, value in enumerate(VALUES)}
 RECORDS[len(VALUES),] = Record(len(VALUES), {"_id": "without"})
 

@@ -7,23 +7,11 @@ from gmongo.testing.simulation.error_codes import error
 
 _OPEN = frozenset(
     {
-        "authenticate",
-        "buildInfo",
-        "buildinfo",
-        "connectionStatus",
-        "endSessions",
-        "getnonce",
-        "hello",
-        "isMaster",
-        "ismaster",
-        "listCommands",
-        "logout",
-        "ping",
-        "saslContinue",
-        "saslStart",
-        "whatsmyuri",
+        "authenticate", "buildInfo", "buildinfo", "connectionStatus", "endSessions", "getnonce",
+        "hello", "isMaster", "ismaster", "listCommands", "logout", "ping", "saslContinue",
+        "saslStart", "whatsmyuri",
     }
-)
+)  # fmt: skip
 
 
 def check_access(call: Call) -> None:

@@ -6,16 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 _SHORT_NAMES = {
-    "commonName": "CN",
-    "countryName": "C",
-    "domainComponent": "DC",
-    "localityName": "L",
-    "organizationName": "O",
-    "organizationalUnitName": "OU",
-    "stateOrProvinceName": "ST",
-    "streetAddress": "STREET",
-    "userId": "UID",
-}
+    "commonName": "CN", "countryName": "C", "domainComponent": "DC", "localityName": "L",
+    "organizationName": "O", "organizationalUnitName": "OU", "stateOrProvinceName": "ST",
+    "streetAddress": "STREET", "userId": "UID",
+}  # fmt: skip
 _ESCAPED = ',+"\\<>;'
 
 

@@ -17,15 +17,10 @@ def _nothing(call: Call) -> dict[str, Any]:
 
 def _build_info(call: Call) -> dict[str, Any]:
     return {
-        "version": call.cluster.version_text,
-        "gitVersion": "simulated by gmongo.testing",
-        "modules": [],
-        "versionArray": [*call.cluster.version, 0],
-        "bits": 64,
-        "debug": False,
-        "maxBsonObjectSize": 16 * 1024 * 1024,
-        "storageEngines": ["gmongo.testing"],
-    }
+        "version": call.cluster.version_text, "gitVersion": "simulated by gmongo.testing",
+        "modules": [], "versionArray": [*call.cluster.version, 0], "bits": 64, "debug": False,
+        "maxBsonObjectSize": 16 * 1024 * 1024, "storageEngines": ["gmongo.testing"],
+    }  # fmt: skip
 
 
 def _host_info(call: Call) -> dict[str, Any]:
@@ -83,16 +78,8 @@ def _test_command(call: Call) -> dict[str, Any]:
 
 _TEST_COMMANDS = ("testDeprecation", "testDeprecationInVersion2", "testVersion2", "testVersions1And2")
 COMMANDS = {
-    "buildInfo": _build_info,
-    "buildinfo": _build_info,
-    "connectionStatus": _connection_status,
-    "fsync": _fsync,
-    "getCmdLineOpts": _command_line,
-    "getLog": _get_log,
-    "getnonce": _get_nonce,
-    "hostInfo": _host_info,
-    "logRotate": _nothing,
-    "ping": _nothing,
-    "whatsmyuri": _whats_my_uri,
+    "buildInfo": _build_info, "buildinfo": _build_info, "connectionStatus": _connection_status,
+    "fsync": _fsync, "getCmdLineOpts": _command_line, "getLog": _get_log, "getnonce": _get_nonce,
+    "hostInfo": _host_info, "logRotate": _nothing, "ping": _nothing, "whatsmyuri": _whats_my_uri,
     **dict.fromkeys(_TEST_COMMANDS, _test_command),
-}
+}  # fmt: skip

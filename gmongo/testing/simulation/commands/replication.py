@@ -82,13 +82,9 @@ def _status_of(call: Call, number: int, member: Member) -> dict[str, Any]:
     heard = member.reachable or member is call.member
     state = cast("ReplicaSet", call.cluster.topology).state(member) if heard else _DOWN
     status: dict[str, Any] = {
-        "_id": number,
-        "name": member.address,
-        "health": float(heard),
-        "state": state,
-        "stateStr": _STATES[state],
-        "uptime": int(member.uptime),
-    }
+        "_id": number, "name": member.address, "health": float(heard), "state": state,
+        "stateStr": _STATES[state], "uptime": int(member.uptime),
+    }  # fmt: skip
     return {**status, "self": True} if member is call.member else status
 
 
