@@ -26,7 +26,6 @@ for pattern in ("*.cfg", "*.ini", "*.toml", "*.yaml", ".ci/*", ".github/*/*.yml"
 LONGEST = 25
 # The exact number of findings in a folder. A number may only decrease.
 BASELINE: dict[str, int] = {
-    "tests/simulation": 41,
 }
 
 NOUNS = r"(?:application|client|driver|gevent|gmongo|library|parent|pool|PyMongo|Python|server|user)"

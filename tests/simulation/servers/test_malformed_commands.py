@@ -8,12 +8,12 @@ from itertools import islice
 import bson
 import pytest
 from bson import Binary, Code, Decimal128, Int64, MinKey, ObjectId, Regex, Timestamp
+from gmongo.testing.store.modifiers import MODIFIERS
 
 from gmongo.testing import Deployment
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.expressions.compiling import OPERATORS as EXPRESSIONS
 from gmongo.testing.store.fields import TABLE
-from gmongo.testing.store.modifiers import MODIFIERS
 from gmongo.testing.store.operators import NEGATIVE, OF_ELEMENTS, OF_WHOLES
 from gmongo.testing.store.stages import STAGES
 from tests.simulation.fields.cases import random_cases
