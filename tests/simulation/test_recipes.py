@@ -36,7 +36,7 @@ def client(driver, deployment):
         yield client
 
 
-def test_a_fail_over_in_the_middle_of_a_check_out(deployment, client):
+def test_transaction_is_retried_after_failover(deployment, client):
     tries = []
 
     def check_out(session):
@@ -52,7 +52,7 @@ def test_a_fail_over_in_the_middle_of_a_check_out(deployment, client):
     assert client.shop.orders.count_documents({}) == 1
 
 
-def test_an_overload_that_passes(deployment, client):
+def test_insert_is_retried_after_overload(deployment, client):
     labels = ["SystemOverloadedError", "RetryableError"]
     rejected = {"failCommands": ["insert"], "errorCode": 462, "errorLabels": labels}
     deployment.set_fail_point("failCommand", {"times": 2}, rejected)
@@ -61,7 +61,7 @@ def test_an_overload_that_passes(deployment, client):
     assert len(deployment.commands.named("insert")) == 3
 
 
-def test_a_cut_in_the_middle_of_a_write(deployment, client):
+def test_write_is_retried_after_closed_connection(deployment, client):
     deployment.members.primary.drop_after(20, command="insert")
     client.shop.orders.insert_one({"_id": 1})
     assert client.shop.orders.count_documents({}) == 1
@@ -69,7 +69,7 @@ def test_a_cut_in_the_middle_of_a_write(deployment, client):
     assert first.transaction_number == second.transaction_number
 
 
-def test_a_slow_server(deployment, client, driver):
+def test_slow_read_times_out(deployment, client, driver):
     slow = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 2000}
     deployment.set_fail_point("failCommand", {"times": 1}, slow)
     with pytest.raises(driver.errors.ExecutionTimeout):
@@ -77,7 +77,7 @@ def test_a_slow_server(deployment, client, driver):
     assert client.shop.orders.find_one(max_time_ms=5000) is None
 
 
-def test_conflicting_transactions(client, driver):
+def test_conflicting_transaction_has_transient_label(client, driver):
     client.shop.stock.insert_one({"_id": "tea", "left": 1})
     with client.start_session() as one, client.start_session() as other:
         one.start_transaction()
@@ -90,7 +90,7 @@ def test_conflicting_transactions(client, driver):
     assert client.shop.stock.find_one()["left"] == 0
 
 
-def test_a_change_stream_that_resumes(deployment, client):
+def test_change_stream_resumes_after_step_down(deployment, client):
     with client.shop.orders.watch() as stream:
         client.shop.orders.insert_one({"_id": 1})
         assert next(stream)["documentKey"] == {"_id": 1}
@@ -100,7 +100,7 @@ def test_a_change_stream_that_resumes(deployment, client):
         assert next(stream)["documentKey"] == {"_id": 2}
 
 
-def test_a_task_that_is_delivered_twice(deployment, client, driver):
+def test_repeated_task_is_paid_once(deployment, client, driver):
     def pay(task):
         once = {"_id": "till", "paid_by": {"$ne": task["_id"]}}
         client.shop.tills.update_one(once, {"$inc": {"cents": task["cents"]}, "$push": {"paid_by": task["_id"]}})
@@ -109,12 +109,12 @@ def test_a_task_that_is_delivered_twice(deployment, client, driver):
     failing = {"failCommands": ["update"], "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}}
     deployment.set_fail_point("failCommand", {"times": 1}, failing)
     with pytest.raises(driver.errors.WriteConcernError):
-        pay({"_id": 7, "cents": 500})  # a success without reply for the worker
+        pay({"_id": 7, "cents": 500})  # the write is done
     pay({"_id": 7, "cents": 500})
     assert client.shop.tills.find_one()["cents"] == 500
 
 
-def test_carts_that_expire():
+def test_carts_expire_after_an_hour():
     with DeploymentProcess.standalone() as deployment, pymongo.MongoClient(deployment.uri) as client:
         client.shop.carts.create_index("at", expireAfterSeconds=3600)
         client.shop.carts.insert_one({"at": client.admin.command("hello")["localTime"]})
@@ -124,7 +124,7 @@ def test_carts_that_expire():
         assert client.shop.carts.count_documents({}) == 0
 
 
-def test_an_election_of_thirty_seconds():
+def test_write_waits_for_election_of_30_seconds():
     with (
         VirtualTime() as time,
         Deployment.replica_set(election_delay=30) as deployment,
@@ -143,7 +143,7 @@ RECIPES = [
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
-def test_the_page_has_it_as_it_is(recipe):
+def test_page_has_source_of_recipe(recipe):
     source = inspect.getsource(recipe).strip()
     assert len(source.splitlines()) <= 16  # fifteen lines and the name
     assert source in PAGE.read_text(encoding="utf-8")

@@ -255,7 +255,7 @@ class Heartbeats(monitoring.ServerHeartbeatListener):
 
 
 class TestDriver:
-    def test_an_election_of_thirty_seconds(self, hours):
+    def test_write_waits_for_election_of_25_seconds(self, hours):
         with Deployment.replica_set(election_delay=25) as deployment, MongoClient(deployment.uri) as client:
             client.db.c.insert_one({"_id": 1})
             before = hours.monotonic()
