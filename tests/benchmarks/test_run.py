@@ -8,11 +8,11 @@ import subprocess
 import sys
 
 import pytest
-from benchmarks.circumstances import log_silently
 
 from benchmarks import crowd, stall, start, surcharge
 from benchmarks.__main__ import main
 from benchmarks.operations import contenders, sizes
+from benchmarks.variants import log_silently
 from benchmarks.workloads import WORKLOADS
 
 pytestmark = pytest.mark.long
@@ -104,7 +104,7 @@ def test_numbers_of_greenlets_follow_workload_and_option():
     assert sizes(WORKLOADS["find_one+debug"], None) == [10]
 
 
-def test_baseline_is_measured_without_circumstances():
+def test_baseline_is_measured_without_variants():
     entrants = ["gmongo", "pymongo", "floor"]
     assert contenders(WORKLOADS["find_one"], entrants) == entrants
     assert contenders(WORKLOADS["find_one+listener"], entrants) == entrants[:2]

@@ -8,7 +8,6 @@ from itertools import islice
 import bson
 import pytest
 from bson import Binary, Code, Decimal128, Int64, MinKey, ObjectId, Regex, Timestamp
-from gmongo.testing.store.modifiers import MODIFIERS
 
 from gmongo.testing import Deployment
 from gmongo.testing.command import CommandError
@@ -16,6 +15,7 @@ from gmongo.testing.store.expressions.compiling import OPERATORS as EXPRESSIONS
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.operators import NEGATIVE, OF_ELEMENTS, OF_WHOLES
 from gmongo.testing.store.stages import STAGES
+from gmongo.testing.store.update_operators import UPDATE_OPERATORS
 from tests.simulation.fields.cases import random_cases
 from tests.simulation.fields.compare import Client
 from tests.simulation.servers.wire_client import WireClient
@@ -83,7 +83,7 @@ def test_malformed_operand_returns_no_internal_error(shell, value):
     outcomes = set()
     for operator in [*OF_ELEMENTS, *NEGATIVE, *OF_WHOLES, "$elemMatch", "$not", "$all"]:
         outcomes.add(succeeds(shell.find, filter={"b": {operator: value}}))
-    for operator in MODIFIERS:
+    for operator in UPDATE_OPERATORS:
         for path in ("b", "s", "b.$[]"):
             outcomes.add(succeeds(shell.update, {"_id": 1}, {operator: {path: value}}))
     for stage in STAGES:
