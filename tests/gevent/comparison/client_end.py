@@ -24,7 +24,7 @@ def join_hub() -> None:
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     send_line("opened")
-    gevent.get_hub().join_hub()
+    gevent.get_hub().join()
     send_line("returned")
 
 
