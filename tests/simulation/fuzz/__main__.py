@@ -1,7 +1,7 @@
 """Send random commands to a real server and to the simulation, and print the cases that they answer differently.
 
 ``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. A printed case fits into a file of
-``tests/simulation/answers/data``. The run fails if more than 0.3 % of the operations differ.
+``tests/simulation/answers/data``. The run fails if more than 0.3 % of the operations differ. A short run has a tolerance.
 """
 
 from __future__ import annotations
@@ -125,6 +125,11 @@ def _code(answer: Any) -> Any:
     return answer.get("code") if isinstance(answer, dict) else None
 
 
+def limit_of(operations: int) -> float:
+    """Return the limit for a number of operations, with three standard deviations of a short run."""
+    return LIMIT + 3 * (LIMIT / operations) ** 0.5 if operations else LIMIT
+
+
 def commit_seed() -> int:
     """Return a number that is the same for a commit."""
     text = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout
@@ -171,7 +176,7 @@ def main() -> int:
     for name, count in sorted(counts.items()):
         print(f"  {name}: {count}")
     print(f"seed {seed}: {total} operations, {counts['refused']} refused, {counts['differ']} differences ({share:.2%})")
-    return int(share > LIMIT)
+    return int(share > limit_of(total - counts["refused"]))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,17 @@ import re
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 
-from .__main__ import Comparison
+from .__main__ import LIMIT, Comparison, limit_of
 from .grammar import RULES, Grammar
 from .minimise import minimised
 
 
 def test_references_of_the_grammar_name_rules():
     assert set(re.findall("<([a-z ]+)>", json.dumps(RULES))) | set(RULES["scenario"]) | {"scenario"} == set(RULES)
+
+
+def test_limit_of_short_runs_tolerates_three_standard_deviations():
+    assert [round(limit_of(number), 5) for number in (0, 5000, 300_000)] == [LIMIT, 0.00532, 0.0033]
 
 
 def test_same_seed_gives_the_same_cases():
