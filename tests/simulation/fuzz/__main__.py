@@ -1,7 +1,8 @@
 """Send random commands to a real server and to the simulation, and print the cases that they answer differently.
 
 ``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. A printed case fits into a file of
-``tests/simulation/answers/data``. The run fails if more than 0.3 % of the operations differ. A short run has a tolerance.
+``tests/simulation/answers/data``. The run fails if more than 0.3 % of the operations differ, with a tolerance for a
+short run.
 """
 
 from __future__ import annotations
