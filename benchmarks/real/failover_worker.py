@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import select
 import sys
 import threading
 import time
@@ -76,7 +77,7 @@ def main() -> None:
     ]
     for caller in callers:
         caller.start()
-    sys.stdin.read()
+    select.select([sys.stdin], [], [])  # a read would block the event loop
     results.ended = True
     for caller in callers:
         caller.join()

@@ -12,7 +12,8 @@ from benchmarks.programs import CONTENDERS
 from benchmarks.real.failover import KINDS
 
 PAGE = ROOT / "docs" / "performance-real.md"
-_MARK = "real servers"
+_MARK = "real-servers"
+_WITH_LATENCIES = ("standalone", "replica set")
 Run = dict[str, Any]
 
 
@@ -40,6 +41,9 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
         ["client", *kinds],
         [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, "gmongo over", name) for kind in kinds)] for name in peers],
     )
+    if deployment not in _WITH_LATENCIES:
+        return
+    kinds = kinds[:4]
     contenders = [name for name in CONTENDERS if any(name in runs[0][kind]["rates"] for kind in kinds)]
     title = f"### Operations per second, and latency p50 · p99 · p99.9 in ms, on a {deployment} deployment"
     yield from ("", title, "")
