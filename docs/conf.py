@@ -56,7 +56,7 @@ nitpick_ignore_regex = [
     ),
     (
         r"py:.*",
-        r"(Document|DocumentDict|Value|Binary|CodecOptions|ObjectId|RawBSONDocument|Timestamp|TypeRegistry|UUID|SSLContext|PathLike)",
+        r"(Document|DocumentDict|Value|Binary|CodecOptions|ObjectId|RawBSONDocument|Timestamp|TypeRegistry|UUID|SSLContext|PathLike|Client)",
     ),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|MutableMapping|Sequence)"),
     (r"py:.*", r"(gmongo\.)?(\w+\.)*(DocumentType|OtherType|T|Remote|Stream|SupportsWrite)"),

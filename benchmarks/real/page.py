@@ -36,7 +36,7 @@ def lines(runs: Sequence[Run]) -> Iterator[str]:
 def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
     kinds = list(runs[0])
     peers = [name for name in CONTENDERS if any(name in runs[0][kind]["gmongo over"] for kind in kinds)]
-    yield from ("", f"### Client CPU on a {deployment} deployment: gmongo over each client", "")
+    yield from ("", f"## Client CPU on a {deployment} deployment: gmongo over each client", "")
     yield from _table(
         ["client", *kinds],
         [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, "gmongo over", name) for kind in kinds)] for name in peers],
@@ -45,7 +45,7 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
         return
     kinds = kinds[:4]
     contenders = [name for name in CONTENDERS if any(name in runs[0][kind]["rates"] for kind in kinds)]
-    title = f"### Operations per second, and latency p50 · p99 · p99.9 in ms, on a {deployment} deployment"
+    title = f"## Operations per second, and latency p50 · p99 · p99.9 in ms, on a {deployment} deployment"
     yield from ("", title, "")
     yield from _table(
         ["client", *kinds],
@@ -72,13 +72,13 @@ def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
 
 def _failover(runs: Sequence[Run]) -> Iterator[str]:
     names = list(runs[0]["faults"])
-    yield from ("", "### Failover: ms from a probe's write on the new primary to the first write of a greenlet", "")
+    yield from ("", "## Failover: ms from a probe's write on the new primary to the first write of a greenlet", "")
     rows = []
     for kind in KINDS:
         found = [[run["delays"][kind][name] for run in runs] for name in names]
         rows.append([f"primary {kind}", *(_quantiles(each) for each in found)])
     yield from _table(["failure", *(f"{CONTENDERS[name].title}, p50 · p99" for name in names)], rows)
-    yield from ("", "### Failover: faults that the application sees", "")
+    yield from ("", "## Failover: faults that the application sees", "")
     rows = []
     for name in names:
         faults = [run["faults"][name] for run in runs]
@@ -95,7 +95,7 @@ def _quantiles(found: Sequence[dict[str, float]]) -> str:
 def _crowds(runs: Sequence[Run]) -> Iterator[str]:
     for name, contenders in runs[0].items():
         sizes = list(next(iter(contenders.values())))
-        yield from ("", f"### {name.capitalize()}: CPU ms · memory KB for each", "")
+        yield from ("", f"## {name.capitalize()}: CPU ms · memory KB for each", "")
         rows = []
         for contender in contenders:
             cells = [[run[name][contender][size] for run in runs if run[name][contender][size]] for size in sizes]
