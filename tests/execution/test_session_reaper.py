@@ -105,6 +105,19 @@ def test_close_kills_sessions_at_once(deployment, connect):
     assert killed_sessions(deployment) == [[session]]
 
 
+def test_close_waits_for_the_greenlet_that_closes_cursors(deployment, connect):
+    client = connect(deployment)
+    client.db.c.insert_many([{} for _ in range(5)])
+    cursor = client.db.c.find(batch_size=2)
+    next(cursor)
+    slow(deployment, "killCursors", milliseconds=500)
+    del cursor
+    eventually(lambda: deployment.commands.named("killCursors"))
+    assert open_on_servers(deployment)["cursors"] == 1
+    client.close()
+    assert open_on_servers(deployment)["cursors"] == 0
+
+
 def test_strict_stable_api_sends_no_kill_sessions(deployment, connect):
     client = connect(deployment, server_api=ServerApi("1", strict=True))
     interrupt(deployment, "find", lambda: client.db.c.find_one({}))
