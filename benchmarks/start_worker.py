@@ -29,6 +29,11 @@ def resident() -> int:
 
     gevent.sleep(SETTLE_SECONDS)
     gc.collect()
+    return resident_now()
+
+
+def resident_now() -> int:
+    """Return the resident memory of this process in bytes, without a pause."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.start_worker import resident
+from benchmarks.start_worker import resident, resident_now
 from benchmarks.worker import prepare
 
 
@@ -65,26 +65,20 @@ def databases(client_of: Callable[..., Any], size: int) -> int:
 
 def connections(client_of: Callable[..., Any], size: int) -> int:
     """Open idle connections through ``minPoolSize``."""
-    client = client_of(minPoolSize=size, maxPoolSize=size)
-    client.admin.command("ping")
-    deadline = time.monotonic() + 60
-    while _open_connections(client) < size and time.monotonic() < deadline:
-        resident()
-    peak = resident()
-    client.close()
+    with client_of() as observer:
+        expected = _open_connections(observer) + size
+        client = client_of(minPoolSize=size, maxPoolSize=size)
+        client.admin.command("ping")
+        deadline = time.monotonic() + 60
+        while _open_connections(observer) < expected and time.monotonic() < deadline:
+            resident()
+        peak = resident()
+        client.close()
     return peak
 
 
 def _open_connections(client: Any) -> int:
     return int(client.admin.command("serverStatus")["connections"]["current"])
-
-
-def resident_now() -> int:
-    """Return the resident memory of this process in bytes, without a pause."""
-    import os
-    from pathlib import Path
-
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:

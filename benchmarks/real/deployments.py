@@ -8,17 +8,17 @@ from typing import Any
 
 from benchmarks.documents import BATCH, DATABASE, DOCUMENT_BYTES, HUNDRED, LARGE, MANY, ONE, SAVED, stored_documents
 from benchmarks.processors import beside_server
+from benchmarks.worker import POOL_SIZE
 from gmongo import MongoClient
 from gmongo.testing import EmbeddedDatabase, EmbeddedReplicaSet
 
-_USERS: dict[str, Any] = {"users": {"ada": "lovelace"}}
 #: The settings of each standalone server, or None for a replica set of three members.
 DEPLOYMENTS: dict[str, dict[str, Any] | None] = {
     "standalone": {},
     "replica set": None,
     "TLS": {"tls": True},
     "zstd": {"compressors": "zstd"},
-    "users": _USERS,
+    "users": {"users": {"ada": "lovelace"}},
 }
 
 
@@ -28,7 +28,7 @@ def deployment(name: str) -> Iterator[str]:
     settings = DEPLOYMENTS[name]
     servers = EmbeddedReplicaSet() if settings is None else EmbeddedDatabase(engine="mongod", **settings)
     with beside_server(), servers as it:
-        uri = it.uri + ("&" if "?" in it.uri else "/?" if it.uri.count("/") == 2 else "?") + "maxPoolSize=100"
+        uri = f"{it.uri}{'&' if '?' in it.uri else '?'}maxPoolSize={POOL_SIZE}"
         with MongoClient(uri) as client:
             _fill(client)
         yield uri + ("&compressors=zstd" if name == "zstd" else "")

@@ -43,7 +43,7 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
         replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
         proxies = stack.enter_context(MemberProxies(replica_set))
         workers = stack.enter_context(_workers(proxies.uri))
-        times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+        times: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for number in range(failures):
             for kind in KINDS:
                 report_progress(f"failover {number + 1}: primary {kind}")
@@ -85,17 +85,13 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
                 process.wait()
 
 
-def _fail(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> tuple[float, float]:
-    """Make the primary unavailable.
-
-    :returns: the moment of the failure, and the moment when a probe wrote to the new primary.
-    """
+def _fail(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> float:
+    """Make the primary unavailable for some time. Return the moment when a probe wrote to the new primary."""
     old = replica_set.primary
     others = [member for member in replica_set.members if member is not old]
     time.sleep(_BEFORE)
     found: list[float] = []
     probes = [threading.Thread(target=_probe, args=(member, found), daemon=True) for member in others]
-    start = time.monotonic()
     for probe in probes:
         probe.start()
     _stop_primary(old, proxies, kind)
@@ -109,7 +105,7 @@ def _fail(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) ->
     elif not old.is_running:
         old.restart()
     replica_set.await_members()
-    return start, found[0]
+    return found[0]
 
 
 def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:
@@ -136,10 +132,10 @@ def _probe(member: Server, found: list[float]) -> None:
             found.append(time.monotonic())
 
 
-def _delays(result: dict[str, Any], moments: list[tuple[float, float]]) -> dict[str, float]:
+def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
     """Return quantiles of the milliseconds from the probe's write to the first write of each greenlet."""
     delays = []
-    for _start, writable in moments:
+    for writable in moments:
         for writes in result["writes"]:
             following = [end for end in writes if end >= writable]
             delays.append((following[0] - writable) * 1e3 if following else float("inf"))

@@ -39,8 +39,10 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
     yield from ("", f"## Client CPU on a {deployment} deployment: gmongo over each client", "")
     yield from _table(
         ["client", *kinds],
-        [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, "gmongo over", name) for kind in kinds)] for name in peers],
+        [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, name) for kind in kinds)] for name in peers],
     )
+    failures = {name: why for kind in kinds for name, why in runs[0][kind]["failures"].items()}
+    yield from (f"\nNot measured: {CONTENDERS[name].title}: {why}" for name, why in failures.items())
     if deployment not in _WITH_LATENCIES:
         return
     kinds = kinds[:4]
@@ -51,12 +53,10 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
         ["client", *kinds],
         [[CONTENDERS[name].title, *(_rate_and_latencies(runs, kind, name) for kind in kinds)] for name in contenders],
     )
-    failures = {name: why for kind in kinds for name, why in runs[0][kind]["failures"].items()}
-    yield from (f"\nNot measured: {CONTENDERS[name].title}: {why}" for name, why in failures.items())
 
 
-def _mean_ratio(runs: Sequence[Run], kind: str, quantity: str, name: str) -> str:
-    found = [run[kind][quantity][name] for run in runs if name in run[kind][quantity]]
+def _mean_ratio(runs: Sequence[Run], kind: str, name: str) -> str:
+    found = [run[kind]["gmongo over"][name] for run in runs if name in run[kind]["gmongo over"]]
     if not found:
         return "-"
     return f"{fmean(found):.2f}" + (f" ±{(max(found) - min(found)) / 2:.2f}" if len(found) > 1 else "")

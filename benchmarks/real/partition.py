@@ -24,26 +24,26 @@ class MemberProxies:
 
     def __init__(self, replica_set: EmbeddedReplicaSet) -> None:
         self._replica_set = replica_set
-        self._doors: dict[Server, _Proxy] = {member: _Proxy(member.address) for member in replica_set.members}
+        self._proxies: dict[Server, _Proxy] = {member: _Proxy(member.address) for member in replica_set.members}
 
     @property
     def uri(self) -> str:
         """The connection string with the addresses of the proxies."""
-        hosts = ",".join(proxy.address for proxy in self._doors.values())
+        hosts = ",".join(proxy.address for proxy in self._proxies.values())
         return f"mongodb://{hosts}/?replicaSet={self._replica_set.name}"
 
     def close(self, member: Server) -> None:
         """Cut a member off. Bytes to the member stay unread, as with a lost network."""
-        self._doors[member].is_open.clear()
+        self._proxies[member].is_open.clear()
 
     def open(self, member: Server) -> None:
         """Connect a member again."""
-        self._doors[member].is_open.set()
+        self._proxies[member].is_open.set()
 
     def __enter__(self) -> MemberProxies:
         primary = self._replica_set.primary
         config = primary.command({"replSetGetConfig": 1})["config"]
-        for host, proxy in zip(config["members"], self._doors.values(), strict=True):
+        for host, proxy in zip(config["members"], self._proxies.values(), strict=True):
             host["host"] = proxy.address
         config["version"] += 1
         primary.command({"replSetReconfig": config, "force": True})
@@ -53,12 +53,12 @@ class MemberProxies:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for proxy in self._doors.values():
+        for proxy in self._proxies.values():
             proxy.end()
 
 
 class _Proxy:
-    """The proxy of one member: a thread for each direction of each connection."""
+    """The proxy of one member, with a thread for each connection."""
 
     def __init__(self, address: str) -> None:
         host, _colon, port = address.rpartition(":")
