@@ -61,7 +61,7 @@ class Authentication:
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
             return  # an arbiter has no users
-        limit.begin(self._login.patience)
+        limit.next_stage(self._login.patience)
         self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self
 

@@ -27,25 +27,34 @@ class ConnectTimeout:
     :param ref: True if the timer keeps the event loop alive.
     """
 
-    __slots__ = ("_began", "_limit", "seconds")
+    __slots__ = ("_connection", "_limit", "seconds")
 
     def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:
         self.seconds = seconds
-        self._began = _clock.monotonic()
+        self._connection = connection
         self._limit = (
             None if seconds is None else TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
         )
 
-    def begin(self, patience: float = 0.0, began: float | None = None) -> None:
+    def begin(self, began: float | None = None) -> None:
         """Start the timer.
 
-        :param patience: additional seconds.
-        :param began: start of the attempt; None continues the attempt of the last call.
+        :param began: start of an attempt whose TCP connection is complete; None starts an attempt.
         """
-        if began is not None:
-            self._began = began
-        if self._limit is not None and self.seconds is not None:
-            self._limit.begin(self._began + self.seconds + patience - _clock.monotonic())
+        if self._limit is None or self.seconds is None:
+            return
+        left = self.seconds if began is None else began + self.seconds - _clock.monotonic()
+        late = left <= 0  # the event loop was blocked while the connection became complete
+        self._limit.begin(min(-left, self.seconds) or self.seconds if late else left, self._connection, extended=late)
+
+    def next_stage(self, more: float = 0.0) -> None:
+        """Continue the timer after a stage that succeeded, maybe while the event loop was blocked.
+
+        :param more: additional seconds for the next stages.
+        """
+        if self._limit is not None:
+            self._limit.extend_if_late()
+            self._limit.add(more)
 
     def pause(self) -> None:
         """Stop the timer until the next call of :meth:`begin`."""
@@ -72,9 +81,11 @@ def connect(
         transport = _connect_stream(connection, options, progress, limit, proxy)
         if proxy is not None:
             progress.begin(PROXY)
+            limit.next_stage()
             connect_through(proxy, transport, connection.address)
         if isinstance(transport, TlsTransport):
             progress.begin(TLS)
+            limit.next_stage()
             transport.shake_hands()
     except BaseException as error:
         connection.close()
@@ -97,7 +108,7 @@ def _connect_stream(
     if len(endpoints) == 1:
         family, sockaddr = endpoints[0]
         progress.choose(sockaddr, alone=True)
-        limit.begin(began=_clock.monotonic())
+        limit.begin()
         transport = wire.make_transport(family, ref, tls, host)
         connection.attach(transport)
         transport.connect(sockaddr)
@@ -111,5 +122,5 @@ def _connect_stream(
     winner = race.run()
     connection.attach(winner.transport)
     progress.choose(winner.address, alone=False)
-    limit.begin(began=winner.began)
+    limit.begin(winner.began)
     return winner.transport

@@ -64,8 +64,8 @@ def establish(
         limit.begin()
         connect(connection, options, progress, limit)
         progress.begin(HELLO)
+        limit.next_stage()
         hello = say_hello(connection, command, None)
-        limit.pause()
         if options.load_balanced and hello.service_id is None:
             raise ConfigurationError(
                 "Driver attempted to initialize in load balancing mode, but the server does not support this mode."

@@ -56,6 +56,10 @@ class Progress:
         host = address if isinstance(address, str) else str(address[0])
         self.peer = "" if host == self._host else host
 
+    def has_result(self, transport: Transport) -> bool:
+        """Return True if the result of the stage has begun to arrive. Does not switch greenlets."""
+        return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
+
     def failed(self) -> None:
         """Move the address in use to the end of the address order, if the host has several addresses."""
         if self._address is not None:

@@ -135,6 +135,16 @@ class ServerConnection:
         if self._interruption is not None:
             race.interrupt(self._interruption)
 
+    def has_arrived(self) -> bool:
+        """Return True if a result of the present stage may have arrived. Does not switch greenlets.
+
+        A name lookup and a race of TCP connections do not show this.
+        """
+        transport = self._transport
+        if transport is None or self.progress is None:
+            return True
+        return self.progress.has_result(transport)
+
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
         """Set the results of the hello. Authentication may follow.
 

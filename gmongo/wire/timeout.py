@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gevent import get_hub, getcurrent
 from greenlet import greenlet
@@ -15,8 +15,6 @@ from gmongo._background import timer_delay
 
 if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
-
-    from gmongo.wire.transport import Transport
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
 # A timer that is later than this, in seconds, shows that the application blocked the event loop.
@@ -57,13 +55,20 @@ def limit_text(value: float | None) -> str:
     return f"the limit of {seconds * 1000:.10g} ms ({option})"
 
 
+class Source(Protocol):
+    """Source of the result that a block waits for."""
+
+    def has_arrived(self) -> bool:
+        """Return True if a part of the result has arrived. Does not switch greenlets."""
+
+
 class TimeLimit:
     """Reusable time limit, which throws an error into a greenlet at most two loop iterations after the limit.
 
     The timer fires late if the application blocks the event loop, and the reply may have arrived meanwhile. So a late
     timer first checks the socket. If a reply has begun to arrive, the limit is extended by the delay of the loop, at
-    most by the limit itself. If no byte has arrived, the exchange ends at once. A block without a transport, such as a
-    handshake, gets one more loop iteration.
+    most by the limit itself. If no byte has arrived, the exchange ends at once. A block without a source gets one more
+    loop iteration.
 
     The timer of one use keeps running after its end. When it fires, it is started again for the current use, if there
     is one. A new timer for each exchange would cost as much time as the rest of the exchange in Python.
@@ -81,41 +86,53 @@ class TimeLimit:
         "_make_error",
         "_ref",
         "_seconds",
+        "_source",
         "_timer",
-        "_transport",
     )
 
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # greenlet whose time runs now
-        # The present use: its limit, its end, whether a late timer has extended the limit, and its transport or None.
+        # The present use: its limit, its end, whether a late timer has extended the limit, and its source or None.
         self._seconds: float
         self._due: float
         self._extended: bool
-        self._transport: Transport | None = None
+        self._source: Source | None = None
         self._timer: IWatcher | None = None
         self._goes_off = inf
 
-    def begin(self, seconds: float, transport: Transport | None = None) -> None:
+    def begin(self, seconds: float, source: Source | None = None, extended: bool = False) -> None:
         """Start the limit for the current greenlet. :meth:`end` must follow. Does not switch greenlets.
 
         :param seconds: the limit; for 0 or less, the error is raised at once.
-        :param transport: transport of the reply, for the limit of one exchange.
+        :param source: source of the result, such as the transport of the reply.
+        :param extended: True if `seconds` contains the extension by a blocked event loop.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
         self._seconds = seconds
-        self._extended = False
-        self._transport = transport
+        self._extended = extended
+        self._source = source
         self._due = _clock.monotonic() + seconds
         self._greenlet = getcurrent()
         if self._due < self._goes_off:
             self._start(seconds)
 
+    def add(self, seconds: float) -> None:
+        """Add time to the running limit."""
+        self._due += seconds
+
+    def extend_if_late(self) -> None:
+        """Extend the limit if it ended while the event loop was blocked. The caller has received a result."""
+        late = _clock.monotonic() - self._due
+        if late > _LATE and not self._extended:
+            self._extended = True
+            self._due += late + min(late, self._seconds)
+
     def end(self) -> None:
         """End the limit."""
-        self._greenlet = self._transport = None
+        self._greenlet = self._source = None
 
     def close(self) -> None:
         """Close the timer after the last use."""
@@ -138,9 +155,9 @@ class TimeLimit:
         late = _clock.monotonic() - self._due
         if late < 0:  # the timer was started for an earlier use
             self._start(-late)
-        elif late > _LATE and not self._extended and (self._transport is None or self._transport.has_arrived()):
+        elif late > _LATE and not self._extended and (self._source is None or self._source.has_arrived()):
             self._extended = True
-            more = 0.0 if self._transport is None else min(late, self._seconds)
+            more = 0.0 if self._source is None else min(late, self._seconds)
             self._due += late + more
             self._start(more)
         else:

@@ -134,6 +134,10 @@ class Transport:
         :raises TransportError: the connection failed.
         """
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
+        return self.has_peer()
+
+    def has_peer(self) -> bool:
+        """Return True if the connection is complete. Does not switch greenlets or take the error of a failure."""
         try:
             self._socket.getpeername()
         except OSError:

@@ -52,12 +52,14 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(arbiter
     setup.authenticator.login.assert_called_once_with("h")
     if arbiter:
         assert (
-            not setup.login.authenticate.called and setup.connection.authentication is None and not limit.begin.called
+            not setup.login.authenticate.called
+            and setup.connection.authentication is None
+            and not limit.next_stage.called
         )
         return
     setup.login.authenticate.assert_called_once_with(setup.authentication._run, original_reply, None)
     assert setup.connection.authentication is setup.authentication
-    limit.begin.assert_called_once_with(60.0)
+    limit.next_stage.assert_called_once_with(60.0)
     assert setup.authentication.hello_fields() is setup.login.hello_fields.return_value
 
 

@@ -14,6 +14,8 @@ from gmongo import MongoClient
 from gmongo.cmap import handshake
 from gmongo.errors import AutoReconnect
 from gmongo.testing import DeploymentProcess
+from gmongo.wire import connect as wire_connect
+from gmongo.wire.transport import Transport
 from tests.gevent.failure_recorder import FailureRecorder
 from tests.support.recorder import short_name
 from tests.support.server import ScriptedServer, cursor_reply
@@ -117,6 +119,35 @@ def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, 
         readers = [
             gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)
         ]  # one waiting greenlet creates a connection
+        assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
+        assert blockers
+        assert not recorder.server_faults
+
+
+@pytest.mark.parametrize("addresses", [1, 2])
+def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment, monkeypatch, addresses):
+    """The hello is sent after ``connectTimeoutMS``, because the loop was blocked until then."""
+
+    def start_connecting(transport, address):
+        blockers.append(gevent.spawn(time.sleep, BLOCKED))  # runs when this greenlet waits for the connection
+        return real(transport, address)
+
+    def say_hello_later(*arguments):
+        gevent.sleep(LIMIT / 3000)  # the time that a distant server needs for its reply
+        return say_hello(*arguments)
+
+    def resolve_again(address, ref):
+        [(family, (host, port))] = resolve(address, ref)
+        return [(family, (host, port)), (family, ("127.0.0.2", port))][:addresses]
+
+    real, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
+    options = {"connectTimeoutMS": LIMIT, "retryReads": False}
+    say_hello = handshake.say_hello
+    with warm_client(deployment, recorder, **options) as client, gevent.Timeout(30):
+        monkeypatch.setattr(handshake, "say_hello", say_hello_later)
+        monkeypatch.setattr(Transport, "start_connecting", start_connecting)
+        monkeypatch.setattr(wire_connect, "resolve", resolve_again)
+        readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
         assert blockers
         assert not recorder.server_faults
