@@ -1,10 +1,16 @@
-"""Time limits in a busy process: greenlets compute, and the server does not reply."""
+"""Time limits in a busy process: greenlets compute, and the server does not reply.
+
+``--mongodb-members 1`` stops a real server, instead of a simulated server in another process.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
@@ -13,6 +19,8 @@ import pytest
 import gmongo
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
+from gmongo.testing import DeploymentProcess
+from tests.gevent.switching.operations import OPERATIONS, Operation
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
@@ -30,21 +38,23 @@ def compute(seconds: float) -> None:
         gevent.sleep(0)
 
 
-def duration_and_longest_pass(call: Callable[[], object]) -> tuple[float, float]:
-    """Return the duration of a call with a timeout, and the duration of the longest iteration of the event loop."""
+def duration_and_longest_pass(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
+    """Return the duration of a call, the duration of the longest iteration of the event loop, and the error."""
+    error = None
     begin = time.monotonic()
     moments = [begin]
     with gevent.get_hub().loop.check(ref=False) as watcher:
         watcher.start(lambda: moments.append(time.monotonic()))
         workers = [gevent.spawn(compute, seconds) for seconds in SLICES]
         try:
-            with gevent.Timeout(60), pytest.raises(PyMongoError) as caught:
+            with gevent.Timeout(60):
                 call()
-            moments.append(time.monotonic())
+        except PyMongoError as raised:
+            error = raised
         finally:
+            moments.append(time.monotonic())
             gevent.killall(workers)
-    assert caught.value.timeout
-    return moments[-1] - begin, max(later - earlier for earlier, later in pairwise(moments))
+    return moments[-1] - begin, max(later - earlier for earlier, later in pairwise(moments)), error
 
 
 def find(client: MongoClient[Any]) -> None:
@@ -94,8 +104,47 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
             server.answering.clear()
             holder = gevent.spawn(client.db.c.find_one) if connections == 1 else None
             gevent.sleep(0)
-            duration, longest = duration_and_longest_pass(lambda: operation(client))
+            duration, longest, error = duration_and_longest_pass(lambda: operation(client))
             server.answering.set()
             if holder is not None:
                 holder.get(timeout=20)
+    assert error is not None and error.timeout
     assert LIMIT <= duration <= LIMIT + 2 * longest
+
+
+@pytest.fixture(scope="module")
+def stoppable(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Yield a server in another process, with its URI and functions that stop and resume the server."""
+    if not request.config.getoption("--mongodb-members"):
+        with DeploymentProcess("--replica-set", "1") as process:
+            yield SimpleNamespace(
+                uri=process.uri,
+                stop=lambda: process.fault(0, "freeze"),
+                resume=lambda: process.fault(0, "thaw"),
+            )
+        return
+    uri = request.getfixturevalue("mongodb_server").uri
+    with MongoClient(uri) as client:
+        pid = client.admin.command("serverStatus")["pid"]
+    yield SimpleNamespace(
+        uri=uri, stop=lambda: os.kill(pid, signal.SIGSTOP), resume=lambda: os.kill(pid, signal.SIGCONT)
+    )
+
+
+@pytest.mark.one_in(16)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_public_operation_ends_within_timeout_and_two_loop_iterations(operation: Operation, stoppable: Any) -> None:
+    def act() -> None:
+        with gmongo.timeout(LIMIT):
+            operation.act(run_state)
+
+    with MongoClient(stoppable.uri) as client:
+        run_state: Any = SimpleNamespace(client=client, kept={})
+        operation.prepare(run_state)
+        stoppable.stop()
+        try:
+            duration, longest, error = duration_and_longest_pass(act)
+        finally:
+            stoppable.resume()
+    assert error is None or error.timeout, repr(error)
+    assert duration <= LIMIT + 2 * longest

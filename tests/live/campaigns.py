@@ -123,9 +123,11 @@ class LiveStep(Step):
                 super()._check(client)
                 self._check_remains()
                 break
-            except AutoReconnect:  # on a busy machine, missed heartbeats cause an election
-                if monotonic() > deadline:
+            except PyMongoError as error:  # on a busy machine, missed heartbeats cause an election
+                transient = isinstance(error, AutoReconnect) or getattr(error, "code", None) == _KEY_NOT_FOUND
+                if not transient or monotonic() > deadline:
                     raise
+                gevent.sleep(0.1)
 
     def _check_remains(self) -> None:
         if not self._target.disposable or self._target.topology not in _TOPOLOGIES:

@@ -73,7 +73,11 @@ LONG = (
     *CI,
     Run("campaign with killed and stopped members", 3, ("--only", campaigns.CAMPAIGN, "--steps", "40")),
     Run("main job", 3, ("--only", campaigns.MAIN_JOB)),
-    Run("switch points, replica set of 1", 1, ("tests/gevent/test_switch_points.py", "-n", "2", _OWN_SERVERS, "1")),
+    Run(
+        "switch points and busy loop, replica set of 1",
+        1,
+        ("tests/gevent/test_switch_points.py", "tests/gevent/test_busy_loop.py", "-n", "2", _OWN_SERVERS, "1"),
+    ),
     Run("TLS", 3, ("--tls", *_WITH_LOAD)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),
     *(Run(f"compressor {name}", 3, ("--compressor", name, *_WITH_LOAD)) for name in ("zlib", "snappy", "zstd")),

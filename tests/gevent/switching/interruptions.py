@@ -14,7 +14,7 @@ from gmongo.auth import scram_keys
 from gmongo.cmap import connecting, establishing, pending_replies, server_connection, wait_queue
 from gmongo.events import delivery
 from gmongo.wire import timeout
-from gmongo.wire.transport import Transport
+from gmongo.wire.timeout import Source
 
 EARLY = "early"  # throw in a callback of the hub, as `Greenlet.kill` does
 LATE = "late"  # throw at the wakeup, after the awaited event
@@ -111,8 +111,8 @@ class TrackedLimit(timeout.TimeLimit):
 
     __slots__ = ()
 
-    def begin(self, seconds: float, transport: Transport | None = None) -> None:
-        super().begin(seconds, transport)
+    def begin(self, seconds: float, source: Source | None = None, extended: bool = False) -> None:
+        super().begin(seconds, source, extended)
         RunningTimeouts.begin(self, self._make_error(seconds))
 
     def end(self) -> None:
