@@ -1,5 +1,5 @@
 """Facts about MongoDB servers, each with its source.
 
-`codes` and `labels` of errors · `wire_versions` of features · `sizes` of messages.
-A test finds such numbers and labels in other modules.
+The modules are `codes` (error codes), `labels` (error labels), `wire_versions` (first wire version of each feature) and
+`sizes` (size limits). A test fails if another module contains such a number or label.
 """

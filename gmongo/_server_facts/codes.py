@@ -1,4 +1,4 @@
-"""Error codes with the names of the server (``error_codes.yml``), and sets of codes from the specifications."""
+"""Error codes with the names in the server file ``error_codes.yml``, and sets of codes from the specifications."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SOCKET_EXCEPTION = 9001
 LEGACY_NOT_PRIMARY = 10058
 NOT_WRITABLE_PRIMARY = 10107
 DUPLICATE_KEY = 11000
-DUPLICATE_KEY_IN_UPDATE = 11001  # only before MongoDB 2.6, like the next code
-DUPLICATE_KEY_IN_CAPPED_COLLECTION = 12582
+DUPLICATE_KEY_IN_UPDATE = 11001  # only servers before MongoDB 2.6
+DUPLICATE_KEY_IN_CAPPED_COLLECTION = 12582  # only servers before MongoDB 2.6
 INTERRUPTED_AT_SHUTDOWN = 11600
 INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602
 STALE_CONFIG = 13388
@@ -99,10 +99,10 @@ RESUMABLE_CHANGE_STREAM = frozenset(
     }
 )
 
-# Transactions specification, "UnknownTransactionCommitResult": write concerns that a retry cannot satisfy.
+# Transactions specification, "UnknownTransactionCommitResult": errors of write concerns that no retry can satisfy.
 BAD_WRITE_CONCERN = frozenset({UNSATISFIABLE_WRITE_CONCERN, UNKNOWN_REPL_WRITE_CONCERN})
 
-# A getMore with one of these errors: the cursor no longer exists on the server.
+# After one of these errors of a getMore, the cursor no longer exists on the server.
 CURSOR_GONE = frozenset(
     {
         CURSOR_NOT_FOUND,
@@ -114,5 +114,5 @@ CURSOR_GONE = frozenset(
     }
 )
 
-# Stable API: the command is outside of the API version, or deprecated in it.
+# Stable API: the API version does not contain the command, or deprecates the command.
 API_REFUSALS = frozenset({API_STRICT_ERROR, API_DEPRECATION_ERROR})

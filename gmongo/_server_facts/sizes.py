@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-# Documentation of ``hello``: limits of a server that sends none.
+# Limits of a server whose hello reply contains no limits. Source: MongoDB documentation of ``hello``.
 MAX_BSON_SIZE = 16 * 1024 * 1024
 MAX_MESSAGE_SIZE = 48_000_000
 MAX_WRITE_BATCH_SIZE = 1000  # before MongoDB 3.6
 USUAL_WRITE_BATCH_SIZE = 100_000  # since MongoDB 3.6
 
-# The server's ``BSONObjMaxInternalSize`` and ``MaxMessageSizeBytes``: a command and its reply may exceed the largest
-# document by this number of bytes.
+# A command and its reply may exceed the largest document by this number of bytes. Source: ``BSONObjMaxInternalSize``
+# and ``MaxMessageSizeBytes`` in the source code of the server.
 COMMAND_OVERHEAD = 16 * 1024
-# Bulk Write specification, on ``maxMessageSizeBytes``: reserved bytes for the common fields of the command.
+# Bytes of a message that are reserved for the common fields of a ``bulkWrite`` command. Source: ``maxMessageSizeBytes``
+# in the Bulk Write specification.
 BULK_WRITE_OVERHEAD = 1000

@@ -13,8 +13,8 @@ MAX_SUPPORTED = 29
 MAX_STALENESS = 5
 # MongoDB 3.6. Retryable Reads specification.
 RETRYABLE_READS = 6
-# MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down does not
-# close its connections.
+# MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down keeps its
+# connections open.
 CONNECTIONS_SURVIVE_STEP_DOWN = 8
 # MongoDB 4.4. Retryable Writes and Change Streams specifications: the server adds the error labels.
 ERROR_LABELS = 9

@@ -1,4 +1,4 @@
-"""Authenticator of one client, with the caches that its connections share."""
+"""Authenticator of one client, with the caches that all connections of the client share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Authenticator:
     """Authenticates the connections of one client.
 
     :param credential: the credential of the client.
-    :raises ConfigurationError: a required library is not installed, or the mechanism does not allow the password.
+    :raises ConfigurationError: SCRAM-SHA-256 does not allow the password.
     """
 
     def __init__(self, credential: Credential) -> None:
@@ -33,7 +33,7 @@ class Authenticator:
         return f"<Authenticator {self.credential}>"
 
     def login(self, host: str) -> Login:
-        """Return the login for a new connection.
+        """Return the login for one new connection.
 
         :param host: the host of the server.
         :raises ConfigurationError: the client must not send the credential to this host.

@@ -1,4 +1,7 @@
-"""MONGODB-AWS: the client signs a request, and the server sends it to the AWS security token service (STS)."""
+"""MONGODB-AWS: the client signs a request, and the server sends this request to the AWS security token service.
+
+STS is the abbreviation of security token service.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,9 @@ _NO_CHANNEL_BINDING = ord("n")
 class AwsConversation(SaslConversation):
     """One MONGODB-AWS conversation.
 
-    :param find_credentials: returns the credentials; called after the first reply of the server.
-    :param make_nonce: replaces the random nonce in tests.
-    :param now: replaces the clock in tests.
+    :param find_credentials: returns the AWS credentials; called after the first reply of the server.
+    :param make_nonce: returns the client nonce; None means a random nonce.
+    :param now: returns the current time; None means the system clock.
     """
 
     mechanism = "MONGODB-AWS"
@@ -69,7 +72,7 @@ class AwsConversation(SaslConversation):
         return bson.encode(answer)
 
     def _read(self, payload: bytes) -> tuple[bytes, str]:
-        """Return the nonce of the server after checks, and the STS host."""
+        """Check the first message of the server, and return the server nonce and the STS host."""
         try:
             reply = bson.decode(payload)
             nonce, host = bytes(reply["s"]), reply["h"]
@@ -92,9 +95,9 @@ def region_of(host: str) -> str:
 
 
 def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, date: str) -> str:
-    """Return the Authorization header (AWS Signature Version 4) of the request that the server sends.
+    """Return the Authorization header (AWS Signature Version 4) of the request that the server sends to STS.
 
-    :param date: the time in UTC, such as ``20150830T123600Z``.
+    :param date: the time of the request in UTC, such as ``20150830T123600Z``.
     :raises OperationFailure: `host` is not a host name.
     """
     headers = {
@@ -118,7 +121,7 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
 
 
 def sign(secret: str, day: str, region: str, service: str, text: str) -> str:
-    """Return the signature of `text` by the key of a day, a region and a service."""
+    """Return the signature of `text`. The key is derived from the secret, the day, the region and the service."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")

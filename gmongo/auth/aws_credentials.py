@@ -1,6 +1,7 @@
-"""Sources of AWS credentials: client options, environment variables, web identity, ECS, EC2, in this order.
+"""Sources of AWS credentials: environment variables, web identity, ECS and EC2, in this order.
 
-Three variables of the AWS SDKs replace the endpoints of AWS: ``AWS_ENDPOINT_URL_STS``,
+The client uses these sources only if its options contain no credentials. Three environment variables of the AWS SDKs
+set other endpoints than the default endpoints of AWS: ``AWS_ENDPOINT_URL_STS``,
 ``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and ``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
 """
 
@@ -29,7 +30,7 @@ _ROLES = "/latest/meta-data/iam/security-credentials/"
 
 @dataclass(frozen=True)
 class AwsCredentials:
-    """AWS credentials, which sign a request.
+    """AWS credentials, with which the client signs a request.
 
     :param token: the session token; None for permanent credentials.
     :param expires: the time of expiration; None for permanent credentials.
@@ -42,7 +43,7 @@ class AwsCredentials:
 
 
 class AwsCredentialsCache:
-    """Cache of the credentials that one client has fetched."""
+    """Cache of the AWS credentials that one client has fetched from a service."""
 
     def __init__(self) -> None:
         self._cached: AwsCredentials | None = None
@@ -62,7 +63,7 @@ class AwsCredentialsCache:
         return credentials
 
     def clear(self) -> None:
-        """Remove the cached credentials, since the server rejected them."""
+        """Remove the cached credentials, because an authentication with these credentials failed."""
         self._cached = None
 
 
@@ -128,7 +129,10 @@ def _read(service: str, reply: Document, token: str) -> AwsCredentials:
 
 
 def _moment(value: object) -> datetime | None:
-    """Return an expiration time from an ISO 8601 string or, for STS, from seconds since 1970."""
+    """Convert an expiration time, which is an ISO 8601 string or a number of seconds since 1970 (from STS).
+
+    Return None if the value is invalid.
+    """
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, timezone.utc)
@@ -139,9 +143,10 @@ def _moment(value: object) -> datetime | None:
 
 
 def read_token(variable: str, variables: Mapping[str, str]) -> str:
-    """Return the token in the file that an environment variable names.
+    """Return the token in the file whose path an environment variable contains.
 
-    :raises OperationFailure: the file is not readable; :class:`ConfigurationError` if the variable is not set.
+    :raises OperationFailure: the file is not readable.
+    :raises ConfigurationError: the environment variable is not set.
     """
     path = variables.get(variable)
     if not path:

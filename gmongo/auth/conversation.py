@@ -1,4 +1,4 @@
-"""Conversations: the commands and replies of one authentication, independent of the connection."""
+"""Conversations: the commands and replies of one authentication. A conversation is independent of the connection."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gmongo.errors import ProtocolError
 
 Command = DocumentDict
 Reply = Document
-# Sends a command to a database, and returns the reply. Raises OperationFailure for an error reply.
+# Function that sends a command to a database, and returns the reply. Raises OperationFailure for an error reply.
 Run = Callable[[str, Command], Reply]
 
 
 class Conversation(ABC):
-    """One authentication.
+    """Commands and replies of one authentication.
 
     :param database: the database that receives the commands.
     """
 
     can_be_speculative: ClassVar[bool] = True
-    """True if the client may send its first command within the hello."""
+    """True if the client may send the first command in the hello (speculative authentication)."""
 
     def __init__(self, database: str) -> None:
         self.database = database
@@ -45,7 +45,7 @@ class Conversation(ABC):
 def converse(run: Run, conversation: Conversation, speculated: Reply | None = None) -> None:
     """Run a conversation from its beginning to its end.
 
-    :param speculated: the reply to the first command, if the client sent that command within the hello.
+    :param speculated: the reply to the first command, if the client sent this command in the hello; otherwise None.
     """
     reply = run(conversation.database, conversation.first()) if speculated is None else speculated
     while (command := conversation.next(reply)) is not None:
@@ -53,7 +53,7 @@ def converse(run: Run, conversation: Conversation, speculated: Reply | None = No
 
 
 class SaslConversation(Conversation):
-    """Conversation of ``saslStart`` and ``saslContinue``."""
+    """Conversation that consists of the commands ``saslStart`` and ``saslContinue``."""
 
     mechanism: str
     options: ClassVar[Document] = {}
@@ -76,10 +76,10 @@ class SaslConversation(Conversation):
 
     @abstractmethod
     def step(self, payload: bytes, done: bool) -> bytes:
-        """Return the payload that answers a payload of the server.
+        """Check a payload of the server, and return the payload of the next command.
 
-        :param done: True if the server expects no answer. The method raises an error if
-            the server ends the conversation too early.
+        :param done: True if the server expects no further command.
+        :raises ProtocolError: the server ended the conversation too early, or did not end the conversation.
         """
 
     def too_early_error(self) -> ProtocolError:

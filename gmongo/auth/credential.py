@@ -12,7 +12,7 @@ from gmongo.errors import ConfigurationError
 EXTERNAL = "$external"
 DEFAULT = "DEFAULT"
 
-# Hosts that may receive the tokens of a human, unless ALLOWED_HOSTS replaces the list.
+# Hosts to which the client sends the tokens of a human user, if the application does not set ALLOWED_HOSTS.
 DEFAULT_ALLOWED_HOSTS = (
     "*.mongodb.net",
     "*.mongodb-qa.net",
@@ -33,7 +33,7 @@ _Properties = Document
 class Credential:
     """Credential of a client.
 
-    :param mechanism: the mechanism; ``DEFAULT`` lets the server choose a SCRAM mechanism.
+    :param mechanism: the mechanism; ``DEFAULT`` means the strongest SCRAM mechanism that the server supports.
     :param source: the database that stores the user.
     :param properties: the properties of the mechanism, with names in upper case.
     """
@@ -55,10 +55,10 @@ class Credential:
 def credential_of(
     options: Document, username: str | None, password: str | None, database: str | None
 ) -> Credential | None:
-    """Return the credential that client options describe, or None without authentication.
+    """Return the credential from the client options, or None if the client does not authenticate.
 
-    :param options: the options, by their names in lower case.
-    :param database: the default database of the URI.
+    :param options: values of the client options by their names in lower case.
+    :param database: the default database of the URI, or None.
     :raises ConfigurationError: an option that the mechanism needs is missing or invalid. The message names the option.
     """
     mechanism = options.get("authmechanism")
@@ -66,27 +66,30 @@ def credential_of(
         return None  # the application read username and password from empty environment variables
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
-    given = {name.upper(): value for name, value in (options.get("authmechanismproperties") or {}).items()}
+    application_properties = {
+        name.upper(): value for name, value in (options.get("authmechanismproperties") or {}).items()
+    }
     credential = Credential(
         mechanism,
         options.get("authsource") or rules.default_source(database),
         username or None,
         (password or None) if rules.empty_is_none else password,
-        {**rules.defaults, **given},
+        {**rules.defaults, **application_properties},
     )
-    complaint = _complaint(credential, rules, given, username)
-    if complaint:
-        raise ConfigurationError(f"authMechanism {mechanism}: {complaint}")
+    reason = _rejection_reason(credential, rules, application_properties, username)
+    if reason:
+        raise ConfigurationError(f"authMechanism {mechanism}: {reason}")
     return credential
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules of a mechanism. The defaults are the rules of SCRAM.
+    """Rules for the credential of a mechanism. The default values are the rules of SCRAM.
 
-    :param external: True if ``$external`` is the only source; ``default`` if ``$external`` is the default source.
+    :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is the default value.
     :param username: True if the mechanism requires a username.
-    :param password: True if the mechanism requires a password, False if it forbids one, None if it is optional.
+    :param password: True if the mechanism requires a password; False if it forbids a password; None if the password is
+        optional.
     :param properties: the names of the allowed properties.
     :param defaults: the default values of properties.
     :param check: returns the reason to reject the credential, or None.
@@ -101,7 +104,7 @@ class _Rules:
 
     @property
     def empty_is_none(self) -> bool:
-        """True if an empty password means no password: a URI without a colon has an empty password."""
+        """True if an empty password means no password, because a URI without a colon has an empty password."""
         return self.password is not True
 
     def default_source(self, database: str | None) -> str:
@@ -110,7 +113,13 @@ class _Rules:
         return database or (EXTERNAL if self.external else "admin")
 
 
-def _complaint(credential: Credential, rules: _Rules, given: _Properties, username: str | None) -> str | None:
+def _rejection_reason(
+    credential: Credential, rules: _Rules, application_properties: _Properties, username: str | None
+) -> str | None:
+    """Return the reason to reject a credential, or None.
+
+    :param application_properties: ``authMechanismProperties`` from the application, without default values.
+    """
     if username == "" or (rules.username and username is None):
         return "a username is required and must not be empty"
     if rules.password is True and credential.password is None:
@@ -119,7 +128,7 @@ def _complaint(credential: Credential, rules: _Rules, given: _Properties, userna
         return "a password must not be given"
     if rules.external is True and credential.source != EXTERNAL:
         return f"authSource must be {EXTERNAL!r}, not {credential.source!r}"
-    unknown = next((name for name in given if name not in rules.properties), None)
+    unknown = next((name for name in application_properties if name not in rules.properties), None)
     if unknown is not None:
         has = f"only {', '.join(rules.properties)}" if rules.properties else "none"
         return f"authMechanismProperties must not have {unknown}; the mechanism has {has}"

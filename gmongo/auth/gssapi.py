@@ -1,4 +1,4 @@
-"""GSSAPI (RFC 4752): Kerberos, by the optional library ``gssapi``."""
+"""GSSAPI (RFC 4752): Kerberos authentication, which needs the optional library ``gssapi``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gssapi_library() -> ModuleType:
 
 
 class GssapiConversation(SaslConversation):
-    """One Kerberos conversation. The library may query a key server, so its calls run in a thread.
+    """One Kerberos conversation. The library may query a Kerberos server, so its calls run in a native thread.
 
     :param host: the host of the server, which is part of the service name.
     """
@@ -89,7 +89,7 @@ class GssapiConversation(SaslConversation):
         return self._choose_layer(payload)
 
     def _choose_layer(self, payload: bytes) -> bytes:
-        """Choose no security layer, and name the user."""
+        """Return the message that chooses no security layer and contains the username."""
         offered: bytes = self._context.unwrap(payload).message
         if len(offered) != _LAYER_AND_SIZE or not offered[0] & _NO_LAYER:
             raise OperationFailure("GSSAPI: the server requires a security layer")
@@ -99,7 +99,10 @@ class GssapiConversation(SaslConversation):
 
 
 def canonical(host: str, mode: str) -> str:
-    """Return the host name for Kerberos, by the property CANONICALIZE_HOST_NAME. If DNS fails, return `host`."""
+    """Return the host name in the Kerberos service name. If DNS fails, return `host`.
+
+    :param mode: value of the property CANONICALIZE_HOST_NAME.
+    """
     mode = mode.lower()
     if mode in ("none", "false"):
         return host

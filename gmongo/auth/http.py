@@ -1,4 +1,4 @@
-"""HTTP requests to services that provide credentials. A request blocks only its own greenlet."""
+"""HTTP requests to services that return credentials. A request blocks only the current greenlet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ERROR_FIELDS = ("error", "error_description", "code", "Code", "message", "Messa
 
 
 class _Connection(http.client.HTTPConnection):
-    """Connection on a gevent socket, with or without monkey-patching."""
+    """HTTP connection that uses a gevent socket, also in a process without monkey-patching."""
 
     def __init__(self, host: str, port: int | None, secure: bool) -> None:
         super().__init__(host, port or (443 if secure else 80))
@@ -40,9 +40,10 @@ def request(
 ) -> str:
     """Send a request, and return the body of the response.
 
-    :param service: the name of the service for error messages, which contain no part of the request body or headers.
-    :param timeout: the limit of the whole request, in seconds.
-    :raises OperationFailure: the service is unreachable, too slow, or returns an error.
+    :param service: the name of the service for error messages. These messages contain no part of the request body or
+        headers.
+    :param timeout: the limit of the request and its response, in seconds.
+    :raises OperationFailure: the service is unreachable, does not respond in time, or returns an error.
     """
     parts = urlsplit(url)
     limit = Timeout(timeout)
@@ -69,7 +70,10 @@ def request(
 
 
 def _explanation(text: str, headers: Mapping[str, str]) -> str:
-    """Return the error text of a response. Of a JSON object, use only error fields: others may contain credentials."""
+    """Return the error text of a response. If the response is a JSON object, the text contains only error fields.
+
+    Other fields may contain credentials.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -84,7 +88,7 @@ def _explanation(text: str, headers: Mapping[str, str]) -> str:
 def request_json(
     service: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> DocumentDict:
-    """Send a request as :func:`request` does, and return the JSON object in the response."""
+    """Send a request, and return the JSON object in the response. See :func:`request` for the parameters."""
     text = request(service, method, url, headers, timeout, body)
     try:
         document = json.loads(text)
@@ -96,9 +100,9 @@ def request_json(
 
 
 def text_field(service: str, document: Document, *names: str) -> list[str]:
-    """Return fields of a response that must be non-empty strings.
+    """Return the values of the fields `names` of a response, which must be non-empty strings.
 
-    :raises OperationFailure: a field is missing.
+    :raises OperationFailure: a field is missing, empty or not a string.
     """
     values = []
     for name in names:

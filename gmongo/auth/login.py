@@ -1,4 +1,4 @@
-"""Login: the authentication of one connection by any mechanism."""
+"""Login: the authentication of one connection, with any mechanism."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Login(ABC):
     """Authentication of one connection."""
 
     patience: ClassVar[float] = 0.0
-    """Additional seconds after ``connectTimeoutMS`` for this authentication."""
+    """Seconds that extend ``connectTimeoutMS`` during the authentication."""
 
     def hello_fields(self) -> Command:
-        """Return the fields that the login adds to the hello."""
+        """Return the fields that the login adds to the hello command."""
         return {}
 
     @abstractmethod
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
         """Authenticate after the hello.
 
-        :param run: sends a command, and returns the reply.
+        :param run: sends a command to a database, and returns the reply.
         :param hello: the reply to the hello.
         :param seconds: the remaining seconds of ``timeoutMS``, or None without a limit.
         :raises OperationFailure: the server rejected the credential, or did not prove its identity.
@@ -36,13 +36,13 @@ class Login(ABC):
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        """Authenticate again when the server requires it. See :meth:`authenticate`."""
+        """Authenticate again, because the server requires reauthentication. See :meth:`authenticate`."""
 
 
 class SimpleLogin(Login):
-    """Login with one conversation.
+    """Login with a conversation that needs no data from the hello reply or a cache.
 
-    :param make: creates the conversation.
+    :param make: creates a new conversation.
     """
 
     def __init__(self, make: Callable[[], Conversation]) -> None:
@@ -60,9 +60,9 @@ class SimpleLogin(Login):
 
 
 class ScramLogin(Login):
-    """Login with SCRAM. Without a configured mechanism, it uses the strongest mechanism that the server names.
+    """Login with SCRAM. If the options set no mechanism, the login uses the strongest mechanism that the server names.
 
-    :param keys: the key cache of the client.
+    :param keys: the cache of SCRAM keys of the client.
     """
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
@@ -124,7 +124,7 @@ class AwsLogin(Login):
 
 
 def speculative_fields(conversation: Conversation) -> Command:
-    """Return the hello field that begins a conversation (speculative authentication)."""
+    """Return the field of the hello command that begins a conversation (speculative authentication)."""
     return {"speculativeAuthenticate": {**conversation.first(), "db": conversation.database}}
 
 
@@ -135,6 +135,9 @@ def speculative_reply(hello: Reply) -> Reply | None:
 
 
 def _strongest_mechanism(mechanisms: object) -> str:
-    """Return the SCRAM mechanism for a user. A server that names no mechanisms may support only SCRAM-SHA-1."""
+    """Return the strongest SCRAM mechanism of a user. If the server names no mechanisms, return SCRAM-SHA-1.
+
+    :param mechanisms: field ``saslSupportedMechs`` of the hello reply.
+    """
     has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
     return "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"

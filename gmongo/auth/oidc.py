@@ -1,4 +1,7 @@
-"""MONGODB-OIDC: access tokens of an identity provider. A callback of the application or a service provides them."""
+"""MONGODB-OIDC: the client sends an access token from an identity provider.
+
+A callback of the application returns the token, or a callback of gmongo that queries a service.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _FOR_A_MACHINE = 60.0  # seconds
 
 
 class OidcTokens:
-    """Tokens of one client, and the callback that provides them. One greenlet at a time calls the callback."""
+    """Tokens of one client, and the callback that returns tokens. One greenlet at a time calls the callback."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -43,10 +46,11 @@ class OidcTokens:
         return f"<OidcTokens {'with' if self.access else 'without'} a token>"
 
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
-        """Return the access token, and True if it was cached.
+        """Return an access token, and True if the token was cached.
 
         :param seconds: the remaining seconds of ``timeoutMS``, or None without a limit.
-        :param provider: the identity provider for a human callback; it prevents the use of the refresh token.
+        :param provider: the identity provider for a human callback, which then gets no refresh token; None means the
+            stored identity provider and refresh token.
         """
         with self._turn:
             if self.access is not None:
@@ -86,7 +90,7 @@ class OidcTokens:
 
 
 class TokenConversation(SaslConversation):
-    """Conversation of one step: the client sends its token."""
+    """Conversation of one step: the client sends its access token."""
 
     mechanism = "MONGODB-OIDC"
 
@@ -104,9 +108,9 @@ class TokenConversation(SaslConversation):
 
 
 class PrincipalConversation(SaslConversation):
-    """Conversation of two steps: the server names the identity provider, and the client sends its token.
+    """Conversation of two steps: the server names the identity provider, and the client sends its access token.
 
-    :param get_token: returns the token for an identity provider.
+    :param get_token: returns the access token from an identity provider.
     """
 
     mechanism = "MONGODB-OIDC"
@@ -132,7 +136,7 @@ class PrincipalConversation(SaslConversation):
 
 
 class OidcLogin(Login):
-    """Login of a machine with MONGODB-OIDC.
+    """Login of a program with MONGODB-OIDC, without the interaction of a human user.
 
     :param tokens: the tokens of the client.
     """
@@ -166,7 +170,7 @@ class OidcLogin(Login):
             self._authenticate_with(run, self._tokens.get(seconds)[0] if cached else token)
 
     def _try_token(self, run: Run, token: str) -> bool:
-        """Authenticate with a cached token. Return False if the server rejects it, and raise any other error."""
+        """Authenticate with a token. Return False if the server rejects the token, and raise any other error."""
         try:
             self._authenticate_with(run, token)
         except OperationFailure as error:
@@ -182,7 +186,7 @@ class OidcLogin(Login):
 
 
 class HumanOidcLogin(OidcLogin):
-    """Login of a human with MONGODB-OIDC.
+    """Login of a human user with MONGODB-OIDC.
 
     :param host: the host of the server.
     :raises ConfigurationError: ALLOWED_HOSTS does not contain the host.
@@ -208,7 +212,10 @@ class HumanOidcLogin(OidcLogin):
         converse(run, PrincipalConversation(self._source, username, self._token_for))
 
     def _refresh(self, run: Run, seconds: float | None) -> bool:
-        """Get a token without the human. Return False if the server rejects it."""
+        """Authenticate with a token that the refresh token provides, without the interaction of the human user.
+
+        Return False if the server rejects the new token.
+        """
         token, _ = self._tokens.get(seconds)
         if self._try_token(run, token):
             return True
@@ -221,7 +228,7 @@ class HumanOidcLogin(OidcLogin):
 
 
 def is_allowed(host: str, patterns: list[str]) -> bool:
-    """Return True if `patterns` contain the host. The pattern ``*.example.com`` matches all hosts below example.com."""
+    """Return True if a pattern matches the host. ``*.example.com`` matches all hosts below example.com."""
     host = host.lower()
     return any(
         host.endswith(pattern[1:].lower()) if pattern.startswith("*.") else host == pattern.lower()

@@ -1,4 +1,4 @@
-"""Sources of access tokens in the environments of MONGODB-OIDC (``ENVIRONMENT``)."""
+"""Sources of access tokens for MONGODB-OIDC. The property ``ENVIRONMENT`` selects the source."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _GCP = "metadata"
 
 
 class FileToken(OIDCCallback):
-    """Token in a file, which the environment renews.
+    """Callback that reads the token from a file. The environment renews the token in the file.
 
-    :param variables: environment variables that may name the file; the first variable that is set applies.
+    :param variables: environment variables that may contain the path of the file. The first variable that is set
+        applies.
     :param default: the path of the file if no variable is set.
     """
 
@@ -35,7 +36,7 @@ class FileToken(OIDCCallback):
 
 
 class AzureToken(OIDCCallback):
-    """Token of the metadata service of an Azure virtual machine.
+    """Callback that requests the token from the metadata service of an Azure virtual machine.
 
     :param resource: the resource of the token (``TOKEN_RESOURCE``).
     """
@@ -57,7 +58,7 @@ class AzureToken(OIDCCallback):
 
 
 class GcpToken(OIDCCallback):
-    """Token of the Google Cloud metadata service.
+    """Callback that requests the token from the Google Cloud metadata service.
 
     :param resource: the resource of the token (``TOKEN_RESOURCE``).
     """
@@ -77,7 +78,7 @@ class GcpToken(OIDCCallback):
 
 
 def callback_of(credential: Credential) -> OIDCCallback:
-    """Return the callback of a credential: the callback of the application, or the callback of its environment."""
+    """Return the callback for a credential: the callback of the application, or the callback for ``ENVIRONMENT``."""
     properties = credential.properties
     callback: OIDCCallback | None = properties.get("OIDC_CALLBACK") or properties.get("OIDC_HUMAN_CALLBACK")
     if callback is not None:
@@ -93,7 +94,7 @@ def callback_of(credential: Credential) -> OIDCCallback:
 
 
 def _seconds(value: Any) -> float | None:
-    """Return a lifetime in seconds, which Azure sends as a string."""
+    """Convert a lifetime in seconds, which Azure sends as a string. Return None if the value is invalid."""
     try:
         return max(float(value), 0.0)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): LDAP authentication. The client sends the password without encryption, so it requires TLS."""
+"""PLAIN (RFC 4616): LDAP authentication. The mechanism does not encrypt the password, so the client requires TLS."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import stringprep
 import unicodedata
 from collections.abc import Callable
 
-# Characters that RFC 4013, section 2.3 prohibits: table, and its description.
-# Non-ASCII spaces are prohibited too, but the mapping replaces all of them.
+# Characters that RFC 4013, section 2.3 prohibits: test function, and description of the characters. Non-ASCII spaces
+# are also prohibited, but the mapping replaces all non-ASCII spaces.
 _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
@@ -24,7 +24,7 @@ _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
 def saslprep(text: str) -> str:
     """Return the prepared form of a password.
 
-    :raises ValueError: the password has a prohibited character. The message does not contain that character.
+    :raises ValueError: the password has a prohibited character. The message does not contain the character.
     """
     if text.isascii() and text.isprintable():
         return text

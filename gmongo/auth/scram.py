@@ -18,11 +18,12 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Servers use 10,000 or 15,000 iterations by default. A million take about one second. A larger number is an attack.
+# Servers use 10,000 or 15,000 iterations by default. A million iterations take about one second. Only an attacker
+# sends a larger number, to waste CPU time of the client.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
-# RFC 5802, section 7: these fields in this order. Optional extensions may follow. A mandatory extension (m=) would come
-# first, and the client supports none.
+# RFC 5802, section 7 requires these fields in this order. Optional extensions may follow. A mandatory extension (m=)
+# would precede the fields. The client rejects mandatory extensions, because it supports none.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
 _FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}")
 _FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
@@ -33,8 +34,8 @@ class ScramConversation(SaslConversation):
     """One SCRAM conversation.
 
     :param mechanism: ``SCRAM-SHA-1`` or ``SCRAM-SHA-256``.
-    :param keys: the key cache of the client.
-    :param make_nonce: replaces the random nonce in tests.
+    :param keys: the cache of SCRAM keys of the client.
+    :param make_nonce: returns the client nonce; None means a random nonce.
     """
 
     options: ClassVar[Document] = {"options": {"skipEmptyExchange": True}}
@@ -87,7 +88,7 @@ class ScramConversation(SaslConversation):
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _read(self, server_first: bytes) -> tuple[str, bytes, int]:
-        """Return the nonce, salt and number of iterations of the server's first message after checks."""
+        """Check the first message of the server, and return its nonce, salt and number of iterations."""
         match = _FIRST.fullmatch(self._text(server_first))
         try:
             if match is None:
@@ -131,7 +132,7 @@ class ScramConversation(SaslConversation):
 
 
 def prepared_password(mechanism: str, username: str, password: str) -> bytes:
-    """Return the input of the key derivation.
+    """Return the form of the password from which the client derives the keys.
 
     :raises ConfigurationError: the password has characters that SCRAM-SHA-256 does not allow.
     """

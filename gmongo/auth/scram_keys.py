@@ -1,4 +1,4 @@
-"""SCRAM keys. The derivation is slow by design, so each client derives them once and in a native thread."""
+"""SCRAM keys. The derivation is slow by design, so each client derives its keys once, in a native thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gevent
 from gevent import GreenletExit
 from gevent.threadpool import ThreadPool
 
-# A password has one salt for each mechanism until the password changes on the server.
+# Greatest number of cached keys. A client needs one entry for each mechanism, and a new entry after a password change.
 _MOST_CACHED = 8
 
 Keys = tuple[bytes, bytes]
@@ -34,18 +34,18 @@ class ScramKeys:
         cached = self._cached.get(key_input)
         if cached is not None:
             return cached
-        if self._process != os.getpid():  # a derivation that the parent process began does not end here
+        if self._process != os.getpid():  # in a forked child, a derivation of the parent process never ends
             self._derivations, self._process = {}, os.getpid()
         derivation = self._derivations.get(key_input)
-        if derivation is None or derivation.ready():  # a kill may have ended the derivation before its start
-            # A separate greenlet, so that a kill of a waiting greenlet does not end the derivation.
+        if derivation is None or derivation.ready():  # ready if the derivation was killed before its start
+            # The derivation runs in a separate greenlet, so that a kill of a waiting greenlet does not end it.
             derivation = self._derivations[key_input] = gevent.spawn(self._derive, key_input)
         keys = derivation.get()
-        # A killed greenlet returns GreenletExit.
+        # `get` returns GreenletExit if the greenlet was killed. In this case, derive the keys again.
         return self.derive(*key_input) if isinstance(keys, GreenletExit) else keys
 
     def _derive(self, key_input: _KeyInput) -> Keys:
-        # A separate thread: in the thread pool of the hub, DNS lookups would wait for the derivation.
+        # The derivation has its own thread. In the thread pool of the hub, DNS lookups would wait for the derivation.
         pool = ThreadPool(1)
         try:
             keys: Keys = pool.apply(derive_keys, key_input)

@@ -52,7 +52,7 @@ class Authentication:
         return self._login.hello_fields()
 
     def begin(self, hello: Hello, limit: ConnectTimeout) -> None:
-        """Authenticate after the hello, and remove the fields for authentication from its reply.
+        """Authenticate after the hello, and remove the authentication fields from the stored reply to the hello.
 
         :param limit: time limit of the connection attempt.
         :raises OperationFailure: the server did not accept the credential.
@@ -60,7 +60,7 @@ class Authentication:
         reply = dict(hello.reply)
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
-            return  # an arbiter has no users
+            return  # an arbiter stores no users, so authentication is impossible
         limit.next_stage(self._login.patience)
         self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self
@@ -69,7 +69,7 @@ class Authentication:
     def again(self, seconds: float | None) -> None:
         """Authenticate again.
 
-        :param seconds: time limit in addition to ``connectTimeoutMS``; None means no limit.
+        :param seconds: seconds until the operation ends; None means no limit. ``connectTimeoutMS`` is also a limit.
         """
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.patience if limits else None

@@ -1,4 +1,7 @@
-"""Background runs of a pool (CMAP-172 to CMAP-177), and populating (CMAP-94 to CMAP-103)."""
+"""Background runs of a pool, which close perished connections and establish ``minPoolSize`` connections.
+
+Background runs implement CMAP-172 to CMAP-177. Populating implements CMAP-94 to CMAP-103.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _SHORTEST_PAUSE = 0.1
 
 
 class MaintainedPool(Protocol):
-    """Part of a pool that the background runs use."""
+    """Attributes and methods of a pool that the background runs use."""
 
     options: PoolSettings
     machine: StateMachine
@@ -24,19 +27,19 @@ class MaintainedPool(Protocol):
 
     @property
     def state(self) -> PoolState:
-        """State: paused, ready or closed."""
+        """State of the pool: paused, ready or closed."""
 
     def remove_perished(self) -> None:
         """Close the available connections that have perished."""
 
     def finish(self) -> None:
-        """Deliver the events of a step, and close its dropped connections."""
+        """Deliver the recorded events, and close the connections that the state machine dropped."""
 
 
 def background_run(pool: MaintainedPool) -> float:
-    """Close perished connections, and start to establish a missing connection. Does not wait.
+    """Close perished connections, and start to establish a connection if the pool needs one. Does not wait.
 
-    Returns the seconds until the next run, or a negative number to end the runs.
+    Returns the seconds until the next run, or a negative number if no run follows.
     """
     interval = pool.options.background_interval
     if pool.state is PoolState.CLOSED or interval < 0:
@@ -62,7 +65,7 @@ def _populate(reference: weakref.ref[MaintainedPool]) -> None:
 
 
 def populate(pool: MaintainedPool) -> None:
-    """Establish a connection in the background, and make it available."""
+    """Establish a connection if the pool needs one, and make the connection available."""
     connection = pool.machine.begin_populating()
     if connection is None:
         return

@@ -1,4 +1,4 @@
-"""Greenlets that use the connections of a pool, for the error of a check-out that timed out."""
+"""Report of the connections in use, for pool statistics and for the error of a check-out that timed out."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from gmongo.cmap.connection import Connection
 
 
 def checked_out(in_use: Collection[Connection], most: int | None = None) -> list[DocumentDict]:
-    """Return the users of connections, the longest check-out first.
+    """Return a mapping for each connection in use. The connection with the longest check-out is first.
 
     :param in_use: the connections that are checked out.
-    :param most: greatest number of users; None means all.
-    :returns: a mapping for each. ``connection`` is its ID. ``greenlet`` has the names of the greenlet and its function.
-        ``operation`` is the last command, or None. The others are ``purpose``, and ``seconds`` since the check-out.
+    :param most: greatest number of mappings; None means no limit.
+    :returns: mappings with five keys. ``connection`` is the ID of the connection. ``greenlet`` has the names of the
+        greenlet that checked out the connection and of its function. ``operation`` is the last command, or None.
+        ``purpose`` is the use of the connection. ``seconds`` is the time since the check-out.
     """
     now = _clock.monotonic()
-    connections = list(in_use)  # one atomic step: another thread may call this during check-outs
+    connections = list(in_use)  # an atomic copy, because another thread may call this function
     longest = nsmallest(len(connections) if most is None else most, connections, key=attrgetter("checked_out_at"))
     return [
         {
@@ -38,7 +39,7 @@ def checked_out(in_use: Collection[Connection], most: int | None = None) -> list
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """Return the name of a greenlet. Its repr would show arguments, which may be secret or long."""
+    """Return the names of a greenlet and its function. A repr would show arguments, which may be secret or long."""
     if user is None:
         return "a greenlet that is gone"
     name = getattr(user, "name", None)

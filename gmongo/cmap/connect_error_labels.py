@@ -13,9 +13,9 @@ from gmongo.wire.socks5 import ProxyError
 def label_connect_error(error: BaseException) -> None:
     """Add the overload labels to a connection error, if overload may be its cause.
 
-    An overloaded server closes new connections early or lets them wait. A retry is safe, because no command was sent.
-    The name lookup must have succeeded. Certificate errors, peers without TLS, proxy errors and a pool clear do not
-    indicate overload.
+    An overloaded server closes a new connection before the handshake ends, or does not reply. A retry is safe, because
+    the client has sent no command. The caller ensures that the name lookup succeeded. Certificate errors, servers
+    without TLS, proxy errors and a pool clear do not indicate overload.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return

@@ -1,4 +1,4 @@
-"""Stream of a new connection: name lookup, TCP connection, proxy and TLS."""
+"""Opening the stream of a new connection: name lookup, TCP connection, proxy and TLS."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 
 class ConnectTimeout:
-    """Time limit (``connectTimeoutMS``) of the name lookup, and of each attempt that begins with a TCP connection.
+    """Timer for ``connectTimeoutMS``, which limits the name lookup and then each attempt.
 
-    :param connection: the connection that is established.
-    :param seconds: None means no limit.
+    An attempt consists of the TCP connection, the handshake and the authentication.
+
+    :param connection: the new connection.
+    :param seconds: ``connectTimeoutMS`` in seconds; None means no limit.
     :param ref: True if the timer keeps the event loop alive.
     """
 
@@ -73,7 +75,7 @@ def connect(
 ) -> None:
     """Open the stream of a connection.
 
-    :param limit: running time limit.
+    :param limit: the timer for ``connectTimeoutMS``, which the caller has started.
     :raises AutoReconnect: the connection attempt failed.
     """
     proxy = None if connection.address[1] is None else options.proxy
@@ -113,7 +115,7 @@ def _connect_stream(
         connection.attach(transport)
         transport.connect(sockaddr)
         return transport
-    limit.pause()  # each attempt has its own timer
+    limit.pause()  # `Race` has a timer for each attempt
     race = Race(
         endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.order, ref
     )

@@ -1,4 +1,4 @@
-"""Connection of a pool: its state in the pool, and the late reply to an interrupted request."""
+"""Connection of a pool. The connection stores its state in the pool, and can read the late reply to a request."""
 
 from __future__ import annotations
 
@@ -54,21 +54,22 @@ class Connection(ServerConnection):
         self.checked_out_at = 0.0  # time of the check-out on the monotonic clock
         self.last_command: str | None = None  # name of the last command on the connection
         self.established_in = 0.0  # duration of connecting and handshake in seconds
-        self.late_reply: LateReply | None = None  # handles the late reply, or None if the pool must not wait for it
-        self.reply_is_due = False  # True if the server itself ends the request at this time
+        self.late_reply: LateReply | None = None  # receives a late reply, or None if the pool must not wait
+        self.reply_is_due = False  # True if the server ends the request because `maxTimeMS` has elapsed
 
     def __repr__(self) -> str:
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
-    def expect_late_reply(self, look: LateReply, is_due: bool) -> None:
-        """Let the pool read the late reply if only this reply keeps the connection from further use.
+    def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
+        """Allow the pool to read the late reply, if the connection is usable after this reply.
 
-        Connections that are pinned to a cursor or a transaction have no late reply.
-        :param look: receives the body of the reply; raises an exception if the reply is invalid.
-        :param is_due: True if the server itself ends the request at this time, so that its error follows soon.
+        Does nothing for a connection that is pinned to a cursor or a transaction.
+
+        :param on_reply: receives the body of the reply; raises an exception if the reply is invalid.
+        :param is_due: True if ``maxTimeMS`` has elapsed, so that the server soon replies with an error.
         """
         if self.unanswered is not None and self.purpose is Purpose.OTHER:
-            self.late_reply = look
+            self.late_reply = on_reply
             self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, most: int) -> None:
@@ -78,7 +79,8 @@ class Connection(ServerConnection):
 
         :param seconds: time limit.
         :param most: greatest size of the reply in bytes, compressed and decompressed.
-        :raises PyMongoError: the reply is late, too long or invalid. The pool must close the connection.
+        :raises PyMongoError: the reply is incomplete after `seconds`, too long or invalid. The pool must close the
+            connection.
         """
         handle, request_id = self.late_reply, self.unanswered
         assert handle is not None and request_id is not None
@@ -91,7 +93,7 @@ class Connection(ServerConnection):
         handle(body)
         if not transport.release():
             raise ProtocolError("the server sent more than the reply")
-        # Reset the error last: after an exception above, the pool must still see it and close the connection.
+        # Reset `error` last. After an exception above, the pool must still see `error`, and close the connection.
         transport.max_message_size = longest
         self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None

@@ -19,22 +19,23 @@ class PoolOwner(Protocol):
     """Callbacks of a pool to the topology. They must not switch greenlets or raise."""
 
     def connection_established(self, connection: Connection) -> None:
-        """Handle a successful handshake."""
+        """Handle a connection whose handshake and authentication succeeded."""
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         """Handle an error of connecting, handshake or authentication, before the connection is closed (CMAP-A13).
 
-        The pool does not report a timeout of the application or a kill, because the server did not cause them.
+        The pool does not report a kill, or a timeout of the application or the operation. The server did not cause
+        these exceptions.
         """
 
 
 class Establisher:
     """Establishes the connections of one pool.
 
-    :param machine: state of the pool.
+    :param machine: state machine of the pool.
     :param options: connection settings.
-    :param delivery: delivery of events.
-    :param owner: receives handshakes and failures.
+    :param delivery: delivers the events of the pool.
+    :param owner: receives established connections and failures.
     """
 
     __slots__ = ("_delivery", "_machine", "_options", "_owner")
@@ -48,16 +49,19 @@ class Establisher:
         self._owner = owner
 
     def establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
-        """Connect, shake hands and authenticate. The connection stays pending, and is dropped after a failure.
+        """Connect, perform the handshake and authenticate.
 
-        :param deadline: deadline on the clock of :mod:`gmongo._clock`, in addition to ``connectTimeoutMS``.
+        The connection stays pending after a success, and is dropped after a failure.
+
+        :param deadline: end of the operation on the clock of :mod:`gmongo._clock`; None means no deadline.
+            ``connectTimeoutMS`` is also a limit.
         :param ref: True if the connection keeps the event loop alive.
         """
         machine, started = self._machine, _clock.monotonic()
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        def expire(_seconds: float) -> NetworkTimeout:  # called late, because the error names the stage
+        def expire(_seconds: float) -> NetworkTimeout:  # called at the timeout, because the error names the stage
             nonlocal expired
             expired = connection.timeout_error(seconds)
             return expired
@@ -80,7 +84,7 @@ class Establisher:
                 machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
-            # The server is not the cause of a kill, an application timeout or the timeout of the operation.
+            # The server did not cause a kill, a timeout of the application or the timeout of the operation.
             by_server = isinstance(error, Exception) and error is not expired
             del expired  # the error refers to this frame, and must not form a cycle with the frame
             self._failed(connection, error, by_server)

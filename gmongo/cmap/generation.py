@@ -22,20 +22,20 @@ class Generations:
         return entry[0] if entry else 0
 
     def advance(self, service_id: ObjectId | None = None) -> None:
-        """Begin a new generation. An unknown service gets no entry (CMAP-A25)."""
+        """Begin a new generation of the pool or of a service. Does nothing for an unknown service (CMAP-A25)."""
         if service_id is None:
             self.current += 1
         elif service_id in self._services:
             self._services[service_id][0] += 1
 
     def join(self, service_id: ObjectId) -> int:
-        """Count a new connection of a service, and return the generation of the service."""
+        """Add a new connection to the count of its service, and return the generation of the service."""
         entry = self._services.setdefault(service_id, [0, 0])
         entry[1] += 1
         return entry[0]
 
     def leave(self, service_id: ObjectId | None) -> None:
-        """Count a closed connection of a service. The last connection removes the entry."""
+        """Subtract a closed connection from the count of its service. Remove a service without connections."""
         if service_id in self._services:
             entry = self._services[service_id]
             entry[1] -= 1

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def first_hello(options: ConnectionSettings) -> str:
-    """Return the name of the first hello command: legacy, except with the Stable API or behind a load balancer."""
+    """Return the name of the first hello command.
+
+    The name is ``hello`` with the Stable API or behind a load balancer, otherwise the legacy name ``ismaster``.
+    """
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
@@ -47,10 +50,10 @@ def establish(
 ) -> Hello:
     """Connect, perform the handshake and authenticate. Connections of monitors do not authenticate.
 
-    ``connectTimeoutMS`` limits the name lookup, and each attempt to connect with its handshake.
+    ``connectTimeoutMS`` limits the name lookup, and then each attempt: TCP connection, handshake and authentication.
 
-    :param ref: True if the timer keeps the event loop alive.
-    :param on_hello: called between hello and authentication; must not switch greenlets.
+    :param ref: True if the timer for ``connectTimeoutMS`` keeps the event loop alive.
+    :param on_hello: called between the hello and the authentication; must not switch greenlets.
     :raises AutoReconnect: the connection attempt failed, or the server closed the connection.
     :raises OperationFailure: the server refused the handshake or the credential.
     """
@@ -88,9 +91,9 @@ def establish(
 
 
 def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command and wait for its reply.
+    """Send a hello command, and return its reply after a check.
 
-    :param timeout: seconds; None means no limit.
+    :param timeout: seconds until the reply must be complete; None means no limit.
     :raises OperationFailure: the server replied with an error.
     """
     request_id = next_request_id()

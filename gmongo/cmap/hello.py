@@ -11,9 +11,9 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:
-    """Reply to a hello, with the fields that connections and commands use as attributes.
+    """Reply to a hello. The attributes are the values that connections and commands use.
 
-    :param reply: the reply.
+    :param reply: the reply document, whose fields have the right types.
     :param duration: seconds from request to reply.
     """
 
@@ -39,12 +39,13 @@ class Hello:
         self.duration = duration
         self.hello_ok: bool = bool(reply.get("helloOk"))
         self.is_mongos: bool = reply.get("msg") == "isdbgrid"
-        in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))  # `isreplicaset`: without configuration
+        # A member that has no replica set configuration replies with `isreplicaset`.
+        in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))
         self.is_standalone: bool = not self.is_mongos and not in_replica_set
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        # Size limit of a batch of writes. Only automatic encryption lowers it.
+        # Size limit of a batch of writes in bytes. Only automatic encryption lowers this limit.
         self.max_batch_size: int = self.max_message_size
         self.max_wire_version: int = reply.get("maxWireVersion", 0)
         self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
@@ -66,8 +67,8 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # A number out of its range counts as missing. If the hello failed instead, each operation would wait until
-        # server selection times out. The compatibility check rejects a missing wire version at once.
+        # Omit a number that is out of range. If the hello failed instead, each operation would wait until server
+        # selection times out. After the omission of a wire version, the compatibility check fails immediately.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

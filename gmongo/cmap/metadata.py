@@ -17,14 +17,14 @@ from gmongo.driver_info import DriverInfo
 _MAX_SIZE = 512
 _OWN = {"name": "gmongo", "version": __version__}  # never truncated
 
-# Function-as-a-service platforms: name -> environment variables that identify it.
+# Function-as-a-service platforms: name -> environment variables that identify the platform.
 _FAAS_VARIABLES = {
     "aws.lambda": ("AWS_LAMBDA_RUNTIME_API",),
     "azure.func": ("FUNCTIONS_WORKER_RUNTIME",),
     "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
     "vercel": ("VERCEL",),
 }
-# Further metadata of each platform: field -> (variable, converter).
+# Further metadata of each platform: field -> (environment variable, type of the field).
 _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
     "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
     "azure.func": {},
@@ -38,9 +38,9 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """Return the `client` document of a handshake, at most 512 bytes.
+    """Return the `client` document of a handshake, which has at most 512 bytes.
 
-    :param wrappers: libraries that use this driver; the last ones are omitted first.
+    :param wrappers: libraries that use this driver. A document that is too long omits the last libraries.
     """
     document = _document(app_name, wrappers)
     while not _shorten(document) and len(wrappers) > 1:
@@ -57,7 +57,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
-        # Versions have the positions of their names.
+        # A version has the position of its library in `name`, so a missing version is an empty text.
         "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
@@ -76,7 +76,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
 
 
 def faas_name(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process, or None if no or several platforms match."""
+    """Return the function-as-a-service platform of the process, or None unless exactly one platform matches."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -106,7 +106,10 @@ def _environment(variables: Mapping[str, str]) -> DocumentDict:
 
 
 def _shorten(document: DocumentDict) -> bool:
-    """Remove fields in the order of the specification until the document fits, and return True if it fits."""
+    """Remove fields in the order of the specification until the document has at most 512 bytes.
+
+    Return True if the shortened document has at most 512 bytes.
+    """
     if _fits(document):
         return True
     if "name" in document.get("env", {}):
@@ -120,7 +123,7 @@ def _shorten(document: DocumentDict) -> bool:
 
 
 def _cut(document: DocumentDict, part: DocumentDict, field: str, least: int = 0) -> None:
-    """Truncate a field, but not below `least` bytes, until the document fits."""
+    """Truncate a text field until the document has at most 512 bytes, but keep `least` bytes of the text."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = part[field].encode()

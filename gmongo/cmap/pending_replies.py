@@ -1,7 +1,7 @@
-"""Reader of late replies, which keeps the connection of an interrupted operation usable.
+"""Reader of late replies. After its late reply, the connection of an interrupted operation is usable again.
 
-A background greenlet reads the reply, with limits on seconds and bytes. Meanwhile the connection is neither available
-nor in use. A clear, a close or a fork ends the wait and closes the connection.
+A background greenlet reads the reply, with limits on seconds and bytes. During this time, the connection is neither
+available nor in use. A clear, a close or a fork ends the wait and closes the connection.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _TIME_FOR_DUE_REPLY = 0.25
 
 
 class DrainingPool(Protocol):
-    """Part of a pool that the reader of a late reply uses."""
+    """Attributes and methods of a pool that the reader of a late reply uses."""
 
     options: PoolSettings
 
     def end_draining(self, connection: Connection) -> None:
-        """Make the connection available or drop it, after the wait for its late reply."""
+        """Make a connection available after its late reply, or drop the connection if the reply did not come."""
 
 
 def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None:
-    """Begin to read the late reply of a connection. Does not switch greenlets.
+    """Start a greenlet that reads the late reply of a connection. Does not switch greenlets.
 
-    A link notifies the pool of the end, because a greenlet that is killed before it starts runs no `finally`.
+    A link notifies the pool when the greenlet ends. A `finally` clause would not run after a kill before the start.
     """
     options, reference = pool.options, weakref.ref(pool)
     seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY

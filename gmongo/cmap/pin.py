@@ -1,4 +1,4 @@
-"""Connection that stays checked out between commands: behind a load balancer, for a cursor or a transaction."""
+"""Connection that stays checked out between the commands of a cursor or a transaction, behind a load balancer."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class PinnedConnection:
         self._user: object = None
 
     def share(self) -> PinnedConnection:
-        """Add an owner, which must also call :meth:`release`."""
+        """Add an owner. Each owner must call :meth:`release`."""
         self._owners += 1
         return self
 
     def release(self, error: BaseException | None = None) -> None:
-        """Remove an owner. The last owner checks the connection in.
+        """Remove an owner. Check in the connection if no owner remains.
 
         :param error: error that ended the use; None after a success.
         """
@@ -47,7 +47,7 @@ class PinnedConnection:
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """Call :meth:`release` later, for finalizers, which must not switch greenlets. Any thread may call this."""
+        """Call :meth:`release` in a new greenlet. For finalizers, which run in any thread and must not switch."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:

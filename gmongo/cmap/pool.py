@@ -1,7 +1,7 @@
 """Connection pool of one server.
 
-The module `state` has all state of the pool, and does no I/O. This module waits, connects, closes and delivers events.
-These steps may switch greenlets, so they follow after the state is consistent.
+The module `pool_state` has all state of the pool, and does no I/O. This module waits, connects, closes connections and
+delivers events. These steps may switch greenlets, so each step begins only when the state is consistent.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import limit_text, remaining
 
-# A thousand waiters may time out at once, so each error shows only the longest check-outs.
-_HOLDERS_SHOWN = 5
+# A thousand waiters may time out simultaneously, so each error shows only the longest check-outs.
+_CHECK_OUTS_SHOWN = 5
 
 
 class Pool:
@@ -42,8 +42,8 @@ class Pool:
     :param address: address of the server.
     :param options: pool settings.
     :param connection_options: connection settings.
-    :param events: publisher of events.
-    :param owner: receives handshakes and failures.
+    :param events: publisher of pool events.
+    :param owner: receives established connections and failures.
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class Pool:
 
     @property
     def state(self) -> PoolState:
-        """State: paused, ready or closed."""
+        """State of the pool: paused, ready or closed."""
         return self.machine.state
 
     @property
     def generations(self) -> Generations:
-        """Generations of the pool and its services."""
+        """Generations of the pool, and of its services behind a load balancer."""
         return self.machine.generations
 
     @property
     def generation(self) -> int:
-        """Number of clears of the pool."""
+        """Generation of the pool: the number of clears."""
         return self.machine.generations.current
 
     @property
@@ -119,9 +119,10 @@ class Pool:
     # Checking out
 
     def check_out(self, deadline: float | None = None) -> Connection:
-        """Check out a connection. :meth:`check_in` must follow.
+        """Check out a connection. The caller must then call :meth:`check_in`.
 
-        :param deadline: deadline on the clock of :mod:`gmongo._clock`, in addition to ``waitQueueTimeoutMS``.
+        :param deadline: end of the operation on the clock of :mod:`gmongo._clock`; None means no deadline.
+            ``waitQueueTimeoutMS`` is also a limit.
         :raises PoolClosedError: the pool is closed.
         :raises PoolClearedError: the pool is paused, or was cleared during the check-out.
         :raises WaitQueueTimeoutError: no connection became available in time.
@@ -155,11 +156,11 @@ class Pool:
         return connection
 
     def _obtain(self, deadline: float | None) -> Connection:
-        """Return a connection: an available connection at once or after a wait, or else a new connection."""
+        """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request()
-        # This check-out now owns the offer: a connection or a place in the wait queue. After any exception below,
-        # it returns the offer, so that the next waiter gets the connection.
+        # The offer is a connection or a place in the wait queue, and belongs to this check-out. After any exception
+        # below, this method returns the offer to the pool, so that the next waiter gets the connection.
         try:
             self.finish()
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
@@ -175,7 +176,7 @@ class Pool:
         return connection
 
     def _wait(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
-        """Wait in the queue until a connection is handed over."""
+        """Wait in the queue until the pool hands over a connection, and return the connection."""
         limit, left = self.options.wait_queue_timeout, remaining(deadline)
         if left is not None:
             limit = left if limit is None else min(limit, left)
@@ -184,12 +185,12 @@ class Pool:
         return connection
 
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """Return the error for a wait of `limit` seconds. Its text names the options, because logs show only text."""
+        """Return the error for a wait of `limit` seconds. The text names the options, because logs show only text."""
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
         option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
-        longest = checked_out(machine.in_use, _HOLDERS_SHOWN)
+        longest = checked_out(machine.in_use, _CHECK_OUTS_SHOWN)
         held = ""
         if longest:
             seconds = decimal(longest[0]["seconds"])
@@ -214,7 +215,7 @@ class Pool:
         """
         machine = self.machine
         if connection not in machine.in_use:
-            if connection.inherited:  # in a forked child, whose pool has dropped it
+            if connection.inherited:  # the pool of a forked child has dropped the inherited connection
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         connection.record_failure(error)
@@ -224,12 +225,13 @@ class Pool:
             self.finish(error)
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Finish a step of the state machine: deliver its events, and close the connections that it dropped.
+        """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
 
-        :param error: error that ended the step; after an interruption, the delivery does not wait for other greenlets.
+        :param error: error that ended the step, or None. After a kill or a timeout of the application, the delivery
+            does not wait for other greenlets.
         """
         # Take the dropped connections before the delivery: listeners may switch to greenlets that finish other steps.
-        # Close them after the delivery, even if it raises.
+        # Close these connections after the delivery, even if the delivery raises an exception.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
@@ -238,7 +240,7 @@ class Pool:
                 connection.close()
 
     def end_draining(self, connection: Connection) -> None:
-        """Make a connection available or drop it, after the wait for its late reply."""
+        """Make a connection available after its late reply, or drop the connection if the reply did not come."""
         self.machine.end_draining(connection)
         self.finish()
 
@@ -252,14 +254,14 @@ class Pool:
     def clear(
         self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
     ) -> None:
-        """Clear the pool and pause it. Behind a load balancer, clear only the connections of one service.
+        """Clear and pause the pool. Behind a load balancer, clear only the connections of one service.
 
-        :param cause: error for :class:`PoolClearedError`.
-        :param service_id: service to clear; required behind a load balancer, and only there.
+        :param cause: error that caused the clear, for the text of :class:`PoolClearedError`.
+        :param service_id: service to clear. Required behind a load balancer, and forbidden otherwise.
         :param interrupt: True to interrupt connections in use (``interruptInUseConnections``).
         """
         if self.state is not PoolState.CLOSED and self._load_balanced is (service_id is None):
-            raise InvalidOperation("a pool is cleared by service exactly when it is load balanced")
+            raise InvalidOperation("clear requires a service_id behind a load balancer, and accepts none otherwise")
         message = f"Connection to {address_text(self.address)} interrupted due to server monitor timeout"
         for connection in self.machine.clear(cause, service_id, interrupt):
             connection.interrupt(PoolClearedError(message, self.address))
@@ -286,13 +288,16 @@ class Pool:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs. Does no I/O, and does not switch greenlets.
 
-        :param make_error: makes the error of each greenlet that has inherited a connection or waits in the queue.
+        :param make_error: makes the error for each greenlet that uses an inherited connection or waits in the queue.
         """
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process on first use in a forked child (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process at the first use of the pool in a forked child.
+
+        Implements CMAP-45 and CMAP-A26.
+        """
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()

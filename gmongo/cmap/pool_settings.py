@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 class ConnectionSettings:
     """Connection settings. Times are in seconds, and None means no limit.
 
-    :param connect_timeout: limit for one attempt to connect, with its handshake.
+    :param connect_timeout: limit for the name lookup, and for each attempt to connect, with handshake and
+        authentication.
     :param socket_timeout: limit for one request and its reply.
     :param metadata: the client metadata of the handshake.
-    :param compressors: names of compressors, the preferred one first.
+    :param compressors: names of compressors. The preferred compressor is first.
     :param zlib_level: compression level of zlib.
     :param server_api: the Stable API fields of every command; empty without the Stable API.
     :param load_balanced: True if the peer is a load balancer.
     :param tls: TLS settings; None disables TLS.
     :param proxy: SOCKS5 proxy; None connects directly.
     :param authenticator: authenticator of pool connections; None disables authentication.
-    :param order: the addresses that failed, shared by all connections of the client.
+    :param order: order of the addresses of a host, with addresses that failed last. Shared by all connections of the
+        client.
     """
 
     connect_timeout: float | None = 20.0
@@ -52,12 +54,13 @@ class PoolSettings:
     :param min_pool_size: least number of connections of a ready pool.
     :param max_idle_time: greatest idle time of an available connection; None means no limit.
     :param max_connecting: greatest number of pending connections.
-    :param wait_queue_timeout: greatest wait of a check-out; None means no limit.
+    :param wait_queue_timeout: greatest wait of a check-out in the wait queue; None means no limit.
     :param drains: True if the pool waits for late replies to interrupted operations.
     :param drain_time: greatest wait for a late reply.
     :param drain_bytes: greatest size of a late reply in bytes.
     :param background_interval: pause between two background runs; a negative number disables them.
-    :param specified: options that the user set, with the names of the specification, for events and logs.
+    :param specified: the options that the application set, for events and logs. The keys are the names of the CMAP
+        specification, and times are in milliseconds.
     """
 
     max_pool_size: int = 100

@@ -1,9 +1,9 @@
-"""State of a pool: four sets of connections, the wait queue, the generations, and paused, ready or closed.
+"""State of a pool: four sets of connections, the wait queue, the generations, and the state paused, ready or closed.
 
-This state machine does no I/O, and only its methods change the state. Every method is a critical section: it does not
-switch greenlets, and the state is consistent before and after. Methods note events in the order of the specification.
-They return or store the connections that the pool must then establish, interrupt or close. The sizes of the sets are
-the counts of the specification.
+This state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
+switches greenlets, and the state is consistent before and after each method. Methods record events in the order of the
+specification. Methods return or store the connections that the pool must establish, interrupt or close. The
+specification's connection counts are the sizes of the sets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Backoff in seconds after the first failure of the background to connect. Each further failure doubles it.
+# Backoff in seconds after the first failed connection of the background. Each further failure doubles the backoff.
 _FIRST_BACKOFF = 1.0
 
 
@@ -88,12 +88,12 @@ class StateMachine:
         self._connection_options = connection_options
         self._events = events
         self._last_id = 0
-        self._cause: BaseException | None = None  # error that paused the pool last
+        self._cause: BaseException | None = None  # error that caused the last pause of the pool
         self._dropped: list[Connection] = []  # connections that the pool must close
         self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
         self._populating: Connection | None = None
-        self._populate_backoff = 0.0  # seconds between failed attempts of the background
-        self._populate_backoff_ends = 0.0  # time on the clock of _clock.monotonic()
+        self._populate_backoff = 0.0  # seconds that the background waits after its last failed attempt
+        self._populate_backoff_ends = 0.0  # end of this wait on the clock of _clock.monotonic()
         events.note(events.pool_created, options.specified)
 
     # Counts
@@ -109,14 +109,14 @@ class StateMachine:
         return {purpose.value: counts[purpose] for purpose in Purpose}
 
     def has_room(self) -> bool:
-        """Return True if another connection may be established now."""
+        """Return True if the limits of the pool allow another pending connection now."""
         limit = self._options.max_pool_size
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
     # Checking out
 
     def check_out_available(self) -> Connection | None:
-        """Check out the last used connection if it needs no check and the queue is empty. This is the hot path."""
+        """Check out the last used connection, if it needs no check and no greenlet waits. The hot path calls this."""
         # Critical section: a connection moves from `available` to `in_use` before another greenlet runs.
         # Earlier waiters get available connections first.
         available = self.available
@@ -133,9 +133,9 @@ class StateMachine:
         """
         if self.state is not PoolState.READY:
             raise self._refusal()
-        # Critical section: `_take` and `join`. With a switch between them, a check-in would see no waiter,
-        # and this waiter would wait although a connection is available.
-        connection = None if self.queue.waiters else self._take()  # waiters are served in order of arrival
+        # Critical section: no greenlet may run between `_take` and `join`. Otherwise a check-in could see no waiter,
+        # and this check-out would wait although a connection is available.
+        connection = None if self.queue.waiters else self._take()  # earlier waiters get connections first
         return connection or self.queue.join()
 
     def _take(self) -> Connection | None:
@@ -154,7 +154,10 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Serve waiters in order, after every change that may make a connection or a slot available."""
+        """Hand connections to the waiters in order, while a connection is available or may be established.
+
+        Each change that may make a connection or a slot available calls this method.
+        """
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
             if connection is None:
@@ -163,8 +166,8 @@ class StateMachine:
 
     def _leave_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection, first for a waiter, then for the background (CMAP-97)."""
-        # Waiters come before the background, which wakes in a later iteration of the event loop.
-        self.pending.discard(connection)  # absent in a forked child
+        # Waiters get the slot before the background, which wakes in a later iteration of the event loop.
+        self.pending.discard(connection)  # a forked child has already removed the connection
         self._serve_waiters()
         self._wake_background()
 
@@ -174,9 +177,10 @@ class StateMachine:
             self.background_wakeup.set()
 
     def confirm(self, connection: Connection) -> None:
-        """Check the connection that a waiter received, when the waiter runs.
+        """Check that a waiter may still use the connection that it received, when the waiter runs.
 
-        :raises PoolClearedError: the pool was cleared since the hand-over; :class:`PoolClosedError`: it was closed.
+        :raises PoolClearedError: the pool was cleared since the hand-over.
+        :raises PoolClosedError: the pool was closed since the hand-over.
         """
         # A clear or a close may have come between the hand-over and this run of the waiter.
         # The waiter does not rejoin the queue, because later waiters would then precede it.
@@ -186,9 +190,9 @@ class StateMachine:
             raise self._refusal()
 
     def give_up(self, offer: Connection | Waiter[Connection]) -> None:
-        """Return the result of :meth:`request` to the pool after a failed check-out, without an event."""
-        # An exception may reach the waiter after the hand-over. The waiter then owns a connection, and the pool would
-        # lose this connection here.
+        """Return the result of :meth:`request` to the pool after a failed check-out. Publish no check-in event."""
+        # An exception may reach a waiter after the hand-over. The waiter then owns a connection, and the pool would
+        # lose this connection unless `leave` returned the connection.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
@@ -199,7 +203,7 @@ class StateMachine:
     # Establishing
 
     def begin(self, connection: Connection) -> None:
-        """Give a pending connection its ID and generation, before it is established."""
+        """Set the ID and the generation of a pending connection, before the pool establishes the connection."""
         self._last_id += 1
         connection.id = self._last_id
         connection.generation = self.generations.current
@@ -211,7 +215,9 @@ class StateMachine:
             connection.generation = self.generations.join(connection.service_id)
 
     def established(self, connection: Connection, duration: float) -> None:
-        """Note that a pending connection is established. It stays pending until the next step.
+        """Record that a pending connection is established, and record its ready event.
+
+        The connection stays pending until :meth:`check_out_established` or :meth:`make_available`.
 
         :param duration: seconds that the establishment took.
         """
@@ -253,7 +259,7 @@ class StateMachine:
     # Checking in and closing
 
     def check_in(self, connection: Connection) -> bool:
-        """Check in a connection in use. This is the hot path.
+        """Check in a connection in use. The hot path calls this method.
 
         :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
             connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
@@ -269,8 +275,8 @@ class StateMachine:
             else:
                 self._release(connection)
             return True
-        # Hand the connection directly to the first waiter. If it became available first, the greenlet that checks it in
-        # could check it out again before the waiter runs, every time.
+        # Hand the connection directly to the first waiter. If the connection became available first, the greenlet that
+        # checks in could check out the connection again, each time before the waiter runs.
         if self.queue.waiters:
             self.queue.hand_over(connection)
         else:
@@ -279,7 +285,10 @@ class StateMachine:
         return observed
 
     def _release(self, connection: Connection) -> None:
-        """Drop a perished connection, or hand it to the first waiter, or make it available. It must be in no set."""
+        """Drop a connection that cannot be used, hand a usable connection to the first waiter, or make it available.
+
+        The connection must be in none of the four sets.
+        """
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
@@ -293,7 +302,10 @@ class StateMachine:
             self.available.append(connection)
 
     def _drop(self, connection: Connection, reason: str) -> None:
-        """Store a connection for the pool to close, and wake the background to replace it. It must be in no set."""
+        """Store a connection that the pool must close, and wake the background, which may replace the connection.
+
+        The connection must be in none of the four sets.
+        """
         self._events.note(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
@@ -308,7 +320,7 @@ class StateMachine:
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
-        """End the wait for a late reply: make the connection available, or drop it if the reply did not come.
+        """Make a connection available after its late reply, or drop the connection if the reply did not come.
 
         Does nothing if a clear, a close or a fork has already ended the wait.
         """
@@ -317,7 +329,7 @@ class StateMachine:
             self._release(connection)
 
     def _stop_draining(self, reason: str) -> None:
-        """Drop the draining connections after a clear (only stale ones) or a close."""
+        """Drop all draining connections after a close, or the stale draining connections after a clear."""
         for connection in sorted(self.draining, key=attrgetter("id")):
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
@@ -341,7 +353,7 @@ class StateMachine:
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Mark a paused pool ready. The background waits for the delivery of the ready event (CMAP-81)."""
+        """Mark a paused pool ready. The background connects only after the delivery of the ready event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
@@ -349,7 +361,7 @@ class StateMachine:
                 self._allow_populating(generation)
 
     def _publish_ready(self, generation: int) -> None:
-        """Publish the ready event, when the delivery reaches it."""
+        """Publish the ready event, and then allow the background to connect. The delivery calls this method."""
         try:
             self._events.pool_ready()
         finally:
@@ -361,14 +373,14 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear the pool and pause it, or clear only one service (CMAP-A07).
+        """Clear and pause the pool, or clear only the connections of one service (CMAP-A07).
 
-        :returns: the pending and used connections that the pool must interrupt (CMAP-157, CMAP-A09).
+        :returns: the pending connections and the connections in use that the pool must interrupt (CMAP-157, CMAP-A09).
         """
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: first advance the generation, so that old connections are stale at check-in and after their
-        # establishment. Then evict the waiters, before a waiter runs and requests again.
+        # establishment. Then evict the waiters, before a waiter runs and requests a connection again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.note(self._events.pool_cleared, service_id, interrupt)
@@ -379,7 +391,7 @@ class StateMachine:
         self.background_wakeup.set()
         if not interrupt:
             return []
-        # All of these connections are older than the clear, because no other greenlet has run since.
+        # All of these connections are older than the clear, because no other greenlet has run since the clear began.
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
@@ -406,7 +418,7 @@ class StateMachine:
         return sorted(self.pending, key=attrgetter("id"))
 
     def _set_state(self, state: PoolState) -> None:
-        """Change the state. The generation must be up to date."""
+        """Change the state. The caller advances the generation first, because `fit_generation` is a copy of it."""
         self.state = state
         self._may_populate = False
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
@@ -417,7 +429,7 @@ class StateMachine:
     def needs_connection(self) -> bool:
         """Return True if the background should establish a connection now.
 
-        It establishes one at a time, to leave ``maxConnecting`` slots for operations.
+        The background establishes one connection at a time, and leaves the other ``maxConnecting`` slots to operations.
         """
         return (
             self.state is PoolState.READY
@@ -433,7 +445,7 @@ class StateMachine:
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
-        """Return a pending connection for the background to establish, or None if the pool needs none."""
+        """Return a pending connection for the background to establish, or None if the pool needs no connection."""
         if not self.needs_connection():
             return None
         self._populating = self._add_pending()
@@ -442,7 +454,8 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # A background run may have skipped its work during this attempt, and the next run must respect the backoff.
+            # A background run may have started no connection because of this attempt, so start another run. After a
+            # failure, this run computes its pause from the backoff.
             self.background_wakeup.set()
 
     # Forking
@@ -453,7 +466,7 @@ class StateMachine:
         A paused pool opens no connection for inherited greenlets: the background greenlet, and greenlets that check
         out or wait in the queue.
 
-        :param make_error: makes the error of each greenlet that has inherited a connection or waits in the queue.
+        :param make_error: makes the error for each greenlet that uses an inherited connection or waits in the queue.
         """
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
@@ -464,7 +477,10 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), make_error)
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process on first use in a forked child (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process at the first use of the pool in a forked child.
+
+        Implements CMAP-45 and CMAP-A26.
+        """
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
@@ -485,7 +501,7 @@ class StateMachine:
         )
 
     def _broken_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close a connection, or None. The reasons have the order of CMAP-A21."""
+        """Return the reason to close a connection, or None. CMAP-A21 sets the order of the reasons."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
         stale = self._is_stale(connection)
@@ -501,7 +517,7 @@ class StateMachine:
         return connection.generation != current
 
     def _perished_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close an available connection, or None. The idle time is the last reason."""
+        """Return the reason to close an available connection, or None. The idle time is checked last."""
         reason = self._broken_reason(connection)
         limit = self._options.max_idle_time
         if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:

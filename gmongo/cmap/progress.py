@@ -23,7 +23,7 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 
 
 class Progress:
-    """Stage of a connection that is being established, for errors.
+    """Stage of a connection that is being established, for the texts of errors.
 
     :param host: host name of the server.
     :param options: connection settings.
@@ -48,7 +48,7 @@ class Progress:
         self._since = _clock.monotonic()
 
     def choose(self, address: SocketAddress, *, alone: bool) -> None:
-        """Note the address in use.
+        """Record the address in use.
 
         :param alone: True if the host has no other address.
         """
@@ -74,7 +74,10 @@ class Progress:
         return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
 
     def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
-        """Return the likely reason if the server closed the connection before it answered the hello."""
+        """Return the likely reason why the server closed the connection before its reply to the hello.
+
+        Return an empty text for other errors.
+        """
         closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
         if self.stage != HELLO or not closed:
             return ""

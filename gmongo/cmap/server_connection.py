@@ -1,4 +1,4 @@
-"""Connection to one server: one request and its reply at a time."""
+"""Connection to one server. At most one request is in progress on a connection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Lost = TypeVar("Lost", bound=AutoReconnect)
 
 
 class Reauthentication(Protocol):
-    """Authentication of a connection, which can be repeated."""
+    """Authentication that a connection can repeat."""
 
     def again(self, seconds: float | None) -> None:
         """Authenticate again, within `seconds`."""
@@ -46,7 +46,7 @@ class ServerConnection:
     :param monitors: True for the connection of a monitor, which never authenticates.
 
     `mid_message` is true from the first byte of a request to the last byte of its reply. A connection that is checked
-    in during this time is out of step with its server, and the pool must close it.
+    in during this time is out of step with its server, and the pool must close the connection.
     """
 
     __slots__ = (
@@ -125,12 +125,12 @@ class ServerConnection:
         """Set the transport that has the socket."""
         self.race = None
         self._transport = transport
-        # A clear or close during the name lookup had no socket to close.
+        # A clear or close of the pool during the name lookup found no socket, so interrupt the new transport now.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
     def attach_race(self, race: Race) -> None:
-        """Set the race of TCP connections, whose winner this connection will use."""
+        """Set the race between several TCP connections. This connection will use the transport of the winner."""
         self.race = race
         if self._interruption is not None:
             race.interrupt(self._interruption)
@@ -148,7 +148,7 @@ class ServerConnection:
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
         """Set the results of the hello. Authentication may follow.
 
-        :param compressor: compressor of later requests; None sends them uncompressed.
+        :param compressor: compressor of later requests; None means no compression.
         """
         self.hello = hello
         self._compressor = compressor
@@ -157,7 +157,7 @@ class ServerConnection:
     def reauthenticate(self, seconds: float | None = None) -> None:
         """Authenticate again, after a reply with the code 391 (ReauthenticationRequired).
 
-        :param seconds: time limit in addition to ``connectTimeoutMS``; None means no limit.
+        :param seconds: seconds until the operation ends; None means no limit. ``connectTimeoutMS`` is also a limit.
         :raises InvalidOperation: the connection has never authenticated.
         :raises OperationFailure: the server refused the credential. The connection is then unusable.
         """
@@ -186,21 +186,21 @@ class ServerConnection:
         """Send a request and return its reply. During a stream, send nothing and return the next reply of the stream.
 
         :param timeout: seconds until the reply must be complete; None means no limit.
-        :param decode: decodes the body. A body below 64 KiB is valid only during this call.
+        :param decode: decodes the body of the reply. A body below 64 KiB is valid only during the call of `decode`.
         :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. The connection remains
             usable if the timeout ended before the driver sent data.
         :raises ProtocolError: the reply violates the protocol.
         """
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
-        # Set the mark before the first byte, and reset it after the last byte. After an exception in between (a kill, a
-        # timeout or a socket error), the pool sees the mark and closes the connection.
+        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the last byte of the
+        # reply. After an exception in between (a kill, a timeout or a socket error), the pool closes the connection.
         self.mid_message = True
         limit = None
         try:
             transport = self._transport or self._open_transport()
             if timeout is not None:
-                self.mid_message = timeout > 0  # without time, `begin` raises before the send
+                self.mid_message = timeout > 0  # if no time is left, `begin` raises an error before the send
                 limit = self._limit = self._limit or TimeLimit(
                     partial(_timeout_error, self.address, self._usual_limits)
                 )
@@ -223,7 +223,7 @@ class ServerConnection:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._failed(error)
-            raise  # unchanged: `gevent.Timeout` compares by identity
+            raise  # the same object, because applications compare a `gevent.Timeout` by identity
         try:
             return decode(body)
         except InvalidBSON as error:
@@ -259,11 +259,12 @@ class ServerConnection:
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
-                # `responseTo` is the previous reply of the stream in MongoDB, and the first request in other servers.
+                # In MongoDB, `responseTo` is the ID of the previous reply of the stream. In other servers, `responseTo`
+                # is the ID of the request that began the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._failed(error)
-        try:  # inline as in `exchange`, where a shared function would cost time
+        try:  # repeated from `exchange`, which a function call would make slower
             return decode(body)
         except InvalidBSON as error:
             if not is_well_formed(body):
@@ -300,7 +301,7 @@ class ServerConnection:
     # Late replies
 
     def _note_unanswered(self, error: BaseException, request_id: int) -> None:
-        """Store the ID of an interrupted request, if only its reply is outstanding."""
+        """Store the ID of an interrupted request, if the reply to this request is all that is outstanding."""
         transport = self._transport
         if transport is None or transport.out_of_step or transport.closed:
             return
@@ -336,8 +337,8 @@ class ServerConnection:
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
         """Return the error for a timeout.
 
-        :param seconds: the timeout; 0 or less if it ended before the request; None means no limit.
-        :param option: option that sets the timeout; None means the usual option.
+        :param seconds: the timeout; 0 or less if no time was left for the request; None means no limit.
+        :param option: name of the option that sets the timeout; None means the usual option of an exchange.
         """
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
@@ -350,7 +351,7 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Usual timeout option of an exchange, and its seconds. None as seconds matches any timeout."""
+        """Name and seconds of the option that usually limits an exchange. None as seconds matches any timeout."""
         return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
@@ -367,7 +368,7 @@ class ServerConnection:
             self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the current or next use of the connection with `error`, and close its socket. Does not switch."""
+        """Raise `error` in the current or next use of the connection, and close the socket. Does not switch."""
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:
@@ -382,7 +383,7 @@ class ServerConnection:
             link.mark_forked(error)
 
     def close(self) -> None:
-        """Close the socket at once, without sending data."""
+        """Close the socket immediately, without sending data."""
         if self._limit is not None:
             self._limit.close()
         link = self._transport or self.race

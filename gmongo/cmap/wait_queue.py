@@ -1,7 +1,7 @@
-"""Wait queue of a pool (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113): a fair semaphore with a condition.
+"""Wait queue (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113), which is first in, first out.
 
-The order is strictly first come, first served: the pool hands each connection to the waiter at the head. After a
-timeout or a kill, a waiter leaves the queue at once. If it received an item in the same moment, it returns the item.
+The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves the queue
+immediately. If the waiter has already received an item, the owner of the queue gets the item back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 class Waiter(Generic[Item]):
-    """Greenlet in the queue, and the result of its wait.
+    """Greenlet that waits in the queue, and the result of its wait: an item or an error.
 
     :param purpose: reason of the wait, for error messages and statistics.
     """
@@ -40,17 +40,17 @@ class Waiter(Generic[Item]):
         self._asleep = False
         self._waking: IWatcher | None = None
 
-    def sleep(self, limit: float | None, timed_out: Callable[[], Exception]) -> Item:
+    def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
         """Switch to the hub until an item is handed over, and return the item.
 
         :param limit: seconds; None means no limit.
-        :param timed_out: makes the error of a timeout.
+        :param make_timeout_error: makes the error that a timeout raises.
         :raises BaseException: the error of a timeout or an eviction, or an exception that is thrown into the greenlet.
         """
         if limit is None:
             self._sleep()
         else:
-            self._sleep_for(limit, timed_out)
+            self._sleep_for(limit, make_timeout_error)
         error, self.error = self.error, None
         if error is not None:
             try:
@@ -60,7 +60,7 @@ class Waiter(Generic[Item]):
         assert self.item is not None
         return self.item
 
-    def _sleep_for(self, limit: float, timed_out: Callable[[], Exception]) -> None:
+    def _sleep_for(self, limit: float, make_timeout_error: Callable[[], Exception]) -> None:
         timeout = Timeout(timer_delay(limit))
         try:
             with timeout:
@@ -68,8 +68,8 @@ class Waiter(Generic[Item]):
         except Timeout as error:
             if error is not timeout:
                 raise
-            if self.item is None and self.error is None:  # otherwise the waiter was already served
-                raise timed_out() from None
+            if self.item is None and self.error is None:  # otherwise `sleep` returns the item or raises the error
+                raise make_timeout_error() from None
         finally:
             del timeout  # a thrown timeout refers to this frame
 
@@ -82,13 +82,14 @@ class Waiter(Generic[Item]):
         finally:
             self._asleep = False
             waking, self._waking = self._waking, None
-            if waking is not None:  # a later switch would resume the greenlet at another place
+            if waking is not None:  # otherwise a later switch would resume the greenlet at another place
                 waking.stop()
 
     def wake(self) -> None:
         """Resume a sleeping greenlet in the next iteration of the event loop. Does not switch greenlets.
 
-        The greenlet runs after all greenlets that were woken before this call, also if it was itself woken before.
+        The greenlet runs after all greenlets that were woken before this call. A second call before the greenlet runs
+        moves the greenlet to the end of this order.
         """
         if self._asleep:
             if self._waking is not None:
@@ -103,10 +104,12 @@ class WaitQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._keep_alive: IWatcher | None = None  # timer that keeps the event loop alive
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # fast removal at any place
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # removal is fast at any place
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Add a waiter. :meth:`Waiter.sleep` follows, and :meth:`leave` if it raises. Does not switch greenlets.
+        """Add the current greenlet to the queue, and return its waiter. Does not switch greenlets.
+
+        The caller then calls :meth:`Waiter.sleep`. If `sleep` raises an exception, the caller calls :meth:`leave`.
 
         :param purpose: reason of the wait, for error messages and statistics.
         """
@@ -116,13 +119,13 @@ class WaitQueue(Generic[Item]):
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Remove a waiter, and return the item that it received in the meantime, or None. Does not switch greenlets."""
-        self.waiters.pop(waiter, None)  # absent after `hand_over`, `detach`
+        """Remove a waiter, and return the item that the waiter has received, or None. Does not switch greenlets."""
+        self.waiters.pop(waiter, None)  # `hand_over` and `detach` have already removed the waiter
         self._update_keep_alive()
         return waiter.item
 
     def _update_keep_alive(self) -> None:
-        """Keep the event loop alive exactly while there are waiters."""
+        """Keep the event loop alive exactly while the queue has waiters."""
         if self.waiters and self._keep_alive is None:
             self._keep_alive = keep_loop_alive()
         elif not self.waiters and self._keep_alive is not None:
@@ -132,7 +135,7 @@ class WaitQueue(Generic[Item]):
     def hand_over(self, item: Item) -> None:
         """Remove the waiter at the head, and hand `item` to it. Does not switch greenlets."""
         # Critical section: the waiter leaves the queue and gets the item before another greenlet runs.
-        # So no waiter gets two items, and `leave` finds the item even if the waiter never runs.
+        # Therefore no waiter gets two items, and `leave` finds the item even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
             self._update_keep_alive()
@@ -140,16 +143,16 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, which keep their places until they leave. Does not switch greenlets.
+        """Hand `item` to all waiters. Waiters stay in the queue until :meth:`leave`. Does not switch greenlets.
 
-        The waiters run in order, including waiters that were woken before for another reason.
+        The waiters run in the order of the queue, even if another call has already woken some waiters.
         """
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
-        """Remove and return all waiters, for :meth:`evict`. They receive no more items."""
+        """Remove and return all waiters, for :meth:`evict`. The returned waiters receive no more items."""
         detached = list(self.waiters)
         self.waiters.clear()
         self._update_keep_alive()
@@ -164,5 +167,5 @@ class WaitQueue(Generic[Item]):
 
     def oldest_wait(self) -> float | None:
         """Return the seconds that the first waiter has waited, or None if the queue is empty."""
-        waiters = list(self.waiters)  # one atomic step: another thread may call this
+        waiters = list(self.waiters)  # an atomic copy, because another thread may call this method
         return _clock.monotonic() - waiters[0].since if waiters else None

@@ -1,1 +1,1 @@
-"""Publishers: each publishes occurrences as events to listeners, and as log messages."""
+"""Publishers of events. A publisher calls the listeners with each event, and logs a message."""

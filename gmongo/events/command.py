@@ -14,7 +14,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.events.log import (
     Details,
-    Later,
+    LazyValues,
     Structured,
     address_fields,
     command_log,
@@ -27,7 +27,7 @@ from gmongo.events.log import (
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent, publish
 from gmongo.wire.address import Address
 
-# Sensitive commands, whose content events and logs omit.
+# Sensitive commands. Events and logs omit the content of these commands and of their replies.
 SENSITIVE = frozenset(
     {
         "authenticate",
@@ -45,11 +45,11 @@ _HELLOS = frozenset({"hello", "ismaster"})
 
 
 class SentCommand:
-    """Command in progress, for the publisher.
+    """Command in progress, for which the publisher publishes events.
 
-    :param command: the command in the form for monitoring.
+    :param command: the command as events and logs show it.
     :param trace: the trace of the operation, or None without observers.
-    :ivar sensitive: True if events and logs must omit command and reply.
+    :ivar sensitive: True if events and logs must omit the content of the command and its reply.
     """
 
     __slots__ = (
@@ -86,10 +86,10 @@ class SentCommand:
 
 
 class MonitoredOperation(Protocol):
-    """Part of an operation that the publisher uses."""
+    """Method of an operation that the publisher uses."""
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """Return a reply in the form for monitoring."""
+        """Return a reply as events show it."""
 
 
 class CommandEvents:
@@ -102,7 +102,7 @@ class CommandEvents:
     __slots__ = ("_is_logged", "_listeners", "_logger", "is_enabled")
 
     is_enabled: Callable[[], bool]
-    """True if a listener or a log needs events. The hot path checks this before it calls any method below."""
+    """Return True if a listener or a log needs events. The hot path calls the methods below only in this case."""
 
     def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool) -> None:
         self._listeners = listeners
@@ -111,10 +111,10 @@ class CommandEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
-        """Return the monitored form of a reply.
+        """Return a reply as events and logs show it.
 
-        Only listeners get a fully decoded reply, since decoding a large reply blocks the event loop. A log entry shows
-        the beginning of the reply.
+        The whole reply is decoded only if there are listeners, because decoding a large reply blocks the event loop.
+        A log message shows only the beginning of the reply.
         """
         if self._listeners:
             reply = operation.reply_for_monitoring(reply)
@@ -140,7 +140,7 @@ class CommandEvents:
     def succeeded(self, sent: SentCommand, duration: float, reply: Document) -> None:
         shown = {} if sent.sensitive else reply
         if self._listeners:
-            event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_end_fields(sent))
+            event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_last_arguments(sent))
             publish(self._listeners, "succeeded", event)
         if self._is_logged():
             self._log("Command succeeded", sent, {"reply": (document_text, shown)}, duration)
@@ -150,12 +150,12 @@ class CommandEvents:
         if sent.sensitive and replied:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
         if self._listeners:
-            event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_end_fields(sent))
+            event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_last_arguments(sent))
             publish(self._listeners, "failed", event)
         if self._is_logged():
             self._log("Command failed", sent, {"failure": (document_text, failure)}, duration)
 
-    def _log(self, message: str, sent: SentCommand, later: Later, duration: float | None = None) -> None:
+    def _log(self, message: str, sent: SentCommand, lazy: LazyValues, duration: float | None = None) -> None:
         connection = sent.connection
         fields = {
             "message": message,
@@ -173,12 +173,12 @@ class CommandEvents:
             fields["durationMS"] = milliseconds(duration)
         if connection.service_id is not None:
             fields["serviceId"] = str(connection.service_id)
-        structured = Structured(fields, later)
+        structured = Structured(fields, lazy)
         log(self._logger, Details(structured), structured)
 
 
-def _end_fields(sent: SentCommand) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
-    """Return the last fields of both end events."""
+def _last_arguments(sent: SentCommand) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
+    """Return the last arguments of CommandSucceededEvent and CommandFailedEvent, which are equal."""
     connection = sent.connection
     return (
         sent.request_id,
@@ -191,7 +191,7 @@ def _end_fields(sent: SentCommand) -> tuple[int, Address, int, ObjectId | None, 
 
 
 def _failure(error: BaseException) -> tuple[DocumentDict, bool]:
-    """Return an error as a document, and True if the document is a reply, which may contain secrets."""
+    """Convert an error to a document. Also return True if the document is a server reply, which may contain secrets."""
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details), True
     return {"errmsg": str(error), "errtype": type(error).__name__}, False

@@ -1,12 +1,12 @@
 """Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
 
-A critical section *notes* events in the order of the specification, without a greenlet switch. Afterwards the greenlet
-*delivers* its events when all earlier events have been delivered. So all listeners see the same order. Each event
-reaches them in the greenlet and the context of its occurrence. A greenlet that causes events faster than listeners
-handle them has to wait.
+A critical section *notes* (records) events in the order of the specification, without a greenlet switch. After the
+critical section, the greenlet *delivers* its events as soon as all earlier events have been delivered. Therefore all
+listeners receive the events in one order. A listener runs in the greenlet that caused the event, with the context
+variables of this greenlet. A greenlet waits if it causes events faster than listeners handle events.
 
-A greenlet may leave events, because it is killed or because a listener does not return. A substitute greenlet of the
-driver delivers such events later, at the same position in the order and with the same context variables.
+Events of a greenlet may stay undelivered, because the greenlet is killed or because a listener does not return. A
+substitute greenlet of the driver then delivers these events. The order and the context variables stay unchanged.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
-# Maximum seconds that a greenlet waits for its turn without any delivery. The limit is necessary: a listener may wait
-# for another greenlet that uses the same client, or may never return.
+# Seconds after which a greenlet stops its wait for earlier events, if the client has delivered no event in this time.
+# The limit is necessary: a listener may wait for another greenlet that uses the client, or may never return.
 _PATIENCE = 1.0
-# If the application blocks the event loop, the first wait ends late. The other greenlets then get one more loop pass.
+# Seconds of an additional wait. If the application blocks the event loop, the first wait ends before other greenlets
+# could run. During the additional wait, the other greenlets run.
 _GRACE = 0.05
-# Maximum number of events for substitutes. The driver drops further events.
+# Greatest number of events that wait for substitutes. The driver drops further events.
 _MOST_LEFT = 10_000
 
 
 class _Turn:
-    """Undelivered events of one greenlet. `size` is their number."""
+    """Undelivered events of one greenlet. `size` is the number of these events."""
 
     __slots__ = ("awake", "context", "delivering", "size", "substitute")
 
     def __init__(self) -> None:
         self.size = 0
         self.delivering = False  # True while the greenlet runs a listener
-        self.awake: Event | None = None  # set at the turn of the greenlet
-        self.context: Context | None = None  # the context of the greenlet, after it left the events to a substitute
+        self.awake: Event | None = None  # set when all events of other greenlets before these events are delivered
+        self.context: Context | None = None  # the context of the greenlet, if a substitute must deliver the events
         self.substitute: Greenlet[..., None] | None = None
 
 
@@ -57,13 +58,15 @@ class Delivery:
         self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
         self._turns: dict[greenlet, _Turn] = {}
         self._block_depth = 0
-        self._left = 0  # number of events that greenlets have left to substitutes
+        self._left = 0  # number of events that substitutes must deliver
         self._dropped = 0
         self._delivered = 0
         self._stuck = False  # True if the listener of the first event does not return
 
     def note(self, publish: Callable[..., None], *arguments: object) -> bool:
-        """Schedule ``publish(*arguments)``, without a greenlet switch. The caller must call :meth:`deliver` later.
+        """Record an event, without a greenlet switch. The caller must then call :meth:`deliver`.
+
+        :param publish: publishes the event. The delivery calls ``publish(*arguments)``.
 
         :returns: False if the driver dropped the event, because listeners are too slow.
         """
@@ -81,7 +84,7 @@ class Delivery:
     def __enter__(self) -> None:
         self._block_depth += 1
 
-    def __exit__(self, *_outcome: object) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._block_depth -= 1
 
     @property
@@ -90,21 +93,24 @@ class Delivery:
         return bool(self._events)
 
     def deliver_after(self, error: BaseException | None) -> None:
-        """Deliver the events of this greenlet at the end of an operation. `error` is None after a success.
+        """Deliver the events of this greenlet at the end of an operation.
 
-        After a driver error, the delivery may wait for its turn. Any other exception may come from a kill or a timeout
-        of the application, and the delivery must not delay it.
+        After a success or a driver error, the delivery may wait for earlier events. Any other exception may come from
+        a kill or a timeout of the application, and the delivery must not delay such an exception.
+
+        :param error: exception that ended the operation; None after a success.
         """
         self.deliver(wait=error is None or isinstance(error, (PyMongoError, BSONError)))
 
     def deliver(self, wait: bool = True) -> None:
         """Deliver the events of this greenlet.
 
-        Inside a listener that uses the client, the delivery is postponed: the events that the listener causes follow
-        the event that it handles.
+        If a listener uses the client, this call returns immediately. The events that the listener causes are delivered
+        after the event that the listener handles.
 
-        :param wait: True to wait for the turn; False in cleanup, which must not wait.
-        :raises BaseException: an exception thrown into the greenlet. The remaining events are delivered nevertheless.
+        :param wait: True to wait until earlier events are delivered; False in cleanup, which must not wait.
+        :raises BaseException: another greenlet threw an exception into this greenlet. A substitute then delivers the
+            remaining events.
         """
         current = getcurrent()
         turn = self._turns.get(current)
@@ -117,8 +123,8 @@ class Delivery:
                 elif not (wait and self._wait_for(turn)):
                     break
         finally:
-            # An interruption, a listener that does not return, or `wait=False` may leave events. They keep their
-            # positions and block the events of other greenlets, so a substitute has to deliver them.
+            # After an interruption, a listener that does not return, or `wait=False`, events may remain. These events
+            # keep their positions and block the events of other greenlets, so a substitute must deliver these events.
             self._turns.pop(current, None)
             if turn.size:
                 self._leave(turn)
@@ -126,7 +132,7 @@ class Delivery:
     def _publish_first(self, turn: _Turn) -> None:
         _turn, publish, arguments = self._events[0]
         turn.delivering = True
-        # The event stays first while its listeners run, which may switch: no other greenlet gets its turn.
+        # Listeners may switch greenlets. The event stays first while its listeners run, so no other event is delivered.
         try:
             publish(*arguments)
         finally:
@@ -135,7 +141,7 @@ class Delivery:
                 self._advance(turn)
 
     def _advance(self, turn: _Turn) -> None:
-        """Remove the first event after its delivery."""
+        """Remove the first event after its delivery, and wake the greenlet of the next event."""
         self._events.popleft()
         turn.size -= 1
         self._delivered += 1
@@ -144,7 +150,10 @@ class Delivery:
             self._wake(self._events[0][0])
 
     def _wake(self, turn: _Turn) -> None:
-        """Resume the greenlet whose turn has come, without a greenlet switch."""
+        """Start the delivery of events that are now first, without a greenlet switch.
+
+        Start a substitute if the greenlet has left its events. Otherwise wake the waiting greenlet.
+        """
         if turn.context is not None:
             turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
             turn.substitute.link(lambda greenlet: self._replace(greenlet, turn))
@@ -153,7 +162,7 @@ class Delivery:
             turn.awake.set()
 
     def _wait_for(self, turn: _Turn) -> bool:
-        """Wait for the turn. Return False if deliveries make no progress."""
+        """Wait until the events of `turn` are first. Return False if no event is delivered for a second."""
         while turn.size and not self._stuck:
             delivered = self._delivered
             turn.awake = Event()
@@ -161,13 +170,14 @@ class Delivery:
                 return True
             if turn.size and delivered == self._delivered:
                 self._stuck = True
-                safely(_log.warning, "a listener has not returned for %g s: operations continue without it", _PATIENCE)
+                text = "a listener has not returned for %g s: operations continue without a wait for this listener"
+                safely(_log.warning, text, _PATIENCE)
         return False
 
     # Delivery by substitutes
 
     def _leave(self, turn: _Turn) -> None:
-        """Leave events to a substitute, which starts at their turn. Does not switch greenlets."""
+        """Let a substitute deliver the events of `turn`, as soon as these events are first. Does not switch."""
         turn.context = copy_context()
         self._left += turn.size
         if self._events[0][0] is turn:
@@ -191,7 +201,7 @@ class Delivery:
             safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
 
     def reset_after_fork(self) -> None:
-        """Discard the events of the parent in a forked child. No I/O, no greenlet switch."""
+        """Discard the events of the parent process in a forked child. Does no I/O, and does not switch greenlets."""
         for turn in self._turns.values():
             turn.size = 0
         for turn, _publish, _arguments in self._events:

@@ -1,7 +1,8 @@
 """Loggers of the driver, one for each component of the logging specification, and structured log messages.
 
-The text of a record is the unstructured form of the specification. Its attribute ``structured`` is a dictionary with
-the same data. Expensive conversions, such as documents to JSON, run when a handler formats or reads the record.
+The text of a log record is the unstructured form of the specification. The attribute ``structured`` of the record is a
+dictionary with the data of the text. Expensive conversions, such as documents to JSON, run when a handler formats or
+reads the record.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# The second name is a misspelling in PyMongo that applications have used.
+# The second name is a misspelling in PyMongo, which applications may use.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
-# An incomplete escape sequence at the end of a JSON text, after an even number of backslashes.
+# Incomplete escape sequence at the end of a truncated JSON text, after an even number of backslashes.
 _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
@@ -32,41 +33,41 @@ server_selection_log = logging.getLogger("gmongo.serverSelection")
 encryption_log = logging.getLogger("gmongo.encryption")
 
 silence = logging.Logger("gmongo.silence")
-"""Logger of internal clients that handle plaintext. No level is ever enabled."""
+"""Logger of internal clients that handle plaintext of encrypted data. No level is ever enabled."""
 silence.disabled = True
 
 
 def enabled_check(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
-    """Return a function that is true if there is a listener, or if the logger is enabled for ``DEBUG``.
+    """Return a function that returns True if there is a listener, or if the logger is enabled for ``DEBUG``.
 
-    Operations call the function several times, so it consists of a single call.
+    Operations often call the returned function. To save time, the returned function makes only a single call.
     """
     return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
 
 
-Later = dict[str, tuple[Callable[[Value], str], Value]]
-"""Lazy values by name: the conversion function, and its argument."""
+LazyValues = dict[str, tuple[Callable[[Value], str], Value]]
+"""Names of lazy values -> (conversion function, argument of the conversion function)."""
 
 
 class Structured(DocumentDict):
-    """Structured form of a message. Its lazy values are converted when any value is first read.
+    """Structured form of a log message. The lazy values are converted when a handler first reads any value.
 
-    A handler that reads stored records later sees the documents in their state at that time.
+    If the application changes a document before this conversion, the log message shows the changed document.
 
-    :param fields: the immediate values.
-    :param later: the lazy values.
+    :param fields: values that need no conversion.
+    :param lazy: lazy values.
     """
 
-    __slots__ = ("_later",)
+    __slots__ = ("_lazy",)
 
-    def __init__(self, fields: Document, later: Later) -> None:
+    def __init__(self, fields: Document, lazy: LazyValues) -> None:
         super().__init__(fields)
-        self._later = later
-        self.update(later)  # placeholders, which keep the order of the fields
+        self._lazy = lazy
+        self.update(lazy)  # placeholders, which keep the order of the fields
 
     def _make(self) -> None:
-        while self._later:
-            name, (make, value) = self._later.popitem()
+        while self._lazy:
+            name, (make, value) = self._lazy.popitem()
             self[name] = make(value)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -84,7 +85,7 @@ def _converting_method(name: str) -> Callable[..., object]:
     return convert_then_read
 
 
-# With the override of __iter__, a copy to a dictionary uses __getitem__ for each value.
+# Because `__iter__` is overridden, `dict(structured)` calls `__getitem__` for each value.
 for _name in (
     "__eq__",
     "__getitem__",
@@ -102,7 +103,7 @@ for _name in (
 
 
 class Details:
-    """Text of a message that lists its structured form."""
+    """Text of a log message, which lists all values of the structured form."""
 
     __slots__ = ("_structured",)
 
@@ -116,12 +117,16 @@ class Details:
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
-    """Log `text`, which is formatted lazily, with its structured form. The logger is enabled for the level."""
+    """Log a message. The caller has checked that the logger is enabled for the level.
+
+    :param text: object that is converted to text when a handler formats the record.
+    :param structured: structured form of the message.
+    """
     safely(_handle, logger, text, structured, level)
 
 
 def _handle(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
-    # The same as Logger.log without the search for the caller, which is always this function.
+    # This code replaces `Logger.log`, which would search for the caller. The caller is always this function.
     make = logging.getLogRecordFactory()
     record = make(logger.name, level, __file__, 0, "%s", (text,), None, "log")
     record.structured = structured
@@ -144,11 +149,11 @@ def _max_document_length() -> int:
 
 
 def milliseconds(seconds: float) -> int:
-    """Return a duration in whole milliseconds, as the specifications log durations."""
+    """Convert a duration to whole milliseconds, which the specifications require in log messages."""
     return int(seconds * 1000)
 
 
 def address_fields(address: Address) -> DocumentDict:
-    """Return the fields of an address in structured messages."""
+    """Return the fields of a structured message that contain an address."""
     host, port = address
     return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}

@@ -33,15 +33,16 @@ class PoolEvents:
 
     :param address: the address of the server.
     :param listeners: connection pool listeners.
-    :param delivery: the delivery of the client, which calls the publishing methods.
-    :param on_established: called for each established connection; None without metrics.
+    :param delivery: the delivery of the client, which calls the publishing methods of this class.
+    :param on_established: called for each established connection, with the address and the seconds of the
+        establishment; None without metrics.
     :param silent: True to log nothing.
     """
 
     __slots__ = ("_address", "_listeners", "_logger", "_on_established", "_where", "delivery", "is_enabled", "where")
 
     is_enabled: Callable[[], bool]
-    """True if a listener or a log needs events. The hot path checks this before it calls any method below."""
+    """Return True if a listener or a log needs events. The hot path calls the methods below only in this case."""
 
     def __init__(
         self,
@@ -62,12 +63,15 @@ class PoolEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def note(self, publish: Callable[..., None], *arguments: object) -> None:
-        """Schedule a method below if a listener or a log needs events. Does not switch greenlets."""
+        """Record an event if a listener or a log needs events. Does not switch greenlets.
+
+        :param publish: one of the publishing methods below.
+        """
         if self.is_enabled():
             self.delivery.note(publish, *arguments)
 
     def note_established(self, seconds: float) -> None:
-        """Schedule the report of an established connection. Does not switch greenlets."""
+        """Record the call of `on_established` for an established connection. Does not switch greenlets."""
         if self._on_established is not None:
             self.delivery.note(self._on_established, self._address, seconds)
 

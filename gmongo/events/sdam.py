@@ -1,6 +1,6 @@
 """Events and log messages of server discovery and monitoring.
 
-Listeners run before the log, as in the other publishers: an interruption in a log handler loses no event.
+A publisher calls the listeners first and logs afterwards. Therefore an interruption of a log handler loses no event.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class TopologyEvents:
     """Publisher of the events of one topology.
 
     :param topology_id: the ID of the topology.
-    :param listeners: the listeners of all kinds.
-    :param delivery: the delivery of the client, which calls the publishing methods.
+    :param listeners: the event listeners of the client, of all kinds.
+    :param delivery: the delivery of the client, which calls the publishing methods of this class.
     :param silent: True to log nothing.
     """
 
@@ -126,7 +126,7 @@ class TopologyEvents:
 
 
 def _connection_ids(connection: Connection | None) -> DocumentDict:
-    """Return the known IDs of the connection of a monitor."""
+    """Return the known IDs of a monitor connection, as fields of a structured log message."""
     if connection is None:
         return {}
     ids = {"driverConnectionId": connection.id}

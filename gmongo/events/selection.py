@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 class NamedOperation(NamedTuple):
-    """Name of an operation, or of an internal purpose, that needs a server."""
+    """Operation or internal purpose that needs a server: name and ID for logs."""
 
     name: str
     operation_id: int | None = None
 
 
 class SelectionRequest(NamedTuple):
-    """Purpose of a server selection.
+    """Selector of a server selection, and the operation that needs a server.
 
     :param selector: a read preference, or ``WRITABLE``.
     :param operation: the name of the operation.
-    :param operation_id: the ID that relates the selections of one operation in events and logs, or None.
+    :param operation_id: ID that is equal in the events and logs of all commands of the operation, or None.
     """
 
     selector: Selector
@@ -44,10 +44,10 @@ class SelectionRequest(NamedTuple):
 
 
 class SelectionEvents:
-    """Publisher of server selection, which logs only: the specification defines no events.
+    """Publisher of log messages about server selection. The specification defines no events.
 
     :param silent: True to log nothing.
-    :ivar is_enabled: True if every selection is logged.
+    :ivar is_enabled: returns True if the publisher must log every server selection.
     """
 
     __slots__ = ("_logger", "is_enabled")
@@ -89,7 +89,7 @@ class SelectionEvents:
 
 
 class _Text:
-    """Text of a message, formatted lazily."""
+    """Text of a log message, which is formatted when a handler formats the record."""
 
     __slots__ = ("_extra", "_structured")
 

@@ -34,30 +34,31 @@ from gmongo.wire.transport import without_frames
 
 
 class ErrorAction(Enum):
-    """Action on the server after an error."""
+    """Action of the topology on a server after an error."""
 
     NOTHING = "nothing"
-    UNKNOWN = "mark Unknown and check again at once"
-    UNKNOWN_AND_CLEAR = "mark Unknown, clear the pool, check again at once"
-    UNKNOWN_CLEAR_AND_CANCEL = "mark Unknown, clear the pool, cancel the check in progress"
+    UNKNOWN = "mark the server Unknown and request a check"
+    UNKNOWN_AND_CLEAR = "mark the server Unknown, clear its pool and request a check"
+    UNKNOWN_CLEAR_AND_CANCEL = "mark the server Unknown, clear its pool and cancel the check in progress"
 
 
 def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
-    """Return the action on the server after an error on a connection.
+    """Return the action on a server after an error on a connection to this server.
 
-    :param during_handshake: True if the connection was not established yet.
+    :param during_handshake: True if the error occurred before the connection was established.
     :param max_wire_version: wire version of the server; 0 before the hello.
     """
     if isinstance(error, PoolClearedError):
         return ErrorAction.NOTHING
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
-            return ErrorAction.NOTHING  # a busy server is reachable, and a pool clear would add load
+            return ErrorAction.NOTHING  # an overloaded server is reachable, and a pool clear would add load
         if is_network_error(error):  # otherwise a streaming monitor would continue its wait
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE  # but the write succeeded
+    # The write succeeded, so this error is not a NotPrimaryError, but the state of the server has changed.
+    changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
     if changed or isinstance(error, NotPrimaryError):
         disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
         clears = disconnects or getattr(error, "code", None) in codes.SHUTDOWN
@@ -68,7 +69,7 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
 
 
 def is_state_change(reply: Document) -> bool:
-    """Return True if a reply or a write concern error reports that the server is not primary or is recovering."""
+    """Return True if an error reply or a write concern error reports that the server is not primary or recovers."""
     code = reply.get("code")
     if code is not None:
         return code in codes.STATE_CHANGE
@@ -76,21 +77,21 @@ def is_state_change(reply: Document) -> bool:
     return "not master" in message or "node is recovering" in message
 
 
-class Target(Protocol):
-    """Part of a topology that errors change."""
+class ErrorTarget(Protocol):
+    """Attributes and methods of a topology that :func:`handle_error` uses."""
 
     settings: TopologySettings
     description: TopologyDescription
     servers: dict[Address, Server]
 
     def apply(self, new: ServerDescription, clear_for: BaseException | None = None) -> None:
-        """Apply a new server description, and clear the pool of the server if `clear_for` is given."""
+        """Apply a new server description. If `clear_for` is an error, also clear the pool because of this error."""
 
 
-def handle_error(topology: Target, connection: Connection, error: BaseException, during_handshake: bool) -> None:
+def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:
     """Apply an error on a connection to the topology, unless the error is stale. Does not switch greenlets.
 
-    :param during_handshake: True if the connection was not established yet.
+    :param during_handshake: True if the error occurred before the connection was established.
     """
     server = topology.servers.get(connection.address)
     if server is None:
@@ -107,14 +108,14 @@ def handle_error(topology: Target, connection: Connection, error: BaseException,
 
 
 def _is_stale_error(current: ServerDescription, server: Server, connection: Connection, error: BaseException) -> bool:
-    """Return True if the pool was cleared, or a newer topology version was seen, since the error occurred."""
+    """Return True if, since the error, the pool was cleared or the client received a newer topology version."""
     if connection.generation < server.pool.generations.of(connection.service_id):
         return True
     return is_stale(current.topology_version, topology_version_of(error), equal_is_stale=True)
 
 
 def _mark_unknown(
-    topology: Target,
+    topology: ErrorTarget,
     current: ServerDescription,
     server: Server,
     error: BaseException,
@@ -130,8 +131,8 @@ def _mark_unknown(
 
 
 def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:
-    """Clear the pool only for the service of the connection, behind a load balancer."""
-    if connection.service_id is None:  # the error came before the hello
+    """Clear the connections of one service in the pool, behind a load balancer."""
+    if connection.service_id is None:  # the error occurred before the hello
         return
     if action in (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL):
         server.pool.clear(without_frames(error), connection.service_id)

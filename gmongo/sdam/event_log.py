@@ -1,4 +1,4 @@
-"""Recent SDAM events of each server, for statistics: failed checks, elections, joined and left servers."""
+"""Log of recent SDAM events, for statistics: failed checks, elections, servers that joined or left the topology."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """SDAM event of a server. Equal consecutive events of a server are merged.
+    """SDAM event of a server. Consecutive events of a server are merged if kind and class of the error are equal.
 
     :param moment: time of the last merged event, on the clock of :mod:`gmongo._clock`.
-    :param kind: kind of the event.
+    :param kind: kind of the event, as text.
     :param address: address of the server.
-    :param error: cause, or None.
+    :param error: error that caused the last merged event, or None.
     :param times: number of merged events.
-    :param first: time of the first merged event.
+    :param first: time of the first merged event, on the clock of :mod:`gmongo._clock`.
     """
 
     moment: float
@@ -34,7 +34,7 @@ class SdamEvent(NamedTuple):
 
 
 class EventLog:
-    """Last hundred SDAM events of one topology."""
+    """Log of the last hundred SDAM events of one topology."""
 
     __slots__ = ("happenings",)
 
@@ -42,11 +42,11 @@ class EventLog:
         self.happenings: deque[SdamEvent] = deque(maxlen=_KEPT)
 
     def check_failed(self, description: ServerDescription) -> None:
-        """Note a failed check of a monitor."""
+        """Record a failed check of a monitor."""
         self._add("check failed", description.address, description.error)
 
     def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
-        """Note the differences between the servers of two topology descriptions. Does not switch greenlets."""
+        """Record an event for each server that differs in two topology descriptions. Does not switch greenlets."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():

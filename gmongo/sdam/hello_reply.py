@@ -13,7 +13,7 @@ from gmongo.wire.address import Address
 
 
 def _description_property(name: str) -> Any:
-    """Return a property with the value of the :class:`ServerDescription` of the reply."""
+    """Return a property whose value is an attribute of the :class:`ServerDescription` for the reply."""
 
     def value(reply: DocumentDict) -> object:
         return getattr(ServerDescription(("", None), reply), name)
@@ -22,7 +22,7 @@ def _description_property(name: str) -> Any:
 
 
 def _reply_property(name: str, doc: str, default: object = None) -> Any:
-    """Return a property with a field of the reply."""
+    """Return a property whose value is a field of the reply, or `default` if the field is missing."""
 
     def value(reply: DocumentDict) -> object:
         return reply.get(name, default)
@@ -34,7 +34,7 @@ class HelloReply(DocumentDict):
     """Reply to a hello: a document with the attributes of PyMongo's ``Hello``.
 
     :param document: the reply; the new document is a shallow copy.
-    :param awaitable: True for the reply to an awaitable hello, which the server sends after a change.
+    :param awaitable: True for the reply to an awaitable hello. The server sends this reply after a change of its state.
     """
 
     def __init__(self, document: Document, awaitable: bool = False) -> None:

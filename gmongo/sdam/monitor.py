@@ -1,7 +1,7 @@
 """Monitor greenlet of one server (Server Monitoring specification).
 
-It polls old servers, and uses the streaming protocol with newer ones. A streaming server replies to an awaitable hello
-after a change, and then sends further replies. Between checks, the greenlet sleeps on a wakeup.
+The monitor uses the streaming protocol with servers that support this protocol, and polls other servers. A streaming
+server replies to an awaitable hello after each change of its state. Between checks, the greenlet sleeps on a wakeup.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ from gmongo.wire.transport import without_frames
 
 
 class MonitorOwner(Protocol):
-    """Part of a topology that receives the results of checks."""
+    """Method of a topology that receives the results of checks."""
 
     def server_checked(self, description: ServerDescription) -> None:
         """Apply the result of a check."""
 
 
 class CheckCancelled(AutoReconnect):
-    """Error of a check that was cancelled by a client close or after a network error of an operation."""
+    """Error of a check that the client cancels at its close, or after a network error of an operation."""
 
 
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     """Return True if ``serverMonitoringMode`` allows the streaming protocol.
 
-    The mode `auto` does not allow it in a serverless function, which is frozen between its calls.
+    The mode `auto` does not allow the protocol in a serverless function, which is frozen between its calls.
+
+    :param variables: environment variables of the process.
     """
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
@@ -60,7 +62,8 @@ class Monitor:
     :param address: address of the server.
     :param settings: topology settings of the client.
     :param events: publisher of events.
-    :param owner: receives the results; referenced weakly. The monitor stops when the owner is deleted.
+    :param owner: receives the results of checks. The monitor has a weak reference to the owner, and stops when the
+        owner is deleted.
     """
 
     def __init__(
@@ -76,14 +79,15 @@ class Monitor:
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
         self._may_retry_from = 0.0  # earliest time of an immediate check after a network error
-        self._last_id = 0  # ID of the last connection, from 1
+        self._last_id = 0  # ID of the newest connection of the monitor. The first ID is 1
         self._hello_command: str  # hello command of the current connection
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
-        # Result of the last check. The topology may replace it by Unknown (a stale primary, a wrong set name).
-        # The next awaitable hello must still send its topology version, or the server would reply at once.
+        # Result of the last check. The topology may use Unknown instead of this result (for a stale primary or a wrong
+        # set name). The next awaitable hello must still contain the topology version of this result. Otherwise the
+        # server would reply immediately.
         self._outcome = ServerDescription(address)
-        self._heartbeat: tuple[float, bool] | None = None  # start and `awaited`, or None after the end event
+        self._heartbeat: tuple[float, bool] | None = None  # start and `awaited` of the heartbeat in progress, or None
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
@@ -92,17 +96,17 @@ class Monitor:
         self._background.start()
 
     def request_check(self) -> None:
-        """Request a check after the minimum pause. Has no effect while a check is in progress."""
+        """Request a check after the minimum pause between checks. Has no effect while a check is in progress."""
         self._wakeup.set()
 
     @property
     def progress(self) -> str | None:
-        """Stage of the connection that is being established, or None."""
+        """Stage of the monitor connection that is being established, or None."""
         progress = None if self._connection is None else self._connection.progress
         return None if progress is None else f"{address_text(self.address)}: {progress}"
 
     def cancel_check(self) -> None:
-        """Cancel the check in progress, if there is one, and close the connection. Does not switch greenlets."""
+        """Close the connection, which cancels a check in progress. Does not switch greenlets."""
         connection = self._connection
         if connection is None:
             return
@@ -123,7 +127,7 @@ class Monitor:
         self._wakeup.set()
 
     def close(self) -> None:
-        """Stop the greenlet, and publish the end of its heartbeat before the server-closed event."""
+        """Stop the greenlet, and publish the failure of a heartbeat in progress. Call before the ServerClosed event."""
         connection = self._connection
         self.stop()
         self._announce_failed(connection, self._cancelled())
@@ -150,12 +154,12 @@ class Monitor:
         work = LongWork()
         while not self._stopped:
             if self._check_and_report():
-                work.checkpoint()  # many hello replies may have arrived at once
+                work.checkpoint()  # many hello replies may already have arrived
             else:
                 self._pause()
 
     def _check_and_report(self) -> bool:
-        """Check once. Return True if the next check follows without a pause."""
+        """Perform one check, and report the result. Return True if the next check follows without a pause."""
         self._checking = True
         previous = self._outcome
         try:
@@ -165,17 +169,17 @@ class Monitor:
         if description is None:
             return False
         self._outcome = description
-        # Ignore requests during the check (SM-25), but not requests of listeners that receive its result.
+        # Ignore requests for a check during this check (SM-25), but not requests from listeners of its result.
         self._wakeup.clear()
         self._report(description)
-        return self._continues_at_once(previous, description)
+        return self._skips_pause(previous, description)
 
     def _report(self, description: ServerDescription) -> None:
         owner = self._owner()
         if owner is not None and not self._stopped:
             owner.server_checked(description)
 
-    def _continues_at_once(self, previous: ServerDescription, description: ServerDescription) -> bool:
+    def _skips_pause(self, previous: ServerDescription, description: ServerDescription) -> bool:
         """Return True if the next check follows without a pause (SM-111)."""
         if description.is_server_type_known:
             return self._is_awaited(self._connection, description)
@@ -183,16 +187,19 @@ class Monitor:
         if not previous.is_server_type_known or error is None or not is_network_error(error):
             return False
         now = _clock.monotonic()
-        if now < self._may_retry_from:  # avoid a busy loop if the server closes connections at once
+        if now < self._may_retry_from:  # avoid a busy loop if the server closes each connection immediately
             return False
         self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
         return True
 
     def _pause(self) -> None:
-        """Sleep until the next check is due or requested, but at least for the minimum pause (SM-119)."""
+        """Sleep until the next check is due or requested, but at least for the minimum pause (SM-119).
+
+        The minimum pause is 500 ms.
+        """
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
-        # `stop` may have run during the listeners of this check, and the end of the check then cleared its wakeup.
-        # So the sleep would last the whole interval.
+        # If a listener called `stop` during this check, the end of the check cleared the wakeup. Without this
+        # condition, the greenlet would then sleep for the whole interval.
         if not self._stopped:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:
@@ -201,18 +208,18 @@ class Monitor:
     # One check
 
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
-        """Check once. Return None if the check was cancelled."""
+        """Perform one check, and return its result. Return None if the check was cancelled."""
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set before the started event: if a listener closes the client, `close` publishes the end of this heartbeat.
+        # Set `_heartbeat` before the event. If a listener closes the client, `close` publishes the heartbeat failure.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._request_hello(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
             return self._failed(error)
-        except BaseException:  # a kill or a timeout: the server is not the cause, but the connection is unusable
+        except BaseException:  # a kill or a timeout, which the server did not cause, but the connection is unusable
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:
@@ -232,14 +239,15 @@ class Monitor:
         return unknown(self.address, without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
-        # Reset first: the next check must open a connection even if a listener is interrupted.
+        # Reset the attribute first: the next check must open a connection, even if an exception interrupts a listener.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._announce_failed(connection, error)
 
     def _announce_failed(self, connection: ServerConnection | None, error: Exception) -> None:
-        # Reset before the event, because the greenlet and `close` both run this, and each heartbeat has one end event.
+        # Reset the attribute before the event. The greenlet and `close` may both call this method, but each heartbeat
+        # has only one end event.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
@@ -247,7 +255,7 @@ class Monitor:
             self._publish(self._events.heartbeat_failed, self.address, connection, duration, error, awaited)
 
     def _publish(self, publish: Callable[..., None], *arguments: object) -> None:
-        """Deliver an event of this greenlet, without a wait for listeners of other greenlets."""
+        """Deliver an event. Do not wait for listeners that other greenlets are calling."""
         self._events.delivery.note(publish, *arguments)
         self._events.delivery.deliver(wait=False)
 
@@ -260,7 +268,7 @@ class Monitor:
         return self._record_hello(hello)
 
     def _new_connection(self) -> ServerConnection:
-        """Return a connection without a socket, because opening the socket is part of the check."""
+        """Return a new connection without a socket. The check opens the socket, so a failure is a failed check."""
         self._hello_command = first_hello(self._settings.connection)
         self._connection = ServerConnection(self.address, ref=False, monitors=True)
         self._last_id += 1
@@ -268,12 +276,12 @@ class Monitor:
         return self._connection
 
     def _is_awaited(self, connection: ServerConnection | None, previous: ServerDescription) -> bool:
-        """Return True if the next hello is awaitable, or the server already streams replies."""
+        """Return True if the next hello is awaitable, or if the server already streams replies on the connection."""
         streams = connection is not None and connection.mid_message
         return streams or (self._may_stream and previous.topology_version is not None)
 
     def _await_change(self, connection: ServerConnection, previous: ServerDescription) -> Hello:
-        """Return the next reply of the current stream, or begin a stream."""
+        """Return the next reply of the stream. Begin a stream if no stream is in progress."""
         command = self._plain_command()
         command["topologyVersion"] = previous.topology_version
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
@@ -299,14 +307,14 @@ class Monitor:
 
     @property
     def _await_timeout(self) -> float | None:
-        """Timeout of an awaited reply: the connect timeout plus the wait of the server (SM-69)."""
+        """Seconds until an awaited reply must arrive: the connect timeout plus the heartbeat interval (SM-69)."""
         limit = self._connect_timeout
         return None if limit is None else limit + self._settings.heartbeat_frequency
 
     def _start_measuring(self, hello: Hello) -> None:
-        """Start the RTT monitor of a streaming server, which uses another connection (SM-70, SM-71)."""
+        """Start the RTT monitor if the server supports streaming. It uses its own connection (SM-70, SM-71)."""
         if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
             self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
-            # `stop` may have run during the listeners of this check, before the RTT monitor existed.
+            # A listener may have called `stop` during this check, before the RTT monitor existed.
             if not self._stopped:
                 self._rtt_monitor.start()

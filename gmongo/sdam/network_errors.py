@@ -12,12 +12,12 @@ from gmongo.errors import (
 
 
 def is_network_error(error: BaseException) -> bool:
-    """Return True for a network error, including a network timeout."""
+    """Return True if an error is a network error or a network timeout."""
     return isinstance(error, AutoReconnect) and not isinstance(
         error, (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
     )
 
 
 def is_network_timeout(error: BaseException) -> bool:
-    """Return True for a network timeout."""
+    """Return True if an error is a network timeout."""
     return isinstance(error, NetworkTimeout)

@@ -18,7 +18,7 @@ class RoundTripTime:
         self._recent: deque[float] = deque(maxlen=_SAMPLES_KEPT)
 
     def add_sample(self, seconds: float) -> None:
-        """Add a sample."""
+        """Add the round trip time of one hello."""
         seconds = max(seconds, 0.0)
         self._recent.append(seconds)
         if self._average is None:
@@ -33,7 +33,7 @@ class RoundTripTime:
 
     @property
     def minimum(self) -> float:
-        """Minimum of the last ten samples. 0 with fewer than two samples."""
+        """Minimum of the last ten samples, or 0 if there are fewer than two samples."""
         return min(self._recent) if len(self._recent) >= 2 else 0.0
 
     def reset(self) -> None:

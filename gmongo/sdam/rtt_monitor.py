@@ -1,6 +1,6 @@
 """RTT monitor: the greenlet that measures the round trip time of a streaming server (SM-122 to SM-127).
 
-It publishes no events, and its errors and replies do not change the topology.
+The RTT monitor publishes no events. Its errors and replies do not change the topology.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gmongo.wire.address import Address
 class RttMonitor:
     """Measures the round trip time of one server every ``heartbeatFrequencyMS``.
 
-    :param samples: receives the samples. Only its owner, the monitor, resets it.
+    :param samples: receives the round trip times. Only the monitor of the server removes samples.
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
@@ -54,7 +54,7 @@ class RttMonitor:
         while not self._stopped:
             try:
                 hello = self._measure()
-            except (PyMongoError, BSONError):  # the monitor will detect the error itself
+            except (PyMongoError, BSONError):  # the monitor of the server will also detect the failure
                 self._disconnect()
             else:
                 self._samples.add_sample(hello.duration)

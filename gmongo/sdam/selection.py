@@ -1,4 +1,4 @@
-"""Suitable servers of an operation (Server Selection specification). Pure functions of descriptions."""
+"""Servers that are suitable for an operation (Server Selection specification). Pure functions of descriptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SMALLEST_MAX_STALENESS = 90
 
 
 class WritableServer:
-    """Selector of writes."""
+    """Selector of servers that accept writes."""
 
     mode = _mode = _PRIMARY
     document: Document = {}  # writes have no $readPreference
@@ -43,7 +43,7 @@ _Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
 
 
 class Candidates(Protocol):
-    """Part of a topology description that server selection uses."""
+    """Attributes of a topology description that server selection uses."""
 
     topology_type: int  # one of TOPOLOGY_TYPE
 
@@ -59,7 +59,7 @@ class Candidates(Protocol):
 def suitable_servers(
     topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
-    """Return the suitable servers, without deprioritized servers if other servers are suitable.
+    """Return the suitable servers. Omit the deprioritized servers if other servers are suitable.
 
     :raises ConfigurationError: ``maxStalenessSeconds`` is too small for this client.
     """
@@ -79,7 +79,7 @@ def _suitable_among(
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
         return servers
-    if kind == TOPOLOGY_TYPE.Sharded:  # `servers` may include other members
+    if kind == TOPOLOGY_TYPE.Sharded:  # `servers` may also contain servers of other types
         return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
     if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
         return _suitable_members(topology, selector, servers)
@@ -107,7 +107,7 @@ def _matching(topology: Candidates, selector: Selector, servers: list[ServerDesc
 
 
 def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
-    """Return the servers that match the first tag set with a match."""
+    """Return the servers that match the first tag set that any server matches."""
     for tag_set in tag_sets:
         matching = [server for server in servers if _has_tags(server.tags, tag_set)]
         if matching:
@@ -182,7 +182,7 @@ def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
 
 
 def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:
-    """Return the servers at most `local_threshold` seconds slower than the fastest server."""
+    """Return the servers whose round trip time exceeds the shortest by at most `local_threshold` seconds."""
     if not servers:
         return servers
     fastest = min(server.round_trip_time or 0.0 for server in servers)

@@ -10,7 +10,9 @@ from gmongo.wire.address import Address
 class Server:
     """Server of a topology.
 
-    :param monitor: monitor; None behind a load balancer.
+    :param address: address of the server.
+    :param pool: connection pool of the server.
+    :param monitor: monitor of the server; None behind a load balancer.
 
     The topology copies `supports_retryable_writes` from the server description after each change.
     """
@@ -29,7 +31,7 @@ class Server:
             self.monitor.request_check()
 
     def end_checks(self) -> None:
-        """Close the monitor, which notes the end of its heartbeat. Does not switch greenlets."""
+        """Close the monitor, which publishes the failure of a heartbeat in progress."""
         if self.monitor is not None:
             self.monitor.close()
 

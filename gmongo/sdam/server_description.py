@@ -18,7 +18,7 @@ from gmongo.wire.address import Address, parse_address
 
 _WRITABLE = frozenset({SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer})
 _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
-# Servers with sessions of these types support retryable writes.
+# Servers of these types support retryable writes if they support sessions.
 _RETRYABLE = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
 _NO_HOSTS: frozenset[Address] = frozenset()
@@ -51,13 +51,13 @@ def _member_type_of(hello: Document) -> int:
 
 
 def _addresses(hello: Document) -> Iterator[Address]:
-    """Yield all members in a hello reply."""
+    """Yield the addresses of all members in a hello reply."""
     for field in ("hosts", "passives", "arbiters"):
         yield from map(parse_address, hello.get(field, ()))
 
 
 def read_only(name: str, doc: str) -> Any:
-    """Return a fast read-only property of an attribute, without a Python function.
+    """Return a read-only property for an attribute. The property is fast, because it calls no Python function.
 
     :param name: attribute name.
     :param doc: documentation of the property.
@@ -66,7 +66,7 @@ def read_only(name: str, doc: str) -> Any:
 
 
 class ServerDescription:
-    """State of one server, as the client last saw it.
+    """State of one server after its last hello reply or error.
 
     Specification: Server Discovery and Monitoring, "ServerDescription".
 
@@ -75,8 +75,8 @@ class ServerDescription:
     :param round_trip_time: average round trip time in seconds.
     :param error: error that made the server Unknown.
     :param min_round_trip_time: minimum of the last ten round trip times in seconds.
-    :param server_type: overrides the type from `hello`.
-    :param topology_version: overrides the topology version from `hello`.
+    :param server_type: server type; None means the type from `hello`.
+    :param topology_version: topology version; None means the topology version from `hello`.
     :param last_update_time: time of the check on the clock of :mod:`gmongo._clock`; None means now.
     """
 
@@ -154,9 +154,9 @@ class ServerDescription:
 
     address: Address = read_only("_address", "Host and port.")
     server_type: int = read_only("_server_type", "One of :data:`~gmongo.server_type.SERVER_TYPE`.")
-    all_hosts: frozenset[Address] = read_only("_all_hosts", "All members in its hello: hosts, passives and arbiters.")
+    all_hosts: frozenset[Address] = read_only("_all_hosts", "Members in the hello reply: hosts, passives and arbiters.")
     tags: Document = read_only("_tags", "Tags of the member.")
-    replica_set_name: str | None = read_only("_replica_set_name", "Name of its replica set.")
+    replica_set_name: str | None = read_only("_replica_set_name", "Name of the replica set of the server.")
     primary: Address | None = read_only("_primary", "Address of the primary according to this server.")
     me: Address | None = read_only("_me", "Address of the server in its replica set configuration.")
     set_version: int | None = read_only("_set_version", "Version of the replica set configuration.")
@@ -170,13 +170,13 @@ class ServerDescription:
         "_logical_session_timeout_minutes",
         "Minutes after which the server deletes an unused session; None without sessions.",
     )
-    cluster_time: Document | None = read_only("_cluster_time", "Cluster time of the reply.")
+    cluster_time: Document | None = read_only("_cluster_time", "Cluster time of the hello reply.")
     last_update_time: float = read_only(
         "_last_update_time", "Time of the last check, on the clock of :mod:`gmongo._clock`."
     )
     round_trip_time: float | None = read_only("_round_trip_time", "Average round trip time in seconds.")
     min_round_trip_time: float = read_only(
-        "_min_round_trip_time", "Minimum of the last ten round trip times in seconds; 0 with fewer than two."
+        "_min_round_trip_time", "Minimum of the last ten round trip times in seconds; 0 with fewer than two times."
     )
     topology_version: Document | None = read_only(
         "_topology_version", "Topology version, whose counter orders the replies of one server process."
@@ -188,7 +188,7 @@ class ServerDescription:
     is_readable: bool = read_only("_is_readable", "True if the server accepts reads.")
 
     def to_unknown(self, error: BaseException | None = None) -> ServerDescription:
-        """Return the description of the same server as Unknown.
+        """Return a description of the server with the type Unknown.
 
         :param error: error that made the server Unknown, or None.
         """
@@ -225,7 +225,7 @@ class ServerDescription:
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
     def _identity(self) -> tuple[object, ...]:
-        """Return the values that equal descriptions share. Times do not count."""
+        """Return the values that are equal in equal descriptions. Times may differ."""
         return (
             self._address,
             self._server_type,
@@ -260,7 +260,7 @@ class ServerDescription:
 
 
 def unknown(address: Address, error: BaseException | None) -> ServerDescription:
-    """Return the description of an Unknown server. Its topology version comes from the error, if it has one."""
+    """Return the description of an Unknown server, with the topology version from the error, if present."""
     return ServerDescription(address, error=error, topology_version=topology_version_of(error))
 
 

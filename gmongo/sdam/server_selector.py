@@ -1,4 +1,4 @@
-"""Server selection for operations, with cached choices and a queue of greenlets that wait for a server.
+"""Server selection for operations, with a cache of suitable servers and a queue of greenlets that wait for a server.
 
 The pure functions in `selection` find suitable servers. This module has the state: the cache and the queue.
 """
@@ -23,13 +23,14 @@ from gmongo.wire.timeout import Seconds, limit_text
 
 Found = TypeVar("Found")
 
-# The number of cached choices, one for each read preference. A changed topology description clears the cache.
+# Greatest number of cache entries. Each entry belongs to a read preference. A change of the topology description clears
+# the cache.
 _CHOICES_KEPT = 64
 _NEGLIGIBLE = 0.001  # seconds
 
 
 class Selectable(Protocol):
-    """Part of a topology that server selection uses."""
+    """Attributes and methods of a topology that server selection uses."""
 
     description: TopologyDescription
     servers: dict[Address, Server]
@@ -46,19 +47,19 @@ class Selectable(Protocol):
 
 
 class SelectingOperation(Protocol):
-    """Part of an operation that server selection uses."""
+    """Attributes of an operation that server selection uses."""
 
     @property
     def name(self) -> str:
-        """Operation name, for logs."""
+        """Name of the operation, for logs."""
 
     @property
     def operation_id(self) -> int | None:
-        """ID that the log messages of related commands share, or None."""
+        """ID that is equal in the log messages of all commands of the operation, or None."""
 
 
 class ServerSelector:
-    """Selects servers of one topology. Each call passes the topology, which avoids a reference cycle.
+    """Selects servers of one topology. The topology is a parameter of each method, to avoid a reference cycle.
 
     :param settings: topology settings of the client.
     """
@@ -67,7 +68,7 @@ class ServerSelector:
         self._settings = settings
         self._events = SelectionEvents(silent=settings.silent)
         self._is_logged = self._events.is_enabled
-        # id of a selector -> (the selector, the server if there is only one, all servers)
+        # id() of a selector -> (the selector, the only suitable server or None, all suitable servers)
         self._choices: dict[int, tuple[Selector, Server | None, list[Server]]] = {}
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()
 
@@ -81,9 +82,10 @@ class ServerSelector:
     ) -> Server:
         """Select a server for an operation, and wait if no server is suitable.
 
-        :param topology: the topology.
+        :param topology: topology that has the servers.
         :param selector: a read preference, or ``WRITABLE``.
-        :param deadline: deadline on the clock of ``gmongo._clock``, in addition to ``serverSelectionTimeoutMS``.
+        :param deadline: end of the operation on the clock of ``gmongo._clock``; None means no deadline.
+            ``serverSelectionTimeoutMS`` is also a limit.
         :param deprioritized: servers to select only if no other server is suitable.
         :raises ServerSelectionTimeoutError: no server became suitable in time.
         :raises ConfigurationError: the wire versions of a server are not supported.
@@ -99,7 +101,7 @@ class ServerSelector:
     def _select_uncached(
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> Server:
-        """Select a server and log the selection, when no choice is cached or logging is active."""
+        """Select a server without the cache, and log the selection if logging is active."""
         log = self._events if self._is_logged() else None
         if log:
             log.started(request, topology.description)
@@ -112,7 +114,7 @@ class ServerSelector:
         return server
 
     def server_at(self, topology: Selectable, address: Address, deadline: float | None, wait: bool) -> Server:
-        """Return the server at `address`. ``Topology.server_at`` has the same parameters."""
+        """Return the server at `address`. ``Topology.server_at`` describes the parameters."""
 
         def find() -> Server | None:
             server = topology.servers.get(address)
@@ -133,7 +135,7 @@ class ServerSelector:
         return len(self._queue.waiters)
 
     def waiters(self) -> list[Waiter[TopologyDescription]]:
-        """Return the waiters for a server, the longest wait first."""
+        """Return the waiters in the queue, the longest wait first."""
         return list(self._queue.waiters)
 
     def clear_cache(self) -> None:
@@ -141,19 +143,19 @@ class ServerSelector:
         self._choices.clear()
 
     def wake(self, description: TopologyDescription) -> None:
-        """Wake all waiters in order of arrival, to select again. Does not switch greenlets."""
+        """Wake all waiters in order of arrival, to repeat their selections. Does not switch greenlets."""
         self._queue.hand_over_to_all(description)
 
     def fail(self, make_error: Callable[[], Exception]) -> None:
         """End all waits with an error. Does not switch greenlets.
 
-        :param make_error: makes the error of each waiter.
+        :param make_error: makes a separate error for each waiter.
         """
         self._choices.clear()
         self._queue.evict(self._queue.detach(), make_error)
 
     def _suitable(self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]) -> list[Server]:
-        """Return the servers in the latency window, and cache them until the topology description changes."""
+        """Return the servers in the latency window, and cache the servers until the topology description changes."""
         topology.description.check_compatible()
         custom = self._settings.server_selector
         suitable = topology.description.apply_selector(selector, None, custom, deprioritized)
@@ -193,18 +195,18 @@ class ServerSelector:
     ) -> Found:
         """Wait until `find` succeeds. Every change of the topology wakes all waiters in order.
 
-        A waiter keeps its place in the queue until then. If it rejoined the queue after each change, waiters that have
-        not run since the last change would overtake it.
+        The waiter keeps its place in the queue until `find` succeeds. If the waiter rejoined the queue after each
+        change, waiters that have not run since the last change would precede it.
 
-        :param find: returns the result, or a false value.
-        :param end: end of the wait.
-        :param describe: returns the reason why no server is suitable.
+        :param find: returns the result of the wait, or a false value if the wait must continue.
+        :param end: end of the wait on the clock of :mod:`gmongo._clock`.
+        :param describe: returns the reason why no server is suitable, for the error.
         :param operation: operation name, for error messages and statistics.
         """
         waiter, limit = self._queue.join(operation), end - _clock.monotonic()
         try:
             while True:
-                waiter.item = None  # before `find`, so that no change is missed
+                waiter.item = None  # before `find`, so that a change during `find` ends the next sleep
                 result = find()
                 if result:
                     return result
@@ -217,7 +219,7 @@ class ServerSelector:
             self._queue.leave(waiter)
 
     def _end(self, deadline: float | None) -> float:
-        """Return the deadline of server selection, on the clock of :mod:`gmongo._clock`."""
+        """Return the end of server selection, on the clock of :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
@@ -227,7 +229,8 @@ class ServerSelector:
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
-        # A server without TLS reads a TLS handshake as the start of a message, and waits for the rest until a timeout.
+        # The error mentions TLS, which may be the cause of the timeout. A server without TLS interprets a TLS handshake
+        # as the start of a message, and waits for the rest of this message.
         is_connecting = topology.servers and not description.has_known_servers
         tls = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
         return ServerSelectionTimeoutError(
@@ -236,13 +239,13 @@ class ServerSelector:
 
 
 def less_busy_of_two(servers: list[Server]) -> Server:
-    """Return the less busy of two random servers."""
+    """Return the server with fewer operations in progress among two random servers."""
     first, second = _random.sample(servers, 2)
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 
 def _checks_in_progress(topology: Selectable) -> list[str]:
-    """Return the stage of the first check of each server, with its age."""
+    """Return, for each server whose first check is in progress, a text with the stage and its age."""
     progress = [
         server.monitor.progress
         for address, server in topology.servers.items()
@@ -254,7 +257,7 @@ def _checks_in_progress(topology: Selectable) -> list[str]:
 def _reason(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
     """Return the reason why no server is suitable, for an error message.
 
-    :param checks: first checks in progress.
+    :param checks: for each server whose first check is in progress, a text with the stage and its age.
     """
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
@@ -265,15 +268,15 @@ def _reason(topology: TopologyDescription, selector: Selector, checks: Sequence[
     if not servers and name is not None:
         seeds = ", ".join(map(address_text, topology.settings.seeds))
         return (
-            f"No replica set members available for replica set name {name!r}: {seeds} answered, but not as a member of "
-            "it; look at the option replicaSet"
+            f"No replica set members available for replica set name {name!r}: {seeds} replied, but not as a member of "
+            "this replica set; check the option replicaSet"
         )
     if not topology.has_known_servers:
         reason = ", ".join([*map(str, errors), *checks])
         if not errors:
             reason = f"No servers found yet ({reason})" if reason else "No servers found yet"
         if name is not None and errors and servers.keys().isdisjoint(topology.settings.seeds):
-            reason += " (addresses of the replica set's configuration, not those that the client was given)"
+            reason += " (addresses from the replica set configuration; the options of the client have other addresses)"
         return reason
     if isinstance(errors and errors[0], ConfigurationError):
         return str(errors[0])

@@ -20,10 +20,12 @@ SRV_RESCAN_INTERVAL = 60.0  # seconds
 
 
 class SrvRecords(Protocol):
-    """SRV records of a ``mongodb+srv`` name."""
+    """SRV records of the host name in a ``mongodb+srv`` URI."""
 
     def verified_hosts(self) -> tuple[Sequence[Address], int]:
-        """Query the hosts in allowed domains. Return the hosts, and the time to live of the records in seconds.
+        """Query DNS for the hosts, and omit hosts in other domains than the URI allows.
+
+        Return the hosts, and the time to live of the records in seconds.
 
         :raises ConfigurationError: the query failed, or returned no allowed host.
         """
@@ -31,18 +33,18 @@ class SrvRecords(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TopologySettings:
-    """Settings of discovery, monitoring and server selection. Times are in seconds. None means no limit.
+    """Settings of server discovery, monitoring and server selection. Times are in seconds.
 
     :param seeds: seed addresses.
-    :param listeners: event listeners of all kinds.
+    :param listeners: event listeners of the client, of all kinds.
     :param server_selector: custom selector of the application, which filters the suitable servers.
-    :param monitoring_mode: ``auto``, ``poll`` or ``stream``.
+    :param monitoring_mode: ``serverMonitoringMode``: ``auto``, ``poll`` or ``stream``.
     :param srv: SRV records of the seeds, or None.
-    :param resolve: makes the settings with the seeds and options from DNS; None if the seeds are known.
+    :param resolve: queries DNS, and returns settings with the seeds and options from DNS. None if the seeds are known.
     :param srv_max_hosts: greatest number of hosts from SRV records; 0 means no limit.
-    :param connection_made: called for each new connection with its address and duration in seconds.
+    :param connection_made: called for each new connection, with the address and the seconds of the establishment.
     :param silent: True to log nothing and to hide the client from statistics.
-    :param srv_rescan_interval: minimum interval between SRV queries.
+    :param srv_rescan_interval: minimum seconds between SRV queries.
     """
 
     seeds: tuple[Address, ...]

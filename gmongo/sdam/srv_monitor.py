@@ -1,6 +1,6 @@
 """SRV monitor, the greenlet that queries DNS (Polling SRV Records for mongos Discovery).
 
-It queries the seeds once, and then regularly the hosts of a sharded cluster.
+The SRV monitor queries DNS once for the seeds, and then regularly for the hosts of a sharded cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 
 
 class SrvOwner(Protocol):
-    """Part of a topology that receives the results of DNS queries."""
+    """Methods of a topology that receive the results of DNS queries."""
 
     def seeds_found(self, settings: TopologySettings) -> None:
         """Start the topology with the seeds from DNS."""
@@ -34,19 +34,20 @@ class SrvOwner(Protocol):
         """Handle a failed query for the seeds."""
 
     def is_polled(self) -> bool:
-        """Return True if the hosts of the topology still come from DNS."""
+        """Return True if the SRV monitor must continue to query DNS for the hosts of the topology."""
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
-        """Apply the hosts from DNS."""
+        """Apply the hosts from a new SRV query."""
 
 
 class SrvMonitor:
-    """Queries DNS every `srv_rescan_interval`, or at the time to live of the records if it is longer.
+    """Queries DNS in an interval: the longer of `srv_rescan_interval` and the time to live of the records.
 
     If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
 
     :param settings: topology settings of the client, with ``srv``.
-    :param owner: receives the hosts; referenced weakly. The monitor stops when the owner is deleted.
+    :param owner: receives the hosts. The monitor has a weak reference to the owner, and stops when the owner is
+        deleted.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
@@ -59,7 +60,7 @@ class SrvMonitor:
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Start the greenlet. It queries DNS at once if the seeds are missing, or else after an interval."""
+        """Start the greenlet. The first query is immediate if the seeds are missing, otherwise after an interval."""
         self._background.start()
 
     def stop(self) -> None:
@@ -107,7 +108,7 @@ class SrvMonitor:
                 printable(str(error)),
             )
             return self._settings.heartbeat_frequency
-        # During the query, the client may have been deleted or closed, or may have found a replica set.
+        # During the query, the client may have been deleted or closed, or may have discovered a replica set.
         owner = self._owner()
         if owner is not None and owner.is_polled():
             owner.srv_hosts_found(hosts)

@@ -1,9 +1,9 @@
 """Topology of one client: its description, its servers and its changes.
 
 A change replaces the immutable description. In a ``with self._delivery`` block, without a greenlet switch, the topology
-replaces the description, creates and drops servers, and marks pools ready. The topology and its pools note events in
-this block, which keeps their order, and deliver them after it. `server_selector` selects servers, and
-`application_errors` handles errors of operations.
+replaces the description, creates and drops servers, and marks pools ready. In this block, the topology and its pools
+record events, which keeps the order of the events. After the block, the delivery publishes the events.
+`server_selector` selects servers, and `application_errors` handles errors of operations.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, address_text
 
-_GRACE = 10.0  # seconds for operations in progress after a close
+_GRACE = 10.0  # seconds that operations in progress may continue after a close
 
 
 class _PoolOwner:
-    """Owner of pools with a weak reference to the topology, so that a deleted client is freed at once."""
+    """Owner of pools with a weak reference to the topology, so that a deleted client is freed immediately."""
 
     __slots__ = ("_topology",)
 
@@ -64,7 +64,7 @@ class _PoolOwner:
 
 
 class Topology:
-    """Topology of one client. Its greenlets start at the first use, in the thread of that use.
+    """Topology of one client. The greenlets of the topology start at the first use, in the thread of the first use.
 
     :param settings: topology settings of the client.
     """
@@ -73,13 +73,13 @@ class Topology:
         self.settings = settings
         self.description = initial_description(settings)
         self.history = EventLog()
-        self.cluster_time: Document | None = None  # the newest from any reply
+        self.cluster_time: Document | None = None  # the newest cluster time in the replies of all servers
         self._delivery = Delivery()
         self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery, silent=settings.silent)
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Hub of the greenlets that use the client, or None before the first use, after a fork and after a close.
+        # Hub of the thread that uses the client, or None before the first use, after a fork and after a close.
         self.hub: Hub | None = None
         self.epoch = 0  # number of forks
         self._opened = False
@@ -103,7 +103,7 @@ class Topology:
             return
         self.check_thread()
         # Critical section: from here to the end of the block. When another greenlet sees the hub, the monitors must
-        # exist, because it may wait for them.
+        # exist, because the other greenlet may wait for the results of the monitors.
         self.hub = hub
         with self._delivery:
             if self._opened:
@@ -120,9 +120,9 @@ class Topology:
         """
         if self.hub is not None and self.hub is not get_hub():
             raise InvalidOperation(
-                "a MongoClient belongs to the native thread that first used it, because greenlets cannot be switched "
-                "from another one; call gevent.monkey.patch_all() before anything else, so that threads are greenlets, "
-                "or make a client for each thread"
+                "a MongoClient belongs to the native thread that first used it, because gevent cannot switch between "
+                "greenlets of different threads; call gevent.monkey.patch_all() before anything else, so that threads "
+                "are greenlets, or create a client for each thread"
             )
 
     def _begin(self) -> None:
@@ -145,7 +145,7 @@ class Topology:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
     def _restart_in_child(self) -> None:
-        """Create new monitors and reset the pools on first use in a forked child."""
+        """Create new monitors and reset the pools, at the first use of the client in a forked child."""
         self.description = self.description.reset()
         self.selector.clear_cache()
         servers, self.servers = self.servers, {}
@@ -157,7 +157,7 @@ class Topology:
         self._mark_load_balancer_known()
 
     def _watch_srv(self) -> None:
-        if self._srv_monitor is not None:  # the SRV monitor of the parent process
+        if self._srv_monitor is not None:  # a forked child inherited the SRV monitor of the parent process
             self._srv_monitor.stop()
             self._srv_monitor = None
         if self.settings.srv is not None and self.is_polled():
@@ -172,7 +172,7 @@ class Topology:
         if self._closed:
             return
         # Critical section: from here to the end of the block. Later checks and errors have no effect without servers.
-        # Without a hub, the next use of the client calls `open`, which refuses it.
+        # Without a hub, the next use of the client calls `open`, which raises InvalidOperation.
         self._closed = True
         self.hub = None
         note, events = self._delivery.note, self._events
@@ -191,7 +191,8 @@ class Topology:
                 note(events.topology_closed)
         pools = [server.pool for server in servers if server.pool.machine.in_use]
         if pools:
-            # No monitor interrupts these connections any more. The timer does not keep the event loop alive.
+            # The monitors, which would interrupt these connections after a failure, have stopped. Therefore a timer
+            # interrupts the connections. The timer does not keep the event loop alive.
             get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
         self._delivery.deliver()
 
@@ -202,8 +203,8 @@ class Topology:
 
     def mark_forked(self) -> None:
         """Mark the resources of the parent process in a forked child before any greenlet runs. Does no I/O."""
-        # Copied greenlets continue in the child. An operation detects by the epoch that it is a copy. Without a hub,
-        # the next operation creates new monitors and resets the pools.
+        # Copies of the parent's greenlets continue in the child. An operation in such a copy detects the changed epoch.
+        # Without a hub, the next operation creates new monitors and resets the pools.
         self.hub = None
         self._delivery.reset_after_fork()
         self.epoch += 1
@@ -215,9 +216,11 @@ class Topology:
 
     # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
-        """Select a server without an operation. See :meth:`ServerSelector.select` for the other parameters.
+        """Select a server for another purpose than an operation.
 
-        :param name: name of the action, for logs.
+        :meth:`ServerSelector.select` describes the other parameters.
+
+        :param name: name of the purpose, for logs.
         """
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
 
@@ -232,7 +235,8 @@ class Topology:
     def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
         """Return the server at `address`, for the next command of a cursor or a transaction.
 
-        :param deadline: deadline on the clock of ``gmongo._clock``, in addition to ``serverSelectionTimeoutMS``.
+        :param deadline: end of the operation on the clock of ``gmongo._clock``; None means no deadline.
+            ``serverSelectionTimeoutMS`` is also a limit.
         :param wait: True to wait until an Unknown server is known again.
         :raises AutoReconnect: the server is no longer part of the topology.
         :raises ServerSelectionTimeoutError: the server was still Unknown after the timeout.
@@ -245,7 +249,7 @@ class Topology:
         return [server.pool for server in list(self.servers.values())]
 
     def request_checks(self) -> None:
-        """Request a check of all servers, or start the DNS query for the seeds if it is not in progress."""
+        """Request a check of all servers. If the seeds are unknown and no DNS query is in progress, start a query."""
         if self.settings.resolve is not None and self._srv_monitor is None and self.hub is not None:
             self._start_srv_monitor()
         for server in self.servers.values():
@@ -254,26 +258,26 @@ class Topology:
     # Changes
 
     def server_checked(self, description: ServerDescription) -> None:
-        """Apply a check of a monitor: change the description, and mark the pool ready or clear it."""
+        """Apply the result of a check: change the description, and mark the pool ready or clear the pool."""
         error = description.error
         if error is not None:
             self.history.check_failed(description)
-        # Critical section: mark the server Unknown and clear its pool in one step. With a switch between them, an
-        # operation that had selected the server could check out an old connection.
+        # Critical section: mark the server Unknown and clear its pool in one step. After a switch between these
+        # actions, an operation that had selected the server could check out an old connection.
         with self._delivery:
             self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
         self._delivery.deliver(wait=False)  # a monitor does not wait for listeners of other greenlets
 
     def is_polled(self) -> bool:
-        """Return True if the hosts come from SRV records: not for replica sets and load balancers."""
-        # False in a forked child that has not used the client.
+        """Return True if the SRV monitor must query DNS for the hosts: not for replica sets and load balancers."""
+        # `hub` is None in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
 
     def seeds_found(self, settings: TopologySettings) -> None:
         """Start the topology with the seeds from DNS.
 
-        :param settings: topology settings with these seeds.
+        :param settings: topology settings with the seeds from DNS.
         """
         if self.hub is None or self._opened:  # closed, forked, or already started by another query
             return
@@ -314,14 +318,17 @@ class Topology:
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply an error on a connection to the topology, unless the error is stale."""
-        # Critical section: the staleness check and the effect of the error. With a switch between them, an old error
-        # could replace the result of a newer check.
+        # Critical section: check the staleness of the error, and apply the error. After a switch between these
+        # actions, an old error could replace the result of a newer check.
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Store a cluster time if it is newer, for later commands. The caller has checked it."""
+        """Store a cluster time for later commands, if it is newer than the stored cluster time.
+
+        :param cluster_time: cluster time from a reply, whose schema the caller has checked.
+        """
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
@@ -350,7 +357,7 @@ class Topology:
     def _replace(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
-        """Replace the description, and note events in the order of the specification. Does not switch greenlets.
+        """Replace the description, and record events in the order of the specification. Does not switch greenlets.
 
         :param changed: old and new description of the server that caused the change.
         """
@@ -358,8 +365,8 @@ class Topology:
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
-        # All heartbeats of a server lie between its opened and closed events. So checks end before the closed event,
-        # and monitors start after the opened event.
+        # All heartbeat events of a server lie between its opened event and its closed event. Therefore checks end
+        # before the closed event, and monitors start after the opened event.
         for server in dropped:
             server.end_checks()
         is_changed = changed is not None and changed[0] != changed[1]
@@ -377,7 +384,7 @@ class Topology:
         self._update_servers(new)
         for server in dropped:
             server.pool.close()
-        # Last, because a waiter selects among the new servers when it runs.
+        # Wake waiters last, because a waiter selects among the new servers when it runs.
         self.selector.clear_cache()
         self.selector.wake(after)
 
@@ -409,7 +416,7 @@ def forked() -> AutoReconnect:
 
 
 def _copy_error(error: Exception) -> Exception:
-    """Copy an error for another greenlet, because raising an error changes it."""
+    """Copy an error for another greenlet, because raising an error changes the error."""
     duplicate = copy(error)
     duplicate.__cause__ = error.__cause__
     return duplicate

@@ -19,7 +19,7 @@ from gmongo.wire.address import Address
 
 
 class TopologyDescription:
-    """State of the deployment, as the client last saw it.
+    """State of the deployment, which consists of the last state of each server.
 
     :param topology_type: one of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.
     :param server_descriptions: server descriptions by address.
@@ -28,8 +28,8 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is the time in seconds in which an idle session may be used again. It is one minute less than the
-    session timeout of the servers, and infinite if no server reports one.
+    `sessions_usable` is the time in seconds after its last use in which a session may be used again. This time is one
+    minute less than the session timeout of the servers, and infinite if no session timeout is known.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class TopologyDescription:
     settings: TopologySettings = read_only("_settings", "Topology settings of the client.")
     logical_session_timeout_minutes: int | None = read_only(
         "_logical_session_timeout_minutes",
-        "Minimum of the data-bearing servers; None if one of them has no sessions.",
+        "Shortest session timeout of the data-bearing servers; None if a data-bearing server has no sessions.",
     )
 
     def check_compatible(self) -> None:
@@ -83,7 +83,7 @@ class TopologyDescription:
 
     @property
     def compatibility_error(self) -> str | None:
-        """Description of an unsupported server, or None."""
+        """Error text that names a server with unsupported wire versions, or None."""
         return self._incompatible
 
     def server_descriptions(self) -> dict[Address, ServerDescription]:
@@ -91,7 +91,7 @@ class TopologyDescription:
         return dict(self._servers)
 
     def get(self, address: Address) -> ServerDescription | None:
-        """Return the description of a server, or None if it is not part of the topology.
+        """Return the description of a server, or None if the server is not part of the topology.
 
         :param address: address of the server: host and port.
         """
@@ -129,12 +129,12 @@ class TopologyDescription:
 
     @property
     def candidate_servers(self) -> list[ServerDescription]:
-        """Candidates of server selection."""
+        """Servers among which server selection chooses: all known servers."""
         return self.known_servers
 
     @property
     def common_wire_version(self) -> int | None:
-        """Highest wire version that all known servers support."""
+        """Highest wire version that all known servers support. None if no server is known."""
         return min((server.max_wire_version for server in self.known_servers), default=None)
 
     def has_server(self, address: Address) -> bool:
@@ -163,12 +163,12 @@ class TopologyDescription:
         custom_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None,
         deprioritized_servers: Iterable[Address] | None = None,
     ) -> list[ServerDescription]:
-        """Return the servers in the latency window of a selector.
+        """Return the suitable servers for a selector that are in the latency window.
 
         :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
-        :param address: select this server, if it is known.
-        :param custom_selector: receives the suitable servers and returns some of them.
-        :param deprioritized_servers: addresses to select only if no other server is suitable.
+        :param address: return only the server with this address, if the server is known; None means all servers.
+        :param custom_selector: receives the suitable servers, and returns a part of these servers.
+        :param deprioritized_servers: addresses of servers to select only if no other server is suitable.
         """
         if address is not None:
             server = self._servers.get(address)
@@ -179,11 +179,11 @@ class TopologyDescription:
         return in_latency_window(servers, self._settings.local_threshold)
 
     def reset(self) -> TopologyDescription:
-        """Return the same topology with every server Unknown."""
+        """Return a topology description in which every server is Unknown."""
         return self._after_reset({address: ServerDescription(address) for address in self._servers})
 
     def reset_server(self, address: Address) -> TopologyDescription:
-        """Return the same topology with one server Unknown.
+        """Return a topology description in which one server is Unknown.
 
         :param address: address of the server: host and port.
         """
@@ -197,9 +197,9 @@ class TopologyDescription:
         return self.replaced(topology_type=kind, server_descriptions=servers)
 
     def replaced(self, **changes: Any) -> TopologyDescription:
-        """Return a copy with other constructor arguments.
+        """Return a copy with changed constructor arguments.
 
-        :param changes: changed arguments by name.
+        :param changes: names and values of the changed arguments.
         """
         fields = {
             "topology_type": self._topology_type,
@@ -231,7 +231,7 @@ class TopologyDescription:
 
 
 def initial_description(settings: TopologySettings) -> TopologyDescription:
-    """Return the description of a new client, from its options."""
+    """Return the topology description of a new client, from the options of the client."""
     if settings.load_balanced:
         kind = TOPOLOGY_TYPE.LoadBalanced
     elif settings.direct_connection:

@@ -1,7 +1,7 @@
 """Transitions of topology descriptions after new server descriptions. Pure functions, no I/O.
 
-The methods implement the "TopologyType table" of the SDAM specification: one for each topology type, and one for each
-action on a replica set.
+The methods implement the "TopologyType table" of the SDAM specification. A method implements the rows of one topology
+type, or one action on a replica set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ _NULL_ID = ObjectId("0" * 24)
 
 
 def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
-    """Return True if topologyVersion `new` is older than `current`. Unknown or foreign versions are never stale."""
+    """Return True if the topology version `new` is older than `current`.
+
+    A topology version is never stale if a version is missing or comes from another server process.
+
+    :param equal_is_stale: True if `new` is also stale when equal to `current`.
+    """
     if current is None or new is None or current["processId"] != new["processId"]:
         return False
     if equal_is_stale:
@@ -36,7 +41,10 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
 
 
 def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
-    """Return the topology after a check or an error of one server."""
+    """Return the topology description after a check or an error of one server.
+
+    :param server: new description of the server.
+    """
     return _Update(topology, server).result()
 
 
@@ -46,7 +54,7 @@ def with_srv_hosts(
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """Return the topology with the `hosts` from DNS. Servers that are still in `hosts` stay unchanged.
+    """Return the topology description with the `hosts` from DNS. Known servers that are in `hosts` stay unchanged.
 
     :param max_hosts: greatest number of hosts; 0 means no limit.
     :param sample: returns a random sample of the new hosts.
@@ -61,7 +69,7 @@ def with_srv_hosts(
 
 
 def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
-    """Return the sort key of an election. Missing values sort first."""
+    """Return the sort key of an election. A missing value sorts before all other values."""
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
 
@@ -108,48 +116,48 @@ class _Update:
             if len(self.topology.settings.seeds) == 1:
                 self.kind = TOPOLOGY_TYPE.Single
             else:
-                self._remove()
+                self._remove_server()
         elif server_type == SERVER_TYPE.Mongos:
             self.kind = TOPOLOGY_TYPE.Sharded
         elif server_type == SERVER_TYPE.RSPrimary:
-            self._from_primary()
+            self._update_from_primary()
         elif server_type in _MEMBERS:
             self.kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
-            self._from_member_without_primary()
+            self._update_from_member_without_primary()
 
     def sharded(self) -> None:
         if self.server.server_type not in (SERVER_TYPE.Unknown, SERVER_TYPE.Mongos):
-            self._remove()
+            self._remove_server()
 
     def replica_set_no_primary(self) -> None:
         server_type = self.server.server_type
         if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
-            self._remove()
+            self._remove_server()
         elif server_type == SERVER_TYPE.RSPrimary:
-            self._from_primary()
+            self._update_from_primary()
         elif server_type in _MEMBERS:
-            self._from_member_without_primary()
+            self._update_from_member_without_primary()
 
     def replica_set_with_primary(self) -> None:
         server_type = self.server.server_type
         if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
-            self._remove()
+            self._remove_server()
             self._check_for_primary()
         elif server_type == SERVER_TYPE.RSPrimary:
-            self._from_primary()
+            self._update_from_primary()
         elif server_type in _MEMBERS:
-            self._from_member_with_primary()
+            self._update_from_member_with_primary()
         else:
             self._check_for_primary()
 
     # Actions on a replica set
 
-    def _from_primary(self) -> None:
+    def _update_from_primary(self) -> None:
         """Apply the action updateRSFromPrimary."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
-            self._remove()
+            self._remove_server()
             self._check_for_primary()
             return
         if self._is_stale_primary():
@@ -158,13 +166,16 @@ class _Update:
             self._check_for_primary()
             return
         self._demote_other_primaries()
-        self._adopt(self.server)
+        self._add_members_of(self.server)
         for address in set(self.servers) - self.server.all_hosts:
             del self.servers[address]
         self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
-        """Compare with the newest election, and store this election if it is newer."""
+        """Return True if the election of this primary is older than the newest known election.
+
+        Otherwise, store the election of this primary as the newest known election.
+        """
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
             if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):
@@ -186,31 +197,31 @@ class _Update:
                 error = ConfigurationError("primary marked stale due to discovery of newer primary")
                 self.servers[address] = ServerDescription(address, error=error)
 
-    def _from_member_without_primary(self) -> None:
+    def _update_from_member_without_primary(self) -> None:
         """Apply the action updateRSWithoutPrimary."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
-            self._remove()
+            self._remove_server()
             return
-        self._adopt(self.server)
+        self._add_members_of(self.server)
         if self.server.me is not None and self.server.me != self.server.address:
-            self._remove()
+            self._remove_server()
 
-    def _from_member_with_primary(self) -> None:
+    def _update_from_member_with_primary(self) -> None:
         """Apply the action updateRSWithPrimaryFromMember."""
         if self.set_name != self.server.replica_set_name or (
             self.server.me is not None and self.server.me != self.server.address
         ):
-            self._remove()
+            self._remove_server()
         self._check_for_primary()
 
-    def _adopt(self, server: ServerDescription) -> None:
+    def _add_members_of(self, server: ServerDescription) -> None:
         for address in sorted(server.all_hosts):  # sorted for a fixed order in events and messages
             if address not in self.servers:
                 self.servers[address] = ServerDescription(address)
 
-    def _remove(self) -> None:
+    def _remove_server(self) -> None:
         del self.servers[self.server.address]
 
     def _check_for_primary(self) -> None:

@@ -1,7 +1,7 @@
 """CRC-32C, the optional checksum at the end of an OP_MSG. Sources: OP_MSG specification, "sections", and RFC 3720.
 
-MongoDB servers send a checksum only to clients that send one, and gmongo does not. So this code is for other servers.
-It is slow (about 10 MB per second), but needs no library.
+MongoDB servers send checksums only to clients that send checksums, and gmongo sends none. Other servers may always send
+a checksum, which gmongo verifies. The calculation is slow (about 10 MB per second), but needs no library.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TypeAlias
 from gmongo._background import LongWork
 from gmongo.errors import ProtocolError
 
-# Castagnoli polynomial, bits reversed.
+# Castagnoli polynomial with reversed bits.
 _POLYNOMIAL = 0x82F63B78
 _WORDS = struct.Struct("<II")
 _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
-# Bytes for about 1 ms of work, a multiple of 8 bytes (two words).
+# Bytes that one step processes in about 1 ms. The calculation needs a multiple of 8 bytes (two words).
 _PIECE = 8 * 1024
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -28,18 +28,18 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 def crc32c(data: Buffer, value: int = 0) -> int:
     """Return the CRC-32C of `data`. Lets other greenlets run during a long calculation.
 
-    :param value: checksum of the preceding data.
+    :param value: checksum of the preceding data; 0 if there is no preceding data.
     """
     view = memoryview(data)
     work = LongWork()
     value ^= 0xFFFFFFFF
     for start in range(0, len(view), _PIECE):
-        value = _continued(view[start : start + _PIECE], value)
+        value = _add_piece(view[start : start + _PIECE], value)
         work.checkpoint()
     return value ^ 0xFFFFFFFF
 
 
-def _continued(piece: memoryview, value: int) -> int:
+def _add_piece(piece: memoryview, value: int) -> int:
     t0, t1, t2, t3, t4, t5, t6, t7 = _tables()
     aligned = len(piece) - len(piece) % _WORDS.size
     for low, high in _WORDS.iter_unpack(piece[:aligned]):
@@ -55,7 +55,7 @@ def _continued(piece: memoryview, value: int) -> int:
 
 @cache
 def _tables() -> Sequence[Sequence[int]]:
-    """Return eight tables. Table n has the remainder of each byte value with n zero bytes after it."""
+    """Return eight tables. Table n contains the CRC remainder of each byte value, followed by n zero bytes."""
     first = []
     for byte in range(256):
         for _bit in range(8):
@@ -68,7 +68,7 @@ def _tables() -> Sequence[Sequence[int]]:
 
 
 def with_checksum(message: bytes) -> bytes:
-    """Append the checksum to a message. Its length and flags must already include the checksum."""
+    """Append the checksum to a message. The length and flags of the message must already include the checksum."""
     return message + _CHECKSUM.pack(crc32c(message))
 
 
@@ -76,7 +76,7 @@ def verify(header: Buffer, payload: memoryview) -> None:
     """Verify the checksum at the end of a message.
 
     :param header: header of the message.
-    :param payload: message after its header.
+    :param payload: message without its header, with the checksum at the end.
     :raises ProtocolError: the checksum is wrong.
     """
     actual = crc32c(payload[:-CHECKSUM_SIZE], crc32c(header))

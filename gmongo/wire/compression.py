@@ -13,7 +13,7 @@ from gevent import get_hub
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-# Larger messages (in bytes) are processed in a thread, so that they do not block the event loop.
+# Size in bytes from which a native thread compresses or decompresses a message, to avoid blocking the event loop.
 _IN_A_THREAD = 128 * 1024
 # Offset of the command name: after header, flags, section kind, document length and element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
@@ -41,7 +41,7 @@ SNAPPY = 1
 ZLIB = 2
 ZSTD = 3
 _IDS = {"snappy": SNAPPY, "zlib": ZLIB, "zstd": ZSTD}
-# Name -> (module, package to install).
+# Name of a compressor -> (module, package to install).
 _LIBRARIES = {"snappy": ("snappy", "gmongo[snappy]"), "zstd": ("zstandard", "gmongo[zstd]")}
 
 
@@ -57,11 +57,11 @@ class Compressor(NamedTuple):
 
 
 class _Mismatch(Exception):
-    """Error of compressed content that contradicts its size field."""
+    """Error of compressed content that is truncated, or has another size than OP_COMPRESSED states."""
 
 
 def missing_package(name: str) -> str | None:
-    """Return the package to install for a compressor, or None if the compressor is available.
+    """Return the name of the package to install for a compressor, or None if the compressor is available.
 
     :param name: ``snappy``, ``zlib`` or ``zstd``.
     """
@@ -76,9 +76,9 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return a compressor by name. Its library must be installed.
+    """Return the compressor with a name. The library of the compressor must be installed.
 
-    :param zlib_level: from 0 (none) to 9 (best); -1 means the default of zlib.
+    :param zlib_level: from 0 (no compression) to 9 (best compression); -1 means the default level of zlib.
     """
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
@@ -90,10 +90,10 @@ def make_compressor(name: str, zlib_level: int) -> Compressor:
 
 
 def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
-    """Wrap a message in OP_COMPRESSED if its command allows it. May switch greenlets for a long message."""
+    """Wrap a message in OP_COMPRESSED if its command allows compression. May switch greenlets for a long message."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
-        return buffers  # the legacy hello
+        return buffers  # an OP_QUERY with the legacy hello
     name = first[_NAME_AT : first.index(0, _NAME_AT)].lower()
     if name in _NEVER_COMPRESSED:
         return buffers
@@ -108,9 +108,9 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
 
 
 def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return opcode and payload of the message inside an OP_COMPRESSED. May switch greenlets for a long message.
+    """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch greenlets for a long message.
 
-    :param payload: message after its header.
+    :param payload: OP_COMPRESSED message without its header.
     :raises ProtocolError: the compressor is unknown, the content is corrupt, or its size is wrong.
     """
     if len(payload) < _WRAPPER.size:
@@ -119,12 +119,12 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if not 0 <= size <= max_message_size:
         raise ProtocolError(f"OP_COMPRESSED claims {size} bytes, which is not between 0 and {max_message_size}")
     if opcode == OP_COMPRESSED:
-        raise ProtocolError("OP_COMPRESSED is wrapped in another one")
+        raise ProtocolError("OP_COMPRESSED contains another OP_COMPRESSED")
     decompress = _DECOMPRESS.get(identifier)
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    data = _without_blocking(decompress, content, size, size)  # returns errors of `decompress`
+    data = _without_blocking(decompress, content, size, size)  # returns exceptions of `decompress`
     if isinstance(data, ImportError):
         raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
     if isinstance(data, Exception):  # each library has its own exception class
@@ -135,7 +135,10 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
 
 
 def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """Return the result or the exception of `work`. An exception raised here was thrown into the greenlet."""
+    """Return the result or the exception of `work`.
+
+    If this function raises an exception, another greenlet threw the exception into the current greenlet.
+    """
     if size < _IN_A_THREAD:
         return _result_or_error(work, data, *arguments)
     outcome: bytes | Exception = get_hub().threadpool.apply(_result_or_error, (work, data, *arguments))
@@ -172,7 +175,7 @@ def _varint(data: bytes) -> int:
 
 def _decompress_zlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
-    inflated = stream.decompress(data, size + 1)  # 0 would mean no limit
+    inflated = stream.decompress(data, size + 1)  # a limit of 0 would mean no limit
     if not stream.eof and len(inflated) <= size:
         raise _Mismatch("it is truncated")
     return inflated
@@ -181,7 +184,7 @@ def _decompress_zlib(data: bytes, size: int) -> bytes:
 def _decompress_zstd(data: bytes, size: int) -> bytes:
     zstandard = importlib.import_module("zstandard")
     announced = zstandard.frame_content_size(data)
-    if announced not in (-1, size):  # -1 means unknown
+    if announced not in (-1, size):  # -1 means that the frame does not state its size
         raise _Mismatch(f"it was announced as {size} bytes, but its frame says {announced}")
     uncompressed: bytes = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
     return uncompressed
@@ -196,7 +199,7 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 
 
 def choose(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
-    """Return the first offered compressor that the server supports, or None.
+    """Return the first of the offered compressors that the server supports, or None.
 
     :param accepted: field ``compression`` of the hello reply.
     """

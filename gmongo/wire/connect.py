@@ -53,7 +53,7 @@ def connect(
 
 
 def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transport:
-    """Open an unconnected socket.
+    """Open an unconnected socket, and return its transport.
 
     :raises TransportError: the process cannot open such a socket.
     """
@@ -64,7 +64,7 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
 def resolve(address: Address, ref: bool) -> list[Endpoint]:
     """Return the addresses of a host, in the order of the resolver.
 
-    `localhost` is IPv4 first, because another program may listen on the same port of ::1.
+    The IPv4 addresses of `localhost` come first, because another program may listen on the same port of ::1.
 
     :raises TransportError: the name lookup failed or returned no address.
     """
@@ -78,7 +78,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
             continue
         return [(family, (host, port))]
     try:
-        host.encode("idna")  # an error in the resolver thread would be printed
+        host.encode("idna")  # gevent would print an error in the resolver thread
     except UnicodeError as error:
         raise TransportError(f"{host!r} cannot be a host name: {error}") from error
     results = _look_up(host, port, ref)
@@ -96,10 +96,10 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Query the resolver of the application.
+    """Query the gevent resolver that the application has configured.
 
-    The default resolver calls the C library in a thread. This function does the same without keeping the event loop
-    alive.
+    The default resolver calls `getaddrinfo` in a thread, and always keeps the event loop alive. Instead of the default
+    resolver, this function calls `getaddrinfo` in a native thread. The event loop stays alive only if `ref` is true.
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:

@@ -1,7 +1,7 @@
 """Messages of the MongoDB wire protocol: OP_MSG, and OP_QUERY/OP_REPLY for the legacy hello.
 
-Pure functions of bytes. They check every length from the network before its use. Invalid data raises
-:class:`~gmongo.errors.ProtocolError` with the field and the value.
+All functions are pure functions of bytes, which check every length from the network before its use. For invalid data,
+a function raises :class:`~gmongo.errors.ProtocolError` with the field and the value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# Start of an OP_MSG: header, flags, kind of the first section, and size of its document.
+# Reads the start of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, and size of its document.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # Header of a message, 16 bytes: length, request ID, responseTo, opcode.
@@ -74,7 +74,7 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
 def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes) -> list[bytes]:
     """Return the buffers of an OP_MSG with one sequence of one document, for single writes.
 
-    :param identifier: name of the sequence, with a zero byte.
+    :param identifier: encoded name of the document sequence, with a zero byte at the end.
     """
     section = 4 + len(identifier) + len(document)
     length = 22 + len(body) + section
@@ -98,7 +98,7 @@ def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:
-    """Return the buffers of an OP_QUERY for one document, for the legacy hello."""
+    """Return the buffers of an OP_QUERY that requests one document. Only the legacy hello uses OP_QUERY."""
     target = namespace.encode() + b"\x00"
     length = HEADER_SIZE + 4 + len(target) + 8 + len(body)
     # Flag 4 is secondaryOk, so that any member replies.
@@ -112,7 +112,7 @@ def allows_stream(buffers: Sequence[bytes]) -> bool:
 
 
 class OutOfStepError(ProtocolError):
-    """Error of data on a connection that is not a reply to the request."""
+    """Error of a connection on which the received data is not a reply to the request."""
 
 
 def decode_header(
@@ -120,7 +120,7 @@ def decode_header(
 ) -> Header:
     """Read and check the header at `offset` of a reply to `request_id`.
 
-    :param or_to: another allowed value of responseTo.
+    :param or_to: a second allowed value of responseTo, or None.
     :raises OutOfStepError: the length is not from 16 to `max_message_size` bytes, or responseTo is wrong.
     """
     header: Header = _HEADER.unpack_from(buffer, offset)
@@ -132,10 +132,11 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Find the body in the payload of a reply, which is the message after its header.
+    """Return the body of a reply, and True if another reply follows without a request.
 
-    :param reply_id: request ID of the reply, for its checksum.
-    :param request_id: responseTo of the reply, for its checksum.
+    :param payload: reply without its header.
+    :param reply_id: request ID in the header of the reply, for the checksum.
+    :param request_id: responseTo in the header of the reply, for the checksum.
     :raises ProtocolError: the opcode is not the opcode of a reply, or a length or the checksum is wrong.
     """
     if opcode != OP_MSG:
@@ -181,7 +182,7 @@ def _section_size(payload: memoryview, position: int, end: int) -> int:
 
 def _decode_op_reply(opcode: int, payload: memoryview) -> Reply:
     if opcode != OP_REPLY:
-        raise ProtocolError(f"opcode {opcode} is not one of a reply ({OP_MSG} or {OP_REPLY})")
+        raise ProtocolError(f"opcode {opcode} is not the opcode of a reply ({OP_MSG} or {OP_REPLY})")
     if len(payload) < 25:
         raise ProtocolError(f"OP_REPLY of {len(payload)} bytes after the header is too short for a document")
     _flags, _cursor_id, _start, count = _OP_REPLY_FIELDS.unpack_from(payload)

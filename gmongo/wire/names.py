@@ -15,16 +15,16 @@ _ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # object identifier of the extensi
 
 
 class _Certificate(NamedTuple):
-    """Part of a certificate that the comparison of names reads."""
+    """Part of a certificate that `verify_certificate_hostname` reads."""
 
     extensions: x509.Extensions
 
 
-def is_for(certificate: bytes, server: str) -> bool:
+def certificate_matches(certificate: bytes, server: str) -> bool:
     """Return True if a name in a certificate matches a server. Invalid names do not match.
 
-    This function reads only the names, because `cryptography` rejects certificates with one malformed extension, which
-    OpenSSL accepts.
+    This function reads only the names in a certificate. `cryptography` would reject a certificate with a malformed
+    extension, but OpenSSL accepts such a certificate.
 
     :param certificate: certificate in DER, which OpenSSL has accepted.
     :param server: host name or IP address.
@@ -33,7 +33,7 @@ def is_for(certificate: bytes, server: str) -> bool:
     for tag, value in _names(certificate):
         if tag == _IP_ADDRESS and address is not None and value == address.packed:
             return True
-        if tag == _DNS_NAME and address is None and _is_name_of(value.decode("latin-1"), server):
+        if tag == _DNS_NAME and address is None and _name_matches(value.decode("latin-1"), server):
             return True
     return False
 
@@ -46,8 +46,8 @@ def ip_of(server: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
-def _is_name_of(name: str, server: str) -> bool:
-    if "." not in server:  # service-identity 24 raises ValueError for wildcards here
+def _name_matches(name: str, server: str) -> bool:
+    if "." not in server:  # service-identity 24 raises ValueError for a wildcard certificate and such a server
         return name.lower() == server.lower()
     try:
         names = x509.SubjectAlternativeName([x509.DNSName(name)])
@@ -72,7 +72,7 @@ def _names(certificate: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield tag and content of each DER element."""
+    """Yield the tag and the content of each DER element."""
     position = 0
     while position + 1 < len(data):
         tag, length = data[position], data[position + 1]

@@ -1,7 +1,7 @@
-"""Adapter of pyOpenSSL to the interface of the standard library's ``ssl``, for stapled OCSP responses.
+"""Adapter from pyOpenSSL to the interface of the module ``ssl``, which does not support stapled OCSP responses.
 
 A context has ``wrap_bio``, which returns an object for TLS in memory. :class:`~gmongo.wire.tls.TlsTransport` works with
-both libraries. The extra ``gmongo[ocsp]`` installs the packages.
+``ssl`` and with this adapter. The extra ``gmongo[ocsp]`` installs the required packages.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from OpenSSL import SSL, crypto
 
 from gmongo import _clock
 from gmongo.errors import ConfigurationError
-from gmongo.wire.names import ip_of, is_for
+from gmongo.wire.names import certificate_matches, ip_of
 
 T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _PIECE = 64 * 1024
-# Messages of OpenSSL for certificate errors, because pyOpenSSL returns only numbers.
+# OpenSSL's messages for the numbers of certificate errors, because pyOpenSSL returns only the numbers.
 _REFUSALS = {
     3: "unable to get certificate CRL",
     7: "certificate signature failure",
@@ -40,13 +40,13 @@ _REFUSALS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Protocol prefix of alert names. All other names have the prefix SSLV3.
+# Names of TLS alerts -> prefix of the name in the module ``ssl``. The names of all other alerts have the prefix SSLV3.
 _PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Certificate settings. All files are PEM files that were read successfully before.
+    """Certificate settings. All files are PEM files that the client has already read successfully.
 
     :param ciphers: ciphers of TLS 1.2 in the syntax of OpenSSL.
     :param ca_file: certificate authorities; None means the authorities of the system.
@@ -65,9 +65,9 @@ class Trust:
 
 
 class Session:
-    """TLS session, which shortens the next handshake. The server does not send its certificate again then.
+    """TLS session, which shortens the next handshake. In a shortened handshake, the server sends no certificate.
 
-    :param valid_until: time in seconds since 1970 after which a full handshake is necessary; None means always.
+    :param valid_until: end of the validity in seconds since 1970; None means that the next handshake must be full.
     """
 
     __slots__ = ("raw", "valid_until")
@@ -78,7 +78,7 @@ class Session:
 
     @property
     def has_ticket(self) -> bool:
-        """True if the session can be used."""
+        """True if the next handshake may use the session."""
         return self.valid_until is not None
 
 
@@ -134,9 +134,9 @@ class Peer:
     :param name: requested server name.
     :param check_name: True if the server certificate must match the name.
 
-    `shown` is true if the server sent its certificate. It sends none in a resumed session. `staple` is the stapled OCSP
-    response, or empty. `refusal` is the reason to reject the certificate, or empty. `valid_until` is the time after
-    which a full handshake is necessary.
+    `shown` is true if the server sent its certificate. In a resumed session, the server sends no certificate. `staple`
+    is the stapled OCSP response, or empty. `refusal` is the reason to reject the certificate, or empty. `valid_until`
+    is the end of the validity of the session.
     """
 
     __slots__ = ("check_name", "name", "refusal", "shown", "staple", "valid_until")
@@ -171,7 +171,7 @@ class OpenSslObject:
         self.peer = peer
 
     def do_handshake(self) -> None:
-        """Perform the handshake. This and the next four members have the interface of ``SSLObject``."""
+        """Perform the handshake. This method and the next four members have the interface of ``SSLObject``."""
         self._step(self._connection.do_handshake)
 
     def write(self, data: bytes | memoryview) -> int:
@@ -191,7 +191,10 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """Return the certificate chain from the server certificate up, empty after a resumed session."""
+        """Return the verified certificate chain, which begins with the server certificate.
+
+        The list is empty after a resumed session.
+        """
         if not self.peer.shown:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
@@ -222,7 +225,12 @@ class OpenSslObject:
 
 
 def _verify(connection: SSL.Connection, certificate: crypto.X509, number: int, depth: int, ok: int) -> bool:
-    """Verify one certificate of a chain, for OpenSSL. The server certificate is the last one."""
+    """Accept or reject one certificate of a chain. OpenSSL calls this function for the server certificate last.
+
+    :param number: number of the error that OpenSSL found.
+    :param depth: position in the chain; 0 for the server certificate.
+    :param ok: 1 if OpenSSL found no error, otherwise 0.
+    """
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
         peer.shown = True
@@ -239,15 +247,18 @@ def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> 
 
 
 def _name_mismatch(name: str, certificate: crypto.X509) -> str:
-    """Return the reason why a certificate does not match a server name, empty if it matches."""
-    if is_for(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
+    """Return the reason why a certificate does not match a server name, or an empty text if the names match."""
+    if certificate_matches(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
         return ""
     kind = "Hostname" if ip_of(name) is None else "IP address"
     return f"{kind} mismatch, certificate is not valid for {name!r}"
 
 
 def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
-    """Convert an error to the error of the standard library."""
+    """Convert an error of pyOpenSSL to the corresponding error of the module ``ssl``.
+
+    :param refusal: reason to reject the certificate, or empty.
+    """
     if refusal:
         refused = ssl.SSLCertVerificationError(1, refusal)
         refused.verify_message = refusal
@@ -255,7 +266,7 @@ def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
     queue = error.args[0] if error.args and isinstance(error.args[0], list) else []
     reason = str(queue[0][2]) if queue else str(error) or type(error).__name__
     converted = ssl.SSLError(1, reason)
-    # OpenSSL texts are its error names in lower case, but the prefix before "alert" depends on its version.
+    # The text of an OpenSSL error is its name in lower case. The prefix before "alert" depends on the OpenSSL version.
     name = reason.replace(" ", "_").upper()
     _, alert, suffix = name.partition("_ALERT_")
     converted.reason = f"{_PROTOCOLS.get(suffix, 'SSLV3')}_ALERT_{suffix}" if alert else name
@@ -282,9 +293,9 @@ def _own_key(path: str, password: str | None) -> Key:
 
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
-    """Load the authorities of a file, or else the authorities that the standard library uses.
+    """Load the certificate authorities of a file. If `path` is None, load the default authorities of ``ssl``.
 
-    The OpenSSL of pyOpenSSL may have other default paths.
+    The default paths of ``ssl`` are explicit, because pyOpenSSL may use an OpenSSL library with other default paths.
     """
     usual = ssl.get_default_verify_paths()
     places: Mapping[str, str | None] = (

@@ -26,7 +26,7 @@ _MOST_REMEMBERED = 256
 
 
 class AttemptsTimedOut(TransportError):
-    """Error of a race without a connection in which at least one attempt timed out."""
+    """Error of a race in which no attempt connected, and at least one attempt timed out."""
 
 
 class AddressOrder:
@@ -35,13 +35,13 @@ class AddressOrder:
     __slots__ = ("_failed",)
 
     def __init__(self) -> None:
-        self._failed: dict[SocketAddress, None] = {}  # addresses, the oldest failure first
+        self._failed: dict[SocketAddress, None] = {}  # addresses that failed, the oldest failure first
 
     def __repr__(self) -> str:
         return f"<AddressOrder {len(self._failed)} failed>"
 
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Return the order for the next connection. Families alternate, as RFC 8305 requires."""
+        """Sort addresses for the next connection. Address families alternate, as RFC 8305 requires."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
         return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
@@ -71,10 +71,10 @@ def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
 
 
 class Attempt:
-    """TCP connection of a race.
+    """Connection attempt to one address in a race.
 
     :param address: address of the peer.
-    :param transport: transport with the socket. The race owns it until the attempt wins.
+    :param transport: transport with the socket. The race owns the transport until the attempt wins.
     :param began: start of the attempt on the clock of :mod:`gmongo._clock`.
     """
 
@@ -87,12 +87,12 @@ class Attempt:
 
 
 class Race:
-    """TCP connections to the addresses of one host, which one greenlet runs.
+    """Concurrent connection attempts to the addresses of one host. One greenlet runs all attempts.
 
-    :param endpoints: socket families and addresses.
+    :param endpoints: socket family and address of each attempt.
     :param make_transport: opens a socket of a family.
     :param seconds: time limit of each attempt; None means no limit.
-    :param order: addresses that failed, which the race updates.
+    :param order: order of the attempts. The race records failed addresses in this object.
     :param ref: True if waiting for the sockets keeps the event loop alive.
     """
 
@@ -169,7 +169,7 @@ class Race:
         return None
 
     def _start_due(self) -> Attempt | None:
-        """Start the attempts that are due. Return an attempt that connects at once, or None."""
+        """Start the attempts that are due. Return an attempt that connects immediately, or None."""
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()
             now = _clock.monotonic()
@@ -188,7 +188,7 @@ class Race:
         return None
 
     def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt. If it was the newest attempt, the next attempt starts without a delay."""
+        """Close a failed attempt. If this attempt was the newest attempt, the next attempt starts without a delay."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
@@ -221,7 +221,7 @@ class Race:
         )
 
     def _sleep(self) -> None:
-        """Wait until a socket is ready, or a start or a time limit is due."""
+        """Wait until a socket is ready, the start of the next attempt is due, or an attempt times out."""
         moments = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
         if self._waiting:
             moments.append(self._next_start)
@@ -248,7 +248,7 @@ class Race:
         if self._greenlet is not None:
             self._greenlet.switch(self)
 
-    # Interface of a transport
+    # Methods that a transport also has
 
     def interrupt(self, error: BaseException) -> None:
         """End the race with `error`, and close its sockets. Does not switch greenlets."""

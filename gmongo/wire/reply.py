@@ -1,7 +1,7 @@
-"""Decoding of replies with documents of the application, which use its codec options.
+"""Decoding of replies that contain documents of the application. The codec options apply to these documents.
 
-Decoding a 15 MB batch takes 0.1 seconds, which would block the event loop. So a large batch is cut out of its reply,
-and decoded in small runs while the application iterates the cursor.
+Decoding a 15 MB batch takes 0.1 seconds, which would block the event loop. Therefore a large batch is cut out of its
+reply, and decoded in small runs while the application iterates over the cursor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
-# Bytes for about 0.3 ms of decoding.
+# A reply of fewer bytes is decoded in one step. A longer batch is decoded in runs. A step takes about 0.3 ms.
 WHOLE_BELOW = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
@@ -34,7 +34,7 @@ _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}  # byte
 
 
 class Batch:
-    """Undecoded documents of one batch.
+    """Batch of documents that are decoded in runs.
 
     :param array: BSON array of documents.
     :param codec_options: codec options for the documents.
@@ -49,7 +49,7 @@ class Batch:
         self._ready: deque[list[Value]] = deque()  # runs that are decoded but not returned
 
     def decode_run(self) -> list[Value]:
-        """Decode the next documents, about 32 KB and at least one. The list is empty at the end of the batch.
+        """Decode the next documents: about 32 KB, but at least one document. Return [] at the end of the batch.
 
         After an error, the next call starts with the same documents.
 
@@ -66,7 +66,7 @@ class Batch:
         if end == start:
             return False
         run = _decode_documents(self._array, start, end, self._codec_options)
-        if self._position == start:  # False if a decoder switched and another greenlet decoded this run
+        if self._position == start:  # False if a type decoder switched, and another greenlet has decoded this run
             self._position = end
             self._ready.append(run)
         return True
@@ -74,7 +74,8 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and store them for :meth:`decode_run`.
 
-        :returns: True if documents were decoded. :meth:`decode_run` raises the error of a failed decoding.
+        :returns: True if documents were decoded. False at the end of the batch, or after an error. The next
+            :meth:`decode_run` raises this error.
         """
         try:
             return self._decode()
@@ -127,16 +128,16 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
     """
     while start < end:
         if array[start] != _DOCUMENT:
-            raise _no_document(array[start])
+            raise _not_a_document(array[start])
         element_end = _element_end(array, start)
         yield array[_value_start(array, start) : element_end]
         start = element_end
 
 
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode a part of an array of documents, in its order.
+    """Decode the documents in a part of an array, in the order of the array.
 
-    A custom document class may reorder or drop keys, so it must not decode the array itself.
+    A custom document class may reorder or drop the keys of an array, so this class applies only to the documents.
     """
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
@@ -144,7 +145,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements, wrapped in an array that is the only field of a document."""
+    """Decode array elements. The decoder needs a document, so put the elements into a document with one array field."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -152,7 +153,9 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 
 def _run_end(array: memoryview, start: int) -> int:
-    """Return the end of a run of documents, about 32 KB and at least one document, if there is one.
+    """Return the end of the run of documents that begins at `start`: about 32 KB, but at least one document.
+
+    At the end of the array, return `start`.
 
     Array keys are consecutive numbers, so a key usually has the length of the previous key.
 
@@ -161,7 +164,7 @@ def _run_end(array: memoryview, start: int) -> int:
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
         if kind != _DOCUMENT:
-            raise _no_document(kind)
+            raise _not_a_document(kind)
         value = end + key
         if value + 4 >= limit or array[value - 1] or not array[value - 2]:
             value = _value_start(array, end)
@@ -169,28 +172,29 @@ def _run_end(array: memoryview, start: int) -> int:
         size = _size_at(array, value)[0] if value + 4 < limit else 0
         if _SHORTEST_DOCUMENT <= size < limit - value:
             end = value + size
-        else:  # raises the error
+        else:  # `_element_end` raises the error
             end = _element_end(array, end)
     return end
 
 
-def _no_document(kind: int) -> ProtocolError:
-    return ProtocolError(f"a batch must have documents only, but an element of it has the BSON type {kind:#x}")
+def _not_a_document(kind: int) -> ProtocolError:
+    return ProtocolError(f"a batch must contain only documents, but has an element of the BSON type {kind:#x}")
 
 
 def decode_cursor(
-    body: Buffer, codec_options: CodecOptions[Value], of_errors: CodecOptions[Value] | None = None
+    body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
     """Decode a reply with a batch of documents.
 
-    :param of_errors: codec options of the application for errors, if the batch has other options.
+    :param codec_options: codec options for the documents of the batch.
+    :param error_options: codec options for an error reply; None means `codec_options`.
 
     A small reply is decoded as a whole. In a large reply, or with custom types, ``cursor.firstBatch`` or
     ``cursor.nextBatch`` becomes a :class:`Batch`, so that custom types do not apply to server fields.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
-    return cut_batch(body, codec_options, of_errors)
+    return cut_batch(body, codec_options, error_options)
 
 
 # Server texts may quote application data that is not valid UTF-8.
@@ -230,7 +234,7 @@ def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
 
 
 def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """Return codec options for errors. Their `details` have the document class if it derives from dict."""
+    """Return codec options for error replies. Only a document class that derives from dict applies to `details`."""
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
     return DEFAULT_CODEC_OPTIONS
@@ -242,7 +246,7 @@ _LENIENT: CodecOptions[Value] = CodecOptions(
 
 
 def is_well_formed(body: Buffer) -> bool:
-    """Return True if any codec options can decode a document."""
+    """Return True if the most lenient codec options can decode a document."""
     try:
         bson.decode(body, _LENIENT)
     except InvalidBSON:
@@ -251,11 +255,12 @@ def is_well_formed(body: Buffer) -> bool:
 
 
 def cut_batch(
-    body: Buffer, codec_options: CodecOptions[Value], of_errors: CodecOptions[Value] | None = None
+    body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply, and convert its batch, if it has one, to a :class:`Batch`.
+    """Decode a reply. If the reply has a batch, convert the batch to a :class:`Batch` without decoding its documents.
 
-    :param of_errors: codec options of the application for errors, if the batch has other options.
+    :param codec_options: codec options for the documents of the batch.
+    :param error_options: codec options for an error reply; None means `codec_options`.
     :raises ProtocolError: a length inside the reply is wrong.
     """
     view = memoryview(body)
@@ -265,7 +270,7 @@ def cut_batch(
     if cursor is None or not (
         batch := _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
     ):
-        return bson.decode(view, _error_options(of_errors or codec_options))
+        return bson.decode(view, _error_options(error_options or codec_options))
     size = _INT32.unpack_from(view, batch)[0]
     cut = size - len(_EMPTY_ARRAY)
     rest = bytearray(view[:batch]) + _EMPTY_ARRAY + view[batch + size :]
@@ -276,13 +281,18 @@ def cut_batch(
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
-    # A small message is in a shared buffer, which the next message overwrites.
+    # Copy the batch of a small message, because the next message overwrites the shared buffer.
     reply["cursor"][field] = Batch(bytes(array) if len(view) < WHOLE_BELOW else array, codec_options)
     return reply
 
 
 def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of the value of the element `name` in the document at `document`, or None."""
+    """Return the offset of the value of an element, or None.
+
+    :param document: offset of the document that may contain the element.
+    :param name: name of the element.
+    :param kind: BSON type of the element.
+    """
     position = document + 4
     while view[position] != 0:
         end = _element_end(view, position)
@@ -301,7 +311,7 @@ def _value_start(view: memoryview, element: int) -> int:
 
 
 def _element_end(view: memoryview, element: int) -> int:
-    """Return the end of the element at `element`.
+    """Return the offset after the element at the offset `element`.
 
     :raises ProtocolError: the element does not end within the document.
     """

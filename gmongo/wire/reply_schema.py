@@ -1,6 +1,6 @@
 """Schema of reply fields, because a peer may send malformed replies.
 
-The driver checks the fields that it reads. A malformed reply closes only its connection. Other fields are not checked.
+The driver checks only the fields that it reads. After a malformed reply, the driver closes only this connection.
 """
 
 from __future__ import annotations
@@ -21,26 +21,31 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Ten times the 48 MB of current servers, for later servers. The limit restricts the memory of one reply.
+# Greatest size in bytes that a server may state. Ten times the 48 MB of current servers, because later servers may
+# state a greater size. The limit restricts the memory that one reply can use.
 _LARGEST_SIZE = 480_000_000
-# A replica set has at most 50 members.
+# Greatest number of addresses in a list. A replica set has at most 50 members.
 _MOST_HOSTS = 256
-# Limit in bytes, because every command sends the cluster time. A usual cluster time has about 100 bytes.
+# Limit in bytes, because every command contains the cluster time. A usual cluster time has about 100 bytes.
 _LARGEST_CLUSTER_TIME = 1024
 _LONGEST_HASH = 64
 _SHOWN = 100
 
-# Returns the violated rule as text for "must be ...", or None.
+# Function that returns None for a valid value. For an invalid value, the function returns the rule: the text after
+# "must be" in the error.
 Check = Callable[[Value], str | None]
 
 
 def of_type(rule: str, *types: type) -> Check:
-    """Return a check of the type."""
+    """Return a check that a value has one of the types.
+
+    :param rule: text after "must be" in the error.
+    """
     return lambda value: None if isinstance(value, types) else rule
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """Return a check of an integer in a range. Some servers send integers as doubles."""
+    """Return a check that a value is an integer in a range. Some servers send integers as doubles, which are valid."""
     rule = f"an integer from {lowest} to {highest}"
 
     def check(value: Value) -> str | None:
@@ -56,10 +61,13 @@ def is_integer(value: object) -> bool:
     )
 
 
-def list_of(what: str, is_one: Callable[[Value], bool]) -> Check:
-    """Return a check of a list whose elements all satisfy `is_one`."""
-    rule = f"a list of {what}"
-    return lambda value: None if isinstance(value, list) and all(map(is_one, value)) else rule
+def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
+    """Return a check that a value is a list whose elements all satisfy `is_valid`.
+
+    :param elements: name of the elements in the error.
+    """
+    rule = f"a list of {elements}"
+    return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
 
 
 def is_document(value: object) -> bool:
@@ -136,7 +144,7 @@ ERROR: Mapping[str, Check] = {
     "topologyVersion": _topology_version,
     "writeConcernError": DOCUMENT,
 }
-"""Checks of an error reply, or a reply with an error."""
+"""Checks of the fields that report an error, in any reply."""
 
 WRITE_CONCERN_ERROR: Mapping[str, Check] = {
     "code": ERROR["code"],
@@ -153,7 +161,7 @@ TIMES: Mapping[str, Check] = {
     "operationTime": of_type("a timestamp", Timestamp),
     "recoveryToken": DOCUMENT,
 }
-"""Checks of the fields in any reply that later commands send."""
+"""Checks of the fields that later commands send to the server again. Any reply may have these fields."""
 
 OWN_FIELDS = ERROR.keys() | TIMES.keys()
 """Fields that the driver reads in replies to all commands."""
@@ -171,7 +179,7 @@ HELLO: Mapping[str, Check] = {
     "speculativeAuthenticate": DOCUMENT,
     "saslSupportedMechs": list_of("strings", is_text),
 }
-"""Checks of a hello reply."""
+"""Checks of the fields in a hello reply that are not numbers."""
 
 HELLO_NUMBERS: Mapping[str, Check] = {
     "connectionId": integer(-INT64_MAX, INT64_MAX),
@@ -190,7 +198,7 @@ CURSOR: Mapping[str, Check] = {
     "ns": lambda value: None if is_text(value) and "." in value else "a database and a collection with a dot between",
     "postBatchResumeToken": DOCUMENT,
 }
-"""Checks of the field ``cursor`` of a reply, without its batch."""
+"""Checks of the field ``cursor`` of a reply, except its batch."""
 
 WRITE: Mapping[str, Check] = {
     "n": integer(0),
@@ -205,7 +213,10 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the first field that violates its rule, and the rule, or else None. Missing and null fields are valid."""
+    """Return the first field that violates its rule, and this rule. Return None if the document is valid.
+
+    Missing and null fields are valid.
+    """
     for field, check in checks.items():
         value = document.get(field)
         if value is not None:

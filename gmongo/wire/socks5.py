@@ -97,7 +97,7 @@ def _request(transport: Transport, destination: Address) -> None:
         rest = 4 if kind == _IPV4 else 16
     else:
         raise TransportError(f"its reply has an address of the unknown kind {kind}")
-    transport.read_raw(rest + 2)  # skip the source address of the proxy
+    transport.read_raw(rest + 2)  # skip the address from which the proxy connects
 
 
 def _destination(host: str) -> bytes:

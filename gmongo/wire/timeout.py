@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-# A timer that is later than this, in seconds, shows that the application blocked the event loop.
+# A delay in seconds. If a timer fires later, the application has blocked the event loop.
 _LATE = 0.05
 
 
 class Seconds(float):
-    """Deadline or duration in seconds, with the limit of an operation that sets it.
+    """Deadline or duration in seconds, and the limit of the operation from which the value results.
 
-    :ivar limit: seconds of the limit, and the option or function that sets it.
+    :ivar limit: seconds of the limit, and the name of the option or function that sets the limit.
     """
 
     __slots__ = ("limit",)
@@ -33,14 +33,14 @@ class Seconds(float):
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
-    """Return `value` with its limit."""
+    """Return the deadline or duration `value`, and the limit from which the value results."""
     seconds = Seconds(value)
     seconds.limit = limit
     return seconds
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline`, maybe negative, or None without a limit."""
+    """Return the seconds until `deadline`, or None without a deadline. After the deadline, the seconds are negative."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -48,7 +48,7 @@ def remaining(deadline: float | None) -> float | None:
 
 
 def limit_text(value: float | None) -> str:
-    """Describe the limit that sets a deadline or a duration."""
+    """Describe the limit from which a deadline or a duration results."""
     if not isinstance(value, Seconds):
         return "the limit of the operation"
     seconds, option = value.limit
@@ -65,16 +65,16 @@ class Source(Protocol):
 class TimeLimit:
     """Reusable time limit, which throws an error into a greenlet at most two loop iterations after the limit.
 
-    The timer fires late if the application blocks the event loop, and the reply may have arrived meanwhile. So a late
-    timer first checks the socket. If a reply has begun to arrive, the limit is extended by the delay of the loop, at
-    most by the limit itself. If no byte has arrived, the exchange ends at once. A block without a source gets one more
-    loop iteration.
+    The timer fires late if the application blocks the event loop. The reply may have arrived during this delay, so a
+    late timer first checks the socket. If a part of the reply has arrived, the greenlet gets extra time: the delay, but
+    at most the limit. If no byte has arrived, the exchange ends immediately. A limit without a source is extended by
+    one iteration of the event loop.
 
-    The timer of one use keeps running after its end. When it fires, it is started again for the current use, if there
-    is one. A new timer for each exchange would cost as much time as the rest of the exchange in Python.
+    The timer continues after :meth:`end`. If a later use of the limit is in progress when the timer fires, the timer
+    starts again for the rest of this use. A new timer for each exchange would double the time of an exchange in Python.
 
-    :param make_error: makes the error from the seconds of the limit. It must not refer to the owner of the limit,
-        because the event loop would keep the owner alive.
+    :param make_error: makes the error from the seconds of the limit. This function must not refer to the owner of the
+        limit, because the event loop would keep the owner alive.
     :param ref: True if the timer keeps the event loop alive.
     """
 
@@ -93,8 +93,9 @@ class TimeLimit:
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
-        self._greenlet: greenlet | None = None  # greenlet whose time runs now
-        # The present use: its limit, its end, whether a late timer has extended the limit, and its source or None.
+        self._greenlet: greenlet | None = None  # greenlet that is currently limited
+        # The current use: the limit in seconds, the end on the clock, and True if a late timer has extended the limit.
+        # The source of the result of the current use, or None.
         self._seconds: float
         self._due: float
         self._extended: bool
@@ -103,11 +104,11 @@ class TimeLimit:
         self._goes_off = inf
 
     def begin(self, seconds: float, source: Source | None = None, extended: bool = False) -> None:
-        """Start the limit for the current greenlet. :meth:`end` must follow. Does not switch greenlets.
+        """Start the limit for the current greenlet. The caller must then call :meth:`end`. Does not switch greenlets.
 
-        :param seconds: the limit; for 0 or less, the error is raised at once.
-        :param source: source of the result, such as the transport of the reply.
-        :param extended: True if `seconds` contains the extension by a blocked event loop.
+        :param seconds: the limit; for 0 or less, the error is raised immediately.
+        :param source: source of the result, such as the transport that receives the reply; otherwise None.
+        :param extended: True if `seconds` already contains the extension by a blocked event loop.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
@@ -144,7 +145,7 @@ class TimeLimit:
     def _start(self, seconds: float) -> None:
         self.close()
         self._goes_off = self._due
-        # Timers of this priority run last in an iteration of the loop.
+        # Timers of this priority run last in an iteration of the event loop.
         self._timer = get_hub().loop.timer(timer_delay(seconds), ref=self._ref, priority=-1)
         self._timer.start(self._fire, update=True)
 
@@ -165,7 +166,7 @@ class TimeLimit:
 
 
 class _TimeoutBlock:
-    """Context manager of one limit."""
+    """Context manager that limits the time of its body."""
 
     __slots__ = ("_limit", "_seconds")
 
@@ -184,7 +185,7 @@ class _TimeoutBlock:
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that raises `error` in its body after `seconds`. None means no limit and no timer.
 
-    The object `error` itself is thrown, so callers can distinguish it from timeouts of the application.
+    The body raises the object `error`, not a copy, so callers can distinguish `error` from timeouts of the application.
 
     :param ref: True if the timer keeps the event loop alive; False for background greenlets.
     """

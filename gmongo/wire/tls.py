@@ -1,6 +1,6 @@
-"""TLS over a transport. OpenSSL works in memory, and the transport sends and receives its bytes.
+"""TLS over a transport. OpenSSL works in memory, and the transport sends and receives the encrypted bytes.
 
-So interruption, closing and forks work as in a plain transport. A close sends no TLS alert to the server.
+Therefore interruption, closing and forks work as in a transport without TLS. A close sends no TLS alert to the server.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gmongo._background import LongWork
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of the OCSP package. It is created in this module, which is always loaded, because the PyMongo stand-in renames
-# the loggers of loaded modules.
+# Logger of the OCSP package. The PyMongo stand-in renames only the loggers of loaded modules, so this module, which is
+# always loaded, creates the logger.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
 # Bytes that are encrypted in one step, so that a long message does not block the event loop.
@@ -30,7 +30,7 @@ class Tls:
     """TLS settings of a client.
 
     :param context: TLS context with the certificates.
-    :param renew: returns a new context if the certificate files have changed; None if there are no files.
+    :param renew: returns a new context if the certificate files have changed; None if the options name no files.
     """
 
     context: ssl.SSLContext
@@ -57,7 +57,7 @@ class Tls:
         return self._sessions.get(host)
 
     def remember(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
-        """Store a TLS session for the next connection, if the context has not changed since."""
+        """Store a TLS session for the next connection, if `context` is still the current context."""
         if session is not None and session.has_ticket and context is self.context:
             self._sessions[host] = session
 
@@ -109,7 +109,7 @@ class TlsTransport(Transport):
 
     def limit_messages(self, max_message_size: int) -> None:
         super().limit_messages(max_message_size)
-        # After the first reply, the session tickets of the server have also arrived.
+        # The session tickets of the server arrive before the first reply, so the session is now complete.
         self._tls.remember(self._host, self._engine.session, self._context)
 
     def send(self, buffers: Sequence[bytes]) -> None:
@@ -134,7 +134,7 @@ class TlsTransport(Transport):
         self.send(buffers)
         if self._view is not None or self._incoming.pending or self._engine.pending():  # unread bytes
             return None
-        # Like `receive`, for a reply in one record.
+        # Fast path for a reply in one TLS record. `receive` handles other replies.
         self._feed()
         data: bytes = self._perform(self._engine.read, _BUFFER_SIZE)
         return self._complete_body(data, request_id)
@@ -148,7 +148,7 @@ class TlsTransport(Transport):
         return count
 
     def _perform(self, step: Callable[..., Any], *arguments: object) -> Any:
-        """Run a step of the engine until it is done, and move bytes between the engine and the socket."""
+        """Repeat a step of the TLS engine until the step succeeds. Move bytes between the engine and the socket."""
         if self._interruption is not None:
             raise without_frames(self._interruption)
         while True:
@@ -177,7 +177,7 @@ class TlsTransport(Transport):
         self._incoming.write(self._chunk[:count])
 
     def _send_alert(self) -> None:
-        """Send the TLS alert with the reason of the failure, if the socket can send it at once."""
+        """Send the TLS alert with the reason of the failure, if the socket can send the alert without a wait."""
         try:
             if self._outgoing.pending:
                 self._try_to_send(self._outgoing.read())

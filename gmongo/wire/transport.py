@@ -1,7 +1,7 @@
 """Stream socket under gevent, without a gevent socket object.
 
 A raw non-blocking socket with two reused watchers needs a third of the time of ``gevent.socket`` per round trip. One
-greenlet at a time uses a transport. Any greenlet may :meth:`~Transport.interrupt` or :meth:`~Transport.close` it.
+greenlet at a time uses a transport. Any greenlet may call :meth:`Transport.interrupt` or :meth:`Transport.close`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _WRITE = 2
 _SHORTEST = BEFORE_BODY + 5  # bytes of a reply with an empty document
 # Most replies fit into a buffer of this size in bytes. Larger replies get separate memory.
 _BUFFER_SIZE = 64 * 1024
-# Free buffers. A transport uses a buffer from the first byte of a reply until the reply is decoded. So idle connections
-# need no buffer, and busy connections share few buffers, which stay in the processor cache.
+# Free buffers. A transport uses a buffer from the first byte of a reply until the reply is decoded. Therefore idle
+# connections need no buffer, and busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
 _KEPT_FREE = 4
 _CHUNK_SIZE = 512 * 1024
@@ -41,8 +41,8 @@ _CHUNK_SIZE = 512 * 1024
 class TransportError(OSError):
     """Error of a socket that failed, was closed, or could not be opened.
 
-    Any other exception of a transport was thrown into the greenlet, even an ``OSError`` (``gevent.Timeout(1,
-    TimeoutError)``).
+    If a transport raises another exception, another greenlet or a timer has thrown the exception into the greenlet.
+    Such an exception may also be an ``OSError``, for example from ``gevent.Timeout(1, TimeoutError)``.
     """
 
 
@@ -85,7 +85,7 @@ class Transport:
         self._start = 0  # start of the unread bytes in the buffer
         self._end = 0  # end of the unread bytes in the buffer
         self._large: memoryview | None = None  # message that is too long for the buffer
-        self._received_size: int  # received bytes of this message
+        self._received_size: int  # number of received bytes of the message in `_large`
         # True after a partly sent request or a partly received reply, when message boundaries are unknown.
         self.out_of_step = False
 
@@ -160,8 +160,8 @@ class Transport:
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        :returns: the body of a reply that arrives in one piece and has only a body. None for any other reply, which
-            :meth:`receive` then returns.
+        :returns: the body of a reply that arrives in one piece and has only a body. None for any other reply. After
+            None, the caller calls :meth:`receive`.
         :raises TransportError: the connection is lost.
         """
         if len(buffers) != 1:
@@ -180,7 +180,7 @@ class Transport:
             self._send_rest(memoryview(request)[sent:])
         if self._view is not None:  # unread bytes
             return None
-        # Inline copy of _wait and _receive_into.
+        # Copy of `_wait` and `_receive_into`, whose calls would cost time.
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
         self._waiting = getcurrent()
@@ -204,7 +204,7 @@ class Transport:
         return self._complete_body(data, request_id)
 
     def _complete_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body. Or else store `data` for :meth:`receive`."""
+        """Return the body if `data` is one reply with only a body. Otherwise store `data` for :meth:`receive`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
@@ -263,12 +263,12 @@ class Transport:
     # Receiving
 
     def receive(self, request_id: int, or_to: int | None = None) -> tuple[int, int, int, memoryview]:
-        """Receive the next message: its request ID, responseTo, opcode, and payload after the header.
+        """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
         The payload is valid until :meth:`release`. A message above 64 KiB has separate memory, which stays valid.
         After an interruption, another call continues with the same message.
 
-        :param or_to: another allowed value of responseTo.
+        :param or_to: a second allowed value of responseTo, or None.
         :raises TransportError: the connection is lost.
         :raises ProtocolError: a length or responseTo is wrong.
         """
@@ -289,7 +289,7 @@ class Transport:
         return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
 
     def release(self) -> bool:
-        """Release the last message. Return False if bytes of another message have arrived, and keep these bytes."""
+        """Release the buffer. If bytes of another message have arrived, keep the buffer and return False."""
         view = self._view
         if view is not None:
             if self._start != self._end:
@@ -301,9 +301,9 @@ class Transport:
         return True
 
     def _fill(self) -> None:
-        """Read once into the buffer, which never needs space for more than one message."""
+        """Read once into the buffer. The buffer has space, because its message fits and is still incomplete."""
         if self._waits_first:
-            self._wait(self._readable)  # a reply is almost never there at once
+            self._wait(self._readable)  # a reply has almost never arrived at this time
         view = self._view
         if view is None:
             view = self._view = _free_buffer()
@@ -318,7 +318,7 @@ class Transport:
         self._end = end + self._receive_into(view[end:] if end else view)
 
     def _begin_large(self, length: int) -> memoryview:
-        """Return memory for a message that is too long for the buffer, with its bytes so far."""
+        """Return memory for a message that is too long for the buffer. Copy the received bytes of the message."""
         assert self._view is not None
         message = memoryview(_memory(length))
         have = min(self._end - self._start, length)
@@ -330,7 +330,7 @@ class Transport:
     def _receive_large(
         self, message: memoryview, request_id: int, or_to: int | None
     ) -> tuple[int, int, int, memoryview]:
-        """Read the rest of a message with separate memory, in pieces, so that other greenlets can run in between."""
+        """Read the rest of a long message into its memory. Other greenlets can run between the pieces."""
         header = decode_header(message, 0, self.max_message_size, request_id, or_to)
         length, reply_id, response_to, opcode = header
         while self._received_size < length:
@@ -341,7 +341,7 @@ class Transport:
         return reply_id, response_to, opcode, message[HEADER_SIZE:]
 
     def _receive_into(self, into: memoryview) -> int:
-        """Receive available bytes, or wait for bytes."""
+        """Receive the available bytes into `into`, and return their number. Wait if no bytes are available."""
         while True:
             try:
                 count = self._socket.recv_into(into)
@@ -395,7 +395,8 @@ class Transport:
             raise without_frames(self._interruption)
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        # No local variable: a dead greenlet keeps its exception with this frame, and the local would form a cycle.
+        # Store the greenlet in no local variable. A dead greenlet keeps its exception, and the exception keeps this
+        # frame, so a local variable would form a cycle.
         self._waiting = getcurrent()
         watcher.start(self._waiting.switch, watcher)
         try:
@@ -450,7 +451,7 @@ class Transport:
 def _free_buffer() -> memoryview:
     try:
         return _free_buffers.pop()
-    except IndexError:  # no check before, because another thread may take the last buffer
+    except IndexError:  # a check would not suffice, because another thread may take the last buffer
         return memoryview(bytearray(_BUFFER_SIZE))
 
 
@@ -465,8 +466,8 @@ def without_frames(error: BaseException) -> BaseException:
 def _memory(length: int) -> bytearray | mmap.mmap:
     """Return memory for a message.
 
-    The system allocates the pages of a large message only on the first write. So a wrong length needs no memory, and no
-    time is lost for clearing 48 MB.
+    The system allocates a page of a large message only at the first write to the page. Therefore a wrong length needs
+    no memory, and the driver does not spend time to clear up to 48 MB.
     """
     if length <= _CHUNK_SIZE:
         return bytearray(length)

@@ -358,7 +358,7 @@ own.join()
 def test_use_in_another_native_thread_raises_with_advice(server):
     message, *documents = run(THREAD, server.name).splitlines()
     assert message.startswith("InvalidOperation a MongoClient belongs to the native thread that first used it")
-    assert "make a client for each thread" in message
+    assert "create a client for each thread" in message
     assert documents == ["{'_id': 5}", "{'_id': 6}"]
 
 

@@ -141,7 +141,8 @@ def test_selection_error_names_replica_set_that_no_seed_has(has_name):
     with ScriptedReplicaSet(1) as replica_set, ScriptedServer() as alone:
         seed = replica_set.members[0].name if has_name else alone.name
         message = (
-            rf"replica set name 'other': {seed} answered, but not as a member of it; look at the option replicaSet"
+            rf"replica set name 'other': {seed} replied, but not as a member of this replica set; "
+            "check the option replicaSet"
         )
         with (
             MongoClient(f"mongodb://{seed}/?replicaSet=other", serverSelectionTimeoutMS=200) as client,
@@ -157,7 +158,9 @@ def test_selection_error_names_addresses_of_replica_set_configuration():
         uri = f"mongodb://{member.name}/?replicaSet=scripted"
         with (
             MongoClient(uri, serverSelectionTimeoutMS=300) as client,
-            pytest.raises(ServerSelectionTimeoutError, match=r"127\.0\.0\.1:1: .*\(addresses of the replica set's"),
+            pytest.raises(
+                ServerSelectionTimeoutError, match=r"127\.0\.0\.1:1: .*\(addresses from the replica set configuration"
+            ),
         ):
             client.db.c.find_one()
 

@@ -226,10 +226,10 @@ OTHERS = ["d:27017", "e:27017", "f:27017"]
         (
             {"a": {**PRIMARY, "hosts": OTHERS}, "d": OSError("gone"), "f": OSError("lost")},
             WRITABLE,
-            "gone, lost (addresses of the replica set's configuration, not those that the client was given)",
+            "gone, lost (addresses from the replica set configuration; the options of the client have other addresses)",
         ),
         ({each: {"ok": 1} for each in "abc"}, WRITABLE, "No replica set members available for replica set name 'rs': "
-         "a:27017, b:27017, c:27017 answered, but not as a member of it; look at the option replicaSet"),
+         "a:27017, b:27017, c:27017 replied, but not as a member of this replica set; check the option replicaSet"),
     ],
 )  # fmt: skip
 def test_selection_error_names_reason(found: Any, selector: Any, message: str) -> None:

@@ -129,7 +129,7 @@ def test_content_above_stated_or_permitted_size_raises():
         (memoryview(b"12345678"), "too short"),
         (op_compressed(b"", -1), "-1 bytes"),
         (op_compressed(b"", 0, 4), "compressor 4, which is unknown"),
-        (op_compressed(b"", 0, 0, OP_COMPRESSED), "wrapped in another"),
+        (op_compressed(b"", 0, 0, OP_COMPRESSED), "contains another OP_COMPRESSED"),
     ],
 )
 def test_malformed_op_compressed_header_raises_protocol_error(payload, words):

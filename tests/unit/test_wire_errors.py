@@ -71,7 +71,7 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
 @pytest.mark.parametrize(
     ("opcode", "payload", "why"),
     [
-        (2004, b"", "opcode 2004 is not one of a reply (2013 or 1)"),
+        (2004, b"", "opcode 2004 is not the opcode of a reply (2013 or 1)"),
         (OP_MSG, b"", "OP_MSG of 0 bytes after the header is too short for a document"),
         (OP_MSG, op_msg(BODY)[:-1], "OP_MSG of 9 bytes after the header is too short for a document"),
         (OP_MSG, op_msg(BODY, flags=4), "OP_MSG flags 0x4 have an unknown required bit"),
@@ -291,7 +291,7 @@ def test_batch_element_that_is_no_document_raises_protocol_error(place: str, val
     for call in (lambda batch: batch.decode_run(), lambda batch: batch.raw()):
         with pytest.raises(ProtocolError) as caught:
             call(Batch(array, options))
-        message = f"a batch must have documents only, but an element of it has the BSON type {kind}"
+        message = f"a batch must contain only documents, but has an element of the BSON type {kind}"
         assert str(caught.value) == message
     batch = Batch(array, options)
     assert not batch.decode_ahead()

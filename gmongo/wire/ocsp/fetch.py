@@ -1,4 +1,4 @@
-"""Concurrent queries to all responders of a certificate. The first conclusive answer counts."""
+"""Concurrent queries to all OCSP responders of a certificate. The driver uses the first conclusive response."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_RESPONDERS = 4
-# Seconds without new queries after a failure, so that not every connection waits for slow responders.
+# Seconds without new queries after failed queries. Connections in this time do not wait for slow responders.
 _PAUSE = 60.0
 
 
 class Fetch:
-    """Queries in background greenlets, which end with the answer or the time limit.
+    """Queries about a certificate in background greenlets. The queries end with the first answer or the time limit.
 
-    All connections that need the answer share the queries, which continue after a waiting connection is closed.
+    All connections that need the answer share the queries. The queries continue if a waiting connection is closed.
 
     :param request: request about the certificate.
     :param seconds: time limit of all queries.
-    :param remember: receives the answer, if there is one.
+    :param remember: receives the answer, if a responder sends a conclusive response.
     """
 
     def __init__(self, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
@@ -48,7 +48,7 @@ class Fetch:
 
     @property
     def is_over(self) -> bool:
-        """True if the queries have ended, and a new connection may start new queries."""
+        """True if a new connection may start new queries: the queries have ended, and no pause follows."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:

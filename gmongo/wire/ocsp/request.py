@@ -15,7 +15,7 @@ from gmongo.wire.tls import ocsp_log
 
 
 class CertificateId(NamedTuple):
-    """ID of a certificate from its issuer and number (CertID of RFC 6960, with SHA-1, which all responders support)."""
+    """ID of a certificate (CertID of RFC 6960): hashes of the issuer, and the serial number of the certificate."""
 
     issuer_name_hash: bytes
     issuer_key_hash: bytes
@@ -23,10 +23,10 @@ class CertificateId(NamedTuple):
 
 
 class Request:
-    """Question about the revocation status of a certificate.
+    """OCSP request about the revocation status of a certificate. The request uses SHA-1, which all responders support.
 
     :param certificate: server certificate.
-    :param issuer: certificate of its issuer.
+    :param issuer: certificate of the issuer of the server certificate.
     """
 
     __slots__ = ("_certificate", "_extensions", "encoded", "id", "issuer")
@@ -40,7 +40,7 @@ class Request:
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
-        """Return the ID with another hash, because a responder may use any hash."""
+        """Return the ID of the certificate with another hash algorithm, because a responder may use any algorithm."""
         return _id_of(self._request(algorithm))
 
     def _request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
@@ -57,9 +57,10 @@ class Request:
 
     @property
     def responders(self) -> list[str]:
-        """URLs of HTTP responders.
+        """URLs of the OCSP responders that use HTTP.
 
-        HTTPS is not used, because responses are signed. The certificate of a responder would need another responder.
+        HTTPS is not necessary, because responses are signed. The TLS certificate of a responder would need another
+        OCSP query.
         """
         try:
             access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
@@ -70,7 +71,10 @@ class Request:
 
 
 def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
-    """Return the extensions of a certificate, or none if `cryptography` cannot parse one that OpenSSL accepts."""
+    """Return the extensions of a certificate. Return no extensions if `cryptography` cannot parse an extension.
+
+    OpenSSL has accepted the extension.
+    """
     try:
         return certificate.extensions
     except Exception as error:

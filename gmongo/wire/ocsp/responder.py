@@ -1,4 +1,4 @@
-"""HTTP queries to a responder, with limits on time, size and redirections."""
+"""HTTP queries to an OCSP responder, with limits on size and redirections."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_REDIRECTIONS = 3
-_MOST_READ = 2 * LONGEST  # bytes with headers, because an endless response would block the event loop
+_MOST_READ = 2 * LONGEST  # bytes of a response with its headers. An endless response would block the event loop
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
 def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """Return the response of a responder. The caller limits the time. The event loop is not kept alive.
+    """Return the response of an OCSP responder. The caller limits the time. The query does not keep the loop alive.
 
     :param request: OCSP request in DER.
     :param attach: receives each transport before it connects. The caller closes the transports.
@@ -59,7 +59,7 @@ def _host_of(url: str) -> str:
 
 
 class _Socket:
-    """Socket object for ``HTTPResponse``."""
+    """Object with the method of a socket that ``HTTPResponse`` uses."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -69,7 +69,10 @@ class _Socket:
 
 
 class _Stream(io.RawIOBase):
-    """Stream of the first bytes of a transport. It ends at a transport error, and the truncated response is invalid."""
+    """Stream of the first bytes that a transport receives. The stream ends at a transport error.
+
+    After a transport error, the response is truncated, and therefore invalid.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

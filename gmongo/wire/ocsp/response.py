@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gmongo import _clock
 from gmongo.wire.ocsp.request import Request
 
-LONGEST = 64 * 1024  # bytes, for a response with a certificate of about 2,000 bytes
+LONGEST = 64 * 1024  # bytes. A usual response with a certificate has about 2,000 bytes
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
@@ -28,8 +28,8 @@ class NoResponse(Exception):
 class Response:
     """Revocation status of a certificate.
 
-    :param revoked: True if it was revoked; None if the responder does not know the certificate.
-    :param valid_until: end of validity in seconds since 1970; in the past if the answer must not be cached.
+    :param revoked: True if the certificate was revoked; None if the responder does not know the certificate.
+    :param valid_until: end of the validity in seconds since 1970. Negative infinity if the answer must not be cached.
     """
 
     revoked: bool | None
@@ -47,7 +47,7 @@ class Response:
 
 
 def parse_response(request: Request, data: bytes) -> Response:
-    """Verify a response, and return its answer about the certificate of a request.
+    """Verify an OCSP response, and return the revocation status of the certificate in the request.
 
     :param data: response bytes from the network.
     :raises NoResponse: the response is invalid.
@@ -72,7 +72,10 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
 
 
 def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Combine the single responses about the certificate, which must all be valid. Any revocation counts."""
+    """Combine the single responses about a certificate, which must all be valid.
+
+    The certificate is revoked if any single response reports a revocation.
+    """
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
@@ -81,7 +84,7 @@ def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
         if each.this_update_utc > now:
             raise NoResponse("the OCSP response is not valid yet")
         if each.next_update_utc is None:
-            until = -inf  # newer information is always available
+            until = -inf  # the responder may have newer information at any time, so the answer must not be cached
         elif each.next_update_utc <= now:
             raise NoResponse("the OCSP response has expired")
         else:
@@ -93,7 +96,7 @@ def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
 
 
 def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
-    """Return the certificate of the signer: the issuer, or a delegate that the issuer has certified."""
+    """Return the certificate of the signer: the issuer, or a delegate whose certificate the issuer has signed."""
     if _is_responder(response, issuer):
         return issuer
     delegate = next((each for each in response.certificates if _is_responder(response, each)), None)
@@ -118,7 +121,7 @@ def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> b
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """Return True if a delegate may sign OCSP responses (RFC 6960, section 4.2.2.2)."""
+    """Return True if the certificate of a delegate allows OCSP signatures (RFC 6960, section 4.2.2.2)."""
     extensions = certificate.extensions
     try:
         purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value

@@ -1,4 +1,4 @@
-"""TLS transport that checks the revocation of the server certificate before it sends other data."""
+"""TLS transport that checks the revocation of the server certificate before the first message to the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """Connected stream socket with TLS by :mod:`gmongo.wire.openssl`. The base class has the same parameters."""
+    """Connected stream socket with TLS from :mod:`gmongo.wire.openssl`. The base class describes the parameters."""
 
     __slots__ = ()
 

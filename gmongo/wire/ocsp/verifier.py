@@ -1,7 +1,7 @@
 """Revocation check of a server certificate.
 
-The order is the order of the OCSP Support specification: stapled response, cached answer, responders. Without an
-answer, the connection continues (soft failure).
+The check uses these sources in the order of the OCSP Support specification: stapled response, cached answer,
+responders. If no source has an answer, the connection continues (soft failure).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _REVOKED = "the server's certificate has been revoked, by OCSP"
 class Verifier:
     """Revocation checks and cached answers of a client.
 
-    :param queries_responders: True to query responders if no other answer is known.
-    :param seconds: time limit of these queries.
+    :param queries_responders: True to query responders if the stapled response and the cache have no answer.
+    :param seconds: time limit of the queries to responders.
     """
 
     def __init__(self, queries_responders: bool, seconds: float) -> None:
@@ -45,14 +45,15 @@ class Verifier:
     def check(self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[Fetch], None]) -> float | None:
         """Check the revocation status of a server certificate.
 
-        :param chain: certificate chain from the server certificate up.
-        :param staple: stapled response; empty without one.
-        :param wait: waits for the end of the queries.
-        :returns: end of validity of the answer in seconds since 1970; None without an answer.
-        :raises TransportError: the certificate was revoked, or its staple is invalid or missing.
+        :param chain: certificate chain, which begins with the server certificate.
+        :param staple: stapled response; empty if the server stapled no response.
+        :param wait: waits for the end of the queries to responders.
+        :returns: end of the validity of the answer in seconds since 1970; None without an answer; infinity if no check
+            is possible.
+        :raises TransportError: the certificate was revoked, or the stapled response is invalid or missing.
         """
         if len(chain) < 2:
-            return inf  # the server certificate itself is trusted
+            return inf  # the client trusts the server certificate directly, so no issuer can revoke the certificate
         try:
             request = Request(chain[0], chain[1])
         except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
