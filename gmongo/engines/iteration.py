@@ -45,9 +45,9 @@ def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
     """Yield runs of documents for ``itertools.chain.from_iterable``: the available documents, or else the gate.
 
     The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain.
-    This generator does not switch greenlets, so that a second greenlet cannot enter the running generator. While the
-    first greenlet waits in the gate, a second greenlet may enter the chain: the chain changes its state only after
-    ``__next__`` of the gate has returned, without a switch of greenlets.
+    This generator does not switch greenlets, so that a second greenlet cannot enter the running generator. The chain
+    changes its state only after ``__next__`` of the gate has returned, and without a switch of greenlets. Therefore a
+    second greenlet may enter the chain while the first greenlet waits in the gate.
     """
     gate = _Gate()  # without a constructor, because the call of a constructor costs time for each cursor
     gate.cursor = cursor

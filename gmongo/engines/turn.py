@@ -40,7 +40,7 @@ class Turn:
 
         :param deadline: the deadline of the waiting operation; None means no limit.
         :returns: False if the step has found no document. If the result is True, the caller must check again for
-            documents: other greenlets may have taken the documents, or an exception may have interrupted the step.
+            documents. Other greenlets may have taken the documents, or an exception may have interrupted the step.
         :raises InvalidOperation: the calling greenlet itself has the turn: a decoder or a listener that runs during the
             step reads the cursor or stream again.
         :raises NetworkTimeout: the deadline passed.

@@ -1,4 +1,4 @@
-"""The base classes of listeners, and the listeners of a client."""
+"""Base classes of listeners, and the container of a client's listeners."""
 
 from __future__ import annotations
 
@@ -103,33 +103,33 @@ class ConnectionPoolListener(_Listener):
     def pool_created(self, event: PoolCreatedEvent) -> None:
         """Handle the creation of a pool.
 
-        :param event: the address of its server, and its options.
+        :param event: the address of the pool's server, and the options of the pool.
         """
         raise NotImplementedError
 
     def pool_ready(self, event: PoolReadyEvent) -> None:
         """Handle a pool that has become ready for check-outs.
 
-        :param event: the address of its server.
+        :param event: the address of the pool's server.
         """
         raise NotImplementedError
 
     def pool_cleared(self, event: PoolClearedEvent) -> None:
         """Handle the clearing of a pool.
 
-        :param event: the address of its server, and the service behind a load balancer.
+        :param event: the address of the pool's server, and the ID of the service behind a load balancer.
         """
         raise NotImplementedError
 
     def pool_closed(self, event: PoolClosedEvent) -> None:
         """Handle the closing of a pool.
 
-        :param event: the address of its server.
+        :param event: the address of the pool's server.
         """
         raise NotImplementedError
 
     def connection_created(self, event: ConnectionCreatedEvent) -> None:
-        """Handle the creation of a connection object, which is not connected yet.
+        """Handle the creation of a connection object. The driver has not yet connected the socket.
 
         :param event: the ID of the connection.
         """
@@ -138,7 +138,7 @@ class ConnectionPoolListener(_Listener):
     def connection_ready(self, event: ConnectionReadyEvent) -> None:
         """Handle the establishment of a connection, after handshake and authentication.
 
-        :param event: the ID of the connection, and the duration.
+        :param event: the ID of the connection, and the time to establish the connection.
         """
         raise NotImplementedError
 
@@ -222,7 +222,7 @@ class ServerListener(_Listener):
     def description_changed(self, event: ServerDescriptionChangedEvent) -> None:
         """Handle a changed server description.
 
-        :param event: the descriptions before and after.
+        :param event: the server descriptions before and after the change.
         """
         raise NotImplementedError
 
@@ -241,7 +241,7 @@ class TopologyListener(_Listener):
     """
 
     def opened(self, event: TopologyOpenedEvent) -> None:
-        """Handle the opening of a topology: a client begins to discover its servers.
+        """Handle the opening of a topology: a client begins to discover the servers.
 
         :param event: the ID of the topology.
         """
@@ -250,14 +250,14 @@ class TopologyListener(_Listener):
     def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
         """Handle a changed topology description.
 
-        :param event: the descriptions before and after.
+        :param event: the topology descriptions before and after the change.
         """
         raise NotImplementedError
 
     def closed(self, event: TopologyClosedEvent) -> None:
         """Handle the closing of a client.
 
-        :param event: the ID of its topology.
+        :param event: the ID of the client's topology.
         """
         raise NotImplementedError
 
@@ -277,15 +277,15 @@ def register(listener: _Listener) -> None:
 
 
 def global_listeners() -> tuple[object, ...]:
-    """Return the listeners that were passed to :func:`register`, in that order."""
+    """Return the listeners that were passed to :func:`register`, in the order of the calls."""
     return tuple(_registered)
 
 
 class EventListeners:
-    """Listeners of one client, by kind: the registered listeners first, then the listeners of the client.
+    """All listeners of one client, by kind. The listeners of :func:`register` precede the listeners of the client.
 
-    :param listeners: the listeners of the client; none by default.
-    :param registered: True (the default) includes the listeners of :func:`register`.
+    :param listeners: the listeners of the client; no listeners by default.
+    :param registered: True (the default) to include the listeners of :func:`register`.
     :raises TypeError: an element is not a listener, or `listeners` is not a sequence.
     """
 
@@ -303,13 +303,13 @@ class EventListeners:
 
 
 def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
-    """Pass an event to each listener in turn.
+    """Pass an event to the listeners, one after another.
 
-    The function logs an exception of a listener. An exception that is thrown into the greenlet (``GreenletExit``,
-    ``gevent.Timeout``) is raised after all listeners have run.
+    If a listener raises an exception, the function logs the exception. An exception that is thrown into the greenlet
+    (``GreenletExit``, ``gevent.Timeout``) is raised after all listeners have run.
 
-    :param listeners: a tuple of :class:`EventListeners`.
-    :param method_name: the method to call, such as ``"started"``.
+    :param listeners: the listeners of one kind, such as the attribute ``command`` of :class:`EventListeners`.
+    :param method_name: the name of the method that handles the event, such as ``"started"``.
     :param event: the event.
     """
     thrown: BaseException | None = None

@@ -227,8 +227,9 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 def protects(name: str) -> bool:
     """Return True if the client may be less secure without the option `name`.
 
-    The result is also True for an unknown name that contains a word such as ``tls``, or that resembles the name of an
-    option that protects the client. The comparison ignores percent-encoding, case, spaces and punctuation.
+    For an unknown name, the result is True if the name contains a word such as ``tls``. The result is also True if the
+    name resembles the name of an option that protects the client. The comparison ignores percent-encoding, case, spaces
+    and punctuation.
     """
     option = find(name)
     if option is not None:
