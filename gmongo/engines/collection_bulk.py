@@ -36,7 +36,7 @@ from gmongo.wire.message import next_request_id
 if TYPE_CHECKING:
     from gmongo.execution.operation_trace import OperationTrace
 
-# Command name, element of the list in the command, True if the write is retryable.
+# Statement: the name of the command, the element of the list in the command, and True if the write is retryable.
 _Statement = tuple[str, Document, bool]
 
 

@@ -72,8 +72,8 @@ class CursorKiller:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # A pinned cursor occupies a connection. Cursors in the queue `_unpinned` may wait for this connection,
-                # so the pinned cursor does not wait for these cursors.
+                # A pinned cursor occupies a connection, for which cursors in the queue `_unpinned` may wait. Therefore
+                # pinned cursors have a separate queue.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._end_pinned)
             return

@@ -117,7 +117,7 @@ class ReadAhead:
                 try:
                     raise error
                 finally:
-                    del error  # the error refers to this frame
+                    del error  # the error refers to this frame, which would be a reference cycle
             self.start(needed=True)
             self._wait(deadline)
         reply, size = self._arrived.popleft()
@@ -246,7 +246,7 @@ class ReadAhead:
 
 
 def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
-    """Check the arguments of ``read_ahead``, and return them.
+    """Check the arguments of ``read_ahead``, and return the arguments.
 
     :raises TypeError: an argument is not an integer.
     :raises ValueError: an argument is less than 1.

@@ -30,7 +30,7 @@ AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
 
 
 class ServerCursor:
-    """Cursor on a server, after the command that opened it.
+    """Cursor that a command has opened on a server, and the documents of its current batch.
 
     :param executor: the executor that runs `getMore`.
     :param cursor_killer: the object that closes dropped cursors.
@@ -144,7 +144,7 @@ class ServerCursor:
         """Fetch the next batches while the application uses the current batch.
 
         :param batches: the maximum number of batches that are waiting or being fetched.
-        :param max_bytes: the maximum size of these batches in bytes.
+        :param max_bytes: the maximum total size of these batches in bytes.
         """
         resources = self.resources
         if resources.cursor_id == 0:
@@ -242,7 +242,8 @@ class ServerCursor:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
-            self._work.checkpoint()  # if the reply has already arrived, the driver does not wait and switch greenlets
+            # If each reply has already arrived, no greenlet switch would occur between the batches.
+            self._work.checkpoint()
         self.resources.refuse_inherited()
         left = None
         if self._limit:

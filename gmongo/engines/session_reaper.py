@@ -25,7 +25,7 @@ _ATTEMPT_TIMEOUT = 1.0  # seconds
 # A paused server replies to no attempt, but executes the interrupted command when the server process continues. During
 # this time in seconds, attempts without a reply therefore do not count.
 _UNANSWERED_TIMEOUT = 60.0
-_ENDED: float = -1.0  # makes spawn_for() end the greenlet
+_ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the greenlet
 
 
 class _Remnant:

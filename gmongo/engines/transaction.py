@@ -99,7 +99,7 @@ class TransactionEnd:
             if second_abort is not None and not transaction.active:
                 self._executor.sessions.hand_to_reaper(session, second_abort)
             transaction.unpin(reason)
-            reason = None  # the error refers to this frame
+            reason = None  # the error refers to this frame, which would be a reference cycle
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
@@ -122,7 +122,7 @@ class TransactionEnd:
             if interruption is not too_long:
                 raise
         finally:
-            del too_long  # the error refers to this frame
+            del too_long  # the error refers to this frame, which would be a reference cycle
 
     def abandon(self) -> None:
         """Let a background greenlet abort the transaction, and notify the observers. Do not switch greenlets."""
@@ -213,7 +213,7 @@ def with_transaction(
                         return result
                 loop.back_off()
     finally:
-        loop.error = PyMongoError()  # the error refers to this frame
+        loop.error = PyMongoError()  # the error refers to this frame, which would be a reference cycle
 
 
 class _RetryLoop:
@@ -240,7 +240,7 @@ class _RetryLoop:
         """
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
-                error.__cause__ = self.error  # the reason for the retries
+                error.__cause__ = self.error  # the error that caused the last retry
             return False
         if _clock.monotonic() >= self._end:
             raise self._timeout(error)

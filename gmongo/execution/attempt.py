@@ -182,7 +182,7 @@ class Attempt:
             connection.set_ref(True)
 
     def _refuse_write_retry(self, retry: Retry) -> None:
-        """Refuse to retry a write that a server may have executed: this server does not support retryable writes.
+        """Refuse a retry on a server without retryable writes, if a server may already have executed the write.
 
         :raises OperationFailure: a server may have executed an earlier attempt.
         """

@@ -54,7 +54,7 @@ class CommandRunner:
         An error changes the states of the connection, the session and the server before the connection is checked in.
 
         :param attempt: attempt that the command belongs to.
-        :param reauthenticates: True to authenticate again if the server requires it.
+        :param reauthenticates: True to authenticate the connection again if the server requires a reauthentication.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -187,10 +187,10 @@ class CommandRunner:
                 self._topology.handle_error(connection, error)
             elif reply is not None:
                 self.reap(attempt.operation.orphaned_cursor(reply, connection.address))
-            del error  # the error refers to this frame
+            del error  # the error refers to this frame, which would be a reference cycle
 
     def reap(self, cursor: object) -> None:
-        """Kill the cursor of an interrupted operation. None does nothing."""
+        """Kill the cursor of an interrupted operation. Do nothing if `cursor` is None."""
         take = self.orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)

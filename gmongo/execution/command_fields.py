@@ -27,7 +27,7 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 
 
 class CommandFields:
-    """Adds the fields that any command may have.
+    """Adds to each command the fields that do not depend on the kind of the command.
 
     :param topology: topology of the client, with the cluster time and the settings.
     :param sessions: pool from which operations without a session take a server session.
@@ -41,7 +41,7 @@ class CommandFields:
         self._api = topology.settings.connection.server_api
 
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
-        """Add the session, the transaction, the cluster time, ``maxTimeMS``, the concerns, and so on.
+        """Add all fields: session, transaction, cluster time, concerns, read preference, ``maxTimeMS``, API version.
 
         :param attempt: attempt that the command belongs to.
         :raises ConfigurationError: the server does not support explicit sessions.

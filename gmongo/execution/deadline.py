@@ -72,7 +72,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 
 def checked_seconds(seconds: float | None) -> float | None:
-    """Check the argument `timeout` of a function, and return it.
+    """Check the argument `timeout` of a function, and return the argument.
 
     :raises TypeError: the timeout is not a number.
     :raises ValueError: the timeout is negative.
@@ -85,7 +85,7 @@ def checked_seconds(seconds: float | None) -> float | None:
 
 
 def checked_timeout(name: str, milliseconds: object) -> float | None:
-    """Check a timeout in milliseconds and convert it to seconds. None stays None.
+    """Check a timeout in milliseconds, and return the timeout in seconds. None stays None.
 
     :param name: name of the option, for error messages.
     :raises TypeError: the timeout is not a number.

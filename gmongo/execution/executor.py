@@ -140,7 +140,7 @@ class Executor:
                 sleep(timer_delay(seconds))
             finally:
                 del self.backing_off[me]
-                del me  # a thrown exception refers to this frame
+                del me  # a thrown exception refers to this frame, which would be a reference cycle
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
         """Return tokens to the bucket after a successful operation."""
@@ -233,7 +233,7 @@ class Executor:
 
     @property
     def epoch(self) -> int:
-        """Number of forks that the client has seen."""
+        """Number of forks of the process since the creation of the client."""
         return self.topology.epoch
 
     def implicit_session(self) -> SessionHandle:

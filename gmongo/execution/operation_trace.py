@@ -72,14 +72,14 @@ class OperationTrace:
         self.address: Address | None = None  # server of the last attempt
         self.cursor_id: int | None = None  # cursor ID of a `getMore`
         self.sensitive = False  # True if a command or a reply may contain a secret
-        self.tries = 0
+        self.tries = 0  # number of attempts
         self.waits_for: Phase | None = None  # phase of the current wait. None if the operation does not wait
         self.wait_started = 0.0
         self.commands = 0
-        self.selecting = self.checking_out = self.backing_off = 0.0
-        self.connecting = 0.0  # part of `checking_out`
-        self.exchanging = 0.0  # seconds from the first sent byte to the decoded reply
-        self.decoding = 0.0  # part of `exchanging`
+        self.selecting = self.checking_out = self.backing_off = 0.0  # seconds of waiting in each phase
+        self.connecting = 0.0  # the seconds of `checking_out` in which connections were established
+        self.exchanging = 0.0  # seconds from the first sent byte to the decoded reply, of all commands
+        self.decoding = 0.0  # the seconds of `exchanging` in which replies were decoded
         self.round_trip = 0.0  # average round trip time of the server of the last attempt
         self.notes: dict[object, Value] = {}  # observer -> data of the observer about the operation
 
@@ -240,7 +240,8 @@ class Observers(Observer):
         self.times_decoding = any(observer.times_decoding for observer in observers)
         # For speed, each method calls only the observers that override the method.
         for name in _CALLBACKS:
-            setattr(self, name, _calling([getattr(each, name) for each in observers if _overrides(each, name)]))
+            methods = [getattr(each, name) for each in observers if _overrides(each, name)]
+            setattr(self, name, _function_calling(methods))
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
         for observer in self.all:
@@ -263,7 +264,7 @@ def _overrides(observer: Observer, name: str) -> bool:
     return getattr(type(observer), name) is not getattr(Observer, name)
 
 
-def _calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
+def _function_calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
     """Return a function that calls all `methods` with its arguments."""
     if len(methods) == 1:
         return partial(safely, methods[0])

@@ -66,7 +66,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
         if error is not None:
             raise error
     finally:
-        del error  # the error refers to this frame
+        del error  # the error refers to this frame, which would be a reference cycle
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:

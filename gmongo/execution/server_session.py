@@ -88,9 +88,11 @@ class ServerSessionPool:
         return ServerSession(self._epoch)
 
     def release(self, session: ServerSession) -> None:
-        """Return a session to the pool, unless it is dirty, expires soon, or belongs to the parent process.
+        """Return a session to the pool.
 
-        The reaper receives sessions with interrupted commands.
+        Discard a session that is dirty, expires soon, or belongs to the parent process.
+
+        If a server may still run interrupted commands of the session, hand the session to the reaper.
         """
         if session.epoch != self._epoch:  # `in_use` does not count a session of the parent process
             return
@@ -123,7 +125,7 @@ class ServerSessionPool:
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
         """Hand a session to the reaper, without a switch of greenlets.
 
-        :param abort: operation with which the reaper aborts the open transaction; without it the session is killed.
+        :param abort: operation with which the reaper aborts the open transaction; None to kill the session instead.
         """
         take = self.reaper()
         if take is not None:
@@ -158,4 +160,4 @@ class SessionOwner(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Number of forks that the client has seen."""
+        """Number of forks of the process since the creation of the client."""

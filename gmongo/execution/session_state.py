@@ -89,13 +89,13 @@ class SessionState:
 
     @property
     def operation_time_to_follow(self) -> Timestamp | None:
-        """Operation time after which reads must read (``afterClusterTime``), or None without causal consistency."""
+        """Operation time for ``afterClusterTime`` of reads, or None without causal consistency."""
         return self.operation_time if self._causal_consistency else None
 
     # Use
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`, or refuse the operation.
+        """Mark the session as in use until :meth:`end_use`. Raise an exception if the session cannot run the operation.
 
         :raises InvalidOperation: the session belongs to another client, has ended, or is in use by another greenlet.
         :raises ConfigurationError: the operation is an unacknowledged write.

@@ -38,13 +38,13 @@ class Session(Protocol):
         """Transaction of an explicit session, or None for an implicit session."""
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`, or refuse the operation."""
+        """Mark the session as in use until :meth:`end_use`, or raise an exception."""
 
     def end_use(self) -> None:
         """Record the end of an operation."""
 
     def end_implicit(self) -> None:
-        """End the session if it is implicit. The application ends explicit sessions."""
+        """End an implicit session. Do nothing for an explicit session, which the application ends."""
 
 
 class SessionHandle(Protocol):
@@ -69,7 +69,7 @@ def state_of(session: object) -> ImplicitSession | SessionState:
 
 
 def checked_session(session: T) -> T:
-    """Check a session parameter, and return it.
+    """Check the argument `session` of a function, and return the argument.
 
     :raises ValueError: `session` is neither a session nor None.
     """
@@ -90,7 +90,7 @@ def refuse_other_limit(session: SessionHandle | None) -> None:
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
-    """End an implicit session. The application ends explicit sessions."""
+    """End an implicit session. Do nothing for an explicit session, which the application ends, or for None."""
     if isinstance(session, ImplicitSession):
         session.end_implicit()
 

@@ -43,7 +43,7 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction, including the options that it inherits from the session or the client.
+    """Options of a transaction, including the options that come from the session or the client.
 
     :param read_concern: read concern of the first command.
     :param write_concern: write concern of the commit or abort.

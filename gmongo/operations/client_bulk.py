@@ -171,7 +171,7 @@ _Optional = tuple[tuple[str, Value], ...]
 
 
 def checked_models(models: object) -> list[_Model]:
-    """Check that `models` is a non-empty list of write models with namespaces, and return it.
+    """Check that `models` is a non-empty list of write models with namespaces, and return `models`.
 
     :raises TypeError: `models` is not a list, or an element is not a write model.
     :raises InvalidOperation: `models` is empty, or a model has no namespace.

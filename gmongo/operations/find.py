@@ -124,7 +124,7 @@ class CursorOperation(Operation):
         return self._checked(reply, address)
 
     def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
-        """Check the reply in detail, and return it.
+        """Check each field of the reply, and return the :class:`CursorReply`.
 
         :raises ProtocolError: a field is missing or malformed.
         """

@@ -74,7 +74,7 @@ def index_list(
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
     """Return the keys as an ordered document, for ``createIndexes``, ``sort`` and ``hint``.
 
-    :param keys: a form that :func:`index_list` accepts; raises the same exceptions.
+    :param keys: the keys in a form that :func:`index_list` accepts. This function raises the same exceptions.
     :param option: the name of the option in error messages.
     """
     return dict(index_list(keys, option=option))
@@ -83,8 +83,8 @@ def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
     """Return a sort order as an ordered document.
 
-    :param sort: a form that :func:`index_list` accepts, except a field name without a direction; raises the same
-        exceptions.
+    :param sort: the order in a form that :func:`index_list` accepts, except a field name without a direction. This
+        function raises the same exceptions.
     """
     if isinstance(sort, str):
         raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
@@ -94,7 +94,7 @@ def sort_document(sort: KeyOrList) -> dict[str, Direction]:
 def index_name(keys: KeyOrList, option: str = "keys") -> str:
     """Return the default name of an index: ``a_1_b_-1``.
 
-    :param keys: a form that :func:`index_list` accepts; raises the same exceptions.
+    :param keys: the keys in a form that :func:`index_list` accepts. This function raises the same exceptions.
     :param option: the name of the option in error messages.
     """
     return "_".join(f"{name}_{direction}" for name, direction in index_list(keys, option=option))
