@@ -50,8 +50,8 @@ class TransactionEnd:
         self._in_background = in_background
 
     @property
-    def is_due(self) -> bool:
-        """True if a transaction is in progress."""
+    def is_needed(self) -> bool:
+        """True if a transaction is in progress, which must be committed or aborted."""
         return self._state.transaction.active
 
     def commit(self, deadline: float | None = None) -> None:
@@ -204,12 +204,12 @@ def with_transaction(
                 try:
                     result = callback()
                 except BaseException as error:
-                    if ending.is_due:
+                    if ending.is_needed:
                         ending.give_up_by(error, deadline, limit)
                     if not isinstance(error, Exception) or not loop.retries_after(error):
                         raise
                 else:
-                    if not ending.is_due or loop.commit():
+                    if not ending.is_needed or loop.commit():
                         return result
                 loop.back_off()
     finally:
