@@ -1,8 +1,9 @@
-"""Stand-in for PyMongo: in this process, PyMongo's module names lead to gmongo's modules.
+"""Stand-in for PyMongo: in this process, imports of PyMongo's modules return gmongo's modules.
 
-A PyMongo module that gmongo has is one module object under both names, so ``except`` and ``isinstance`` work with
-either name. ``pymongo`` itself and the few private modules that libraries import are files in the folder ``pymongo``
-here. Classes that gmongo lacks can be imported from there, and raise an error when they are constructed.
+If gmongo has a module of PyMongo, the import under both names returns one module object. So ``except`` and
+``isinstance`` work with the classes of both names. The folder ``pymongo`` of this package contains the module
+``pymongo`` and the few private modules that libraries import. Classes that gmongo does not have are placeholders,
+which raise an error when they are constructed.
 """
 
 from __future__ import annotations

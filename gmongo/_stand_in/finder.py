@@ -19,11 +19,14 @@ Watch = Callable[[str, ModuleType | None, bool], None]
 
 
 class StandIn(MetaPathFinder):
-    """Import finder that finds gmongo's modules under PyMongo's names.
+    """Import finder that returns gmongo's modules for PyMongo's module names.
 
-    It comes after finders that hook imports, such as New Relic's, and before the finder of PyMongo's own files.
+    In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook imports, such as New
+    Relic's finder, precede this finder.
 
-    :ivar watch: called with each name, its module or None, and True if the program imported the name itself.
+    :ivar watch: a function that is called for each imported name, or None. The arguments are the name, the module or
+        None, and True if the program imported the name. The third argument is False for a module that
+        :meth:`loaded` imports together with its package.
     """
 
     def __init__(self) -> None:
@@ -33,7 +36,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a PyMongo module name.
+        """Return the import spec for a PyMongo module name. Return None for other names.
 
         :raises ModuleNotFoundError: gmongo has no module for this name.
         """
@@ -55,7 +58,7 @@ class StandIn(MetaPathFinder):
         )
 
     def loaded(self, name: str, module: ModuleType) -> None:
-        """Adapt a module that was loaded under a PyMongo name."""
+        """Adapt a module that was loaded under a PyMongo name, and load the submodules of a package."""
         adopt_loggers(module)
         for lacking in LACKING.get(name, ()):
             setattr(module, lacking, getattr(asynchronous, lacking))
@@ -71,7 +74,10 @@ class StandIn(MetaPathFinder):
 
 
 class _Alias(Loader):
-    """Loader of an existing module. The import system replaces the ``__spec__``, and the loader restores it."""
+    """Loader that returns a gmongo module.
+
+    The import system replaces ``__spec__`` of the module. The loader restores it.
+    """
 
     def __init__(self, finder: StandIn) -> None:
         self._finder = finder
@@ -101,7 +107,10 @@ class _File(SourceFileLoader):
 
 
 def _load_under(name: str) -> None:
-    """Import a module under PyMongo's name. It has that ``__name__`` meanwhile, for the hooks of New Relic."""
+    """Import a module under PyMongo's name.
+
+    During the import, ``__name__`` is PyMongo's name, for New Relic's hooks.
+    """
     module = importlib.import_module(ALIASES[name])
     original, module.__name__ = module.__name__, name
     try:

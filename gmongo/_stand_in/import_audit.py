@@ -14,11 +14,11 @@ _FINDER = "gmongo._stand_in.finder"
 
 
 class ImportAudit:
-    """Record of used names: modules, and attributes that gmongo's objects do not have.
+    """Record of the PyMongo names that a program uses: modules, their members, and absent attributes of objects.
 
-    :ivar names: each used name, and the modules that used it.
-    :ivar absent: used names that gmongo does not have.
-    :ivar refused: used names of classes that gmongo has only as placeholders.
+    :ivar names: used name -> the modules that used the name.
+    :ivar absent: the used names that gmongo does not have.
+    :ivar refused: the used names of placeholder classes.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,11 @@ class ImportAudit:
         self._classes: dict[type, str] = {}
 
     def module(self, name: str, module: ModuleType | None, by_program: bool) -> None:
-        """Record a module that was loaded, or that gmongo does not have.
+        """Record the import of a module.
 
-        :param by_program: False if the module was only loaded together with another module.
+        :param name: PyMongo's name of the module.
+        :param module: the module; None if gmongo does not have the module.
+        :param by_program: False if gmongo loaded the module together with a package.
         """
         if by_program:
             self._note(name, module is None, _FINDER)
@@ -38,11 +40,12 @@ class ImportAudit:
             self._watch(_shortest_name(name), module)
 
     def missing(self) -> dict[str, str]:
-        """Return the absent names that PyMongo has, each with its name in PyMongo.
+        """Return the absent names that the installed PyMongo has. The values are the names in PyMongo.
 
-        Libraries also use names of older versions, which the installed PyMongo does not have either.
+        Other absent names come from other PyMongo versions, which libraries also support.
 
-        A module under several PyMongo names is one object, so the record does not distinguish these names.
+        If a module has several PyMongo names, the record contains only the shortest name. The module is one object, so
+        the record cannot distinguish the names.
         """
         aliases = {name: _all_names(name) for name in self.absent}
         known = existing_in_pymongo(name for names in aliases.values() for name in names)
@@ -59,7 +62,7 @@ class ImportAudit:
             self.absent.add(name)
 
     def _watch(self, module_name: str, module: ModuleType) -> None:
-        """Record the names that are read from a module, and the absent attributes of objects of its classes."""
+        """Start to record the names that are read from a module, and the absent attributes of its classes' objects."""
         if getattr(type(module), "watched", False):
             return
         exported, spec = getattr(module, "__all__", ()), module.__spec__
@@ -72,7 +75,8 @@ class ImportAudit:
             watched = True
 
             def __getattribute__(self, name: str) -> object:
-                if name.startswith("__") and name != "__version__":  # the interpreter and the library read these
+                # The interpreter and the standard library read these names.
+                if name.startswith("__") and name != "__version__":
                     return super().__getattribute__(name)
                 full = f"{module_name}.{name}"
                 try:
@@ -88,7 +92,7 @@ class ImportAudit:
         module.__class__ = Watched
 
     def _watch_objects(self, class_name: str, kind: type) -> None:
-        """Record the absent attributes that are read from objects of a class."""
+        """Start to record the absent attributes that are read from objects of a class."""
         if kind in self._classes or issubclass(kind, Placeholder) or _root(kind.__module__) != "gmongo":
             return
         self._classes[kind] = class_name
@@ -107,7 +111,7 @@ class ImportAudit:
 
 
 def _shortest_name(name: str) -> str:
-    """Return the shortest name of a module."""
+    """Return the shortest PyMongo name of a module."""
     return min(_names_of_module(name), key=len)
 
 
@@ -117,7 +121,7 @@ def _names_of_module(name: str) -> list[str]:
 
 
 def _all_names(name: str) -> list[str]:
-    """Return a name, and its equivalents under the other names of its module."""
+    """Return all PyMongo names of an object. The module of the object may have several names."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
@@ -127,9 +131,9 @@ def _all_names(name: str) -> list[str]:
 
 
 def _user_module(passing: str) -> str | None:
-    """Return the module whose code runs, or None for a gmongo module.
+    """Return the name of the module whose code uses a name. Return None if a gmongo module uses the name.
 
-    :param passing: the gmongo module between the program and this record.
+    :param passing: a gmongo module to ignore, because its code runs between the code of the program and this function.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Installation of the stand-in, once in a process."""
+"""Installation of the stand-in in the current process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_USERS = ROOTS | {"gmongo", "bson"}
 
 
 def install() -> StandIn:
-    """Replace ``pymongo`` and ``gridfs`` by gmongo from now on, and return the finder. Further calls have no effect.
+    """Replace ``pymongo`` and ``gridfs`` by gmongo in later imports, and return the finder. Later calls have no effect.
 
     :raises RuntimeError: PyMongo itself is already imported.
     """
@@ -34,7 +34,7 @@ def install() -> StandIn:
 
 
 def _finder_position() -> int:
-    """Return the position before the finder of ``sys.path``, and after finders that only watch imports."""
+    """Return the position in ``sys.meta_path`` before the finder that searches ``sys.path``."""
     finders: list[object] = [*sys.meta_path]
     return finders.index(PathFinder) if PathFinder in finders else len(finders)
 
@@ -53,12 +53,12 @@ def _refuse_if_too_late() -> None:
 
 
 def _uses(module: ModuleType) -> bool:
-    """Return True if a global variable of the module comes from PyMongo."""
+    """Return True if PyMongo defines the value of a global variable of the module."""
     return any(_root(_defining_module(value)) in ROOTS for value in list(getattr(module, "__dict__", {}).values()))
 
 
 def _defining_module(value: object) -> str:
-    """Return the module of a value, or for an instance the module of its class."""
+    """Return the name of the module that defines a module, class or function, or the class of another value."""
     if isinstance(value, ModuleType):
         name = value.__name__
     elif isinstance(value, type | FunctionType | BuiltinFunctionType):

@@ -1,4 +1,4 @@
-"""gmongo's loggers under PyMongo's names."""
+"""Replacement of gmongo's loggers by loggers with PyMongo's names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import ModuleType
 def adopt_loggers(module: ModuleType) -> None:
     """Replace the loggers of a gmongo module by PyMongo's loggers.
 
-    Levels, handlers, filters and ``logging.config`` for ``pymongo`` loggers then apply. Existing clients keep their
-    loggers.
+    Levels, handlers and filters that the application sets for ``pymongo`` loggers then take effect. Existing clients
+    keep the gmongo loggers.
     """
     for name, value in list(vars(module).items()):
         if isinstance(value, logging.Logger) and value.name.partition(".")[0] == "gmongo":

@@ -1,9 +1,9 @@
-"""PyMongo's module names, and the modules that stand in for them."""
+"""PyMongo's module names, and the gmongo modules that replace PyMongo's modules."""
 
 from __future__ import annotations
 
 PYMONGO_VERSION = "4.20.0"
-"""The PyMongo version whose API gmongo implements. Libraries select code by it."""
+"""The PyMongo version whose API gmongo implements. Libraries use the version to select code."""
 
 ROOTS = frozenset({"pymongo", "gridfs"})
 
@@ -74,21 +74,21 @@ ALIASES: dict[str, str] = {
     "gridfs.synchronous": "gmongo.gridfs",
     "gridfs.synchronous.grid_file": f"{_FOLDER}.grid_file",
 }
-"""PyMongo's module name -> the gmongo module with that name."""
+"""PyMongo's module name -> name of the gmongo module that replaces the module."""
 
 PACKAGES = {"pymongo": "__init__.py", "pymongo.synchronous": "synchronous.py"}
-"""Packages with separate modules, created from these files. (``from pymongo import errors`` finds ``pymongo.errors`` by
-the ``__name__`` of the ``pymongo`` module, so the module ``gmongo`` cannot serve as ``pymongo``.)"""
+"""PyMongo's package name -> file of the module that replaces the package. (The module ``gmongo`` cannot replace
+``pymongo``: ``from pymongo import errors`` uses ``__name__`` of the module to find ``pymongo.errors``.)"""
 
 LOADED_WITH = {
     "pymongo": tuple(name for name in ALIASES if name.startswith("pymongo.") and "encryption" not in name),
     "gridfs": ("gridfs.errors", "gridfs.grid_file"),
 }
-"""Submodules that are loaded with a package, as in PyMongo. The names of ``pymongo.synchronous`` come first, since
-instrumentation that knows both names uses the first name that it sees."""
+"""Package -> submodules that are loaded together with the package, as in PyMongo. The names in ``pymongo.synchronous``
+are loaded first: instrumentation that knows two names of a module uses the name that is loaded first."""
 
 LACKING = {
     "gridfs": ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor"),
     "pymongo.encryption_options": ("AsyncHTTPProxyKMSConnect",),
 }
-"""Names that gmongo's modules get for imports only, from ``pymongo.asynchronous``."""
+"""Module -> placeholders from ``pymongo.asynchronous`` that are added to the module, so that imports succeed."""

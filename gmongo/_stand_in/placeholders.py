@@ -9,9 +9,11 @@ from gmongo.errors import ConfigurationError
 
 
 class Placeholder:
-    """Base of placeholder classes, which support import, subscription and ``isinstance``, and refuse construction.
+    """Base class of placeholder classes. A placeholder can be imported, subscripted and used in ``isinstance``.
 
-    :cvar why: the reason for the error message.
+    The construction of an object raises an error.
+
+    :cvar why: the reason in the error message.
     """
 
     why: ClassVar[str]

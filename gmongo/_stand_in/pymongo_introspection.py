@@ -1,4 +1,4 @@
-"""Names that PyMongo itself has, found in a separate process without the stand-in."""
+"""Check which names the installed PyMongo has. A separate process without the stand-in imports PyMongo."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SELF_ATTRIBUTE = re.compile(r"\bself\.(\w+)")
 
 
 def existing_in_pymongo(names: Iterable[str]) -> set[str]:
-    """Return the dotted names that exist in the installed PyMongo. If the process fails, return all names.
+    """Return the dotted names that exist in the installed PyMongo. If the separate process fails, return all names.
 
-    :param names: names of modules, their members, and attributes of classes and their objects.
+    :param names: names of modules, of their members, and of attributes of classes or of their objects.
     """
     requested = set(names)
     if not requested:
@@ -38,7 +38,7 @@ def existing_in_pymongo(names: Iterable[str]) -> set[str]:
 
 
 def answer(query: dict[str, list[str]]) -> None:
-    """Write the names that exist. The separate process calls this function."""
+    """Write the names that exist to standard output. The separate process calls this function."""
     json.dump([name for name in query["names"] if _exists(name)], sys.stdout)
 
 
@@ -48,7 +48,7 @@ def _exists(name: str) -> bool:
         module = ".".join(parts[:length])
         try:
             imported = importlib.import_module(module)
-        except Exception:  # a module without its dependencies may raise anything
+        except Exception:  # if the dependencies of a module are not installed, the import may raise any exception
             if _has_file(module):
                 return True
         else:
@@ -74,7 +74,7 @@ def _has_members(value: object, parts: list[str]) -> bool:
 
 @cache
 def _instance_attributes(kind: type) -> set[str]:
-    """Return the attributes that a class gives its objects: the names after ``self.`` in its source."""
+    """Return the attributes of a class's objects: all names after ``self.`` in the source code of the class."""
     return {
         f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
         for base in kind.__mro__
@@ -86,5 +86,6 @@ def _instance_attributes(kind: type) -> set[str]:
 def _source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
-    except (OSError, TypeError):  # a call created the class, such as a named tuple
+    # The class has no source code, because a function call created the class (``namedtuple``).
+    except (OSError, TypeError):
         return ""

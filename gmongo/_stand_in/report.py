@@ -8,7 +8,7 @@ from typing import TextIO
 from gmongo._stand_in.import_audit import ImportAudit
 
 _HEAD = ("name", "available", "used by")
-_MOST = 3  # maximum number of modules in a line
+_MAX_MODULES = 3  # maximum number of modules in a line
 _LIMITS = (
     "The check records names of modules, and absent attributes of gmongo's objects, in code that ran. It does not "
     "record names that code reads from a class or replaces there, or names in code that did not run"
@@ -16,9 +16,9 @@ _LIMITS = (
 
 
 def write(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
-    """Write a line for each name, absent names first, as a table if :mod:`rich` is installed.
+    """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table.
 
-    :param missing: absent names that PyMongo has, with their names in PyMongo.
+    :param missing: the result of :meth:`ImportAudit.missing`.
     """
     title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
     status = dict.fromkeys(record.refused, "placeholder")
@@ -47,4 +47,6 @@ def _write_plain(title: str, rows: list[tuple[str, str, str]], stream: TextIO) -
 
 def _places(modules: set[str]) -> str:
     named = sorted(modules)
-    return ", ".join(named[:_MOST]) + (f" and {len(named) - _MOST} more" if len(named) > _MOST else "")
+    return ", ".join(named[:_MAX_MODULES]) + (
+        f" and {len(named) - _MAX_MODULES} more" if len(named) > _MAX_MODULES else ""
+    )

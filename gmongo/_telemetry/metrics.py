@@ -1,7 +1,7 @@
-"""Metrics with OpenTelemetry's semantic conventions for databases.
+"""Metrics according to OpenTelemetry's semantic conventions for databases.
 
-Gauges (connections, waiters, tokens) read the pools at collection time, so they always match the pools. Durations are
-recorded at the end of each phase, in the greenlet of the operation.
+The callbacks for connections, waiting operations and tokens read the current counts when OpenTelemetry collects the
+metrics. The greenlet of an operation records each duration at the end of the phase.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _POOL_NAME, _STATE = "db.client.connection.pool.name", "db.client.connection.sta
 
 
 class Metrics(Observer):
-    """Metrics of one client.
+    """Observer that records the metrics of one client.
 
     :param provider: the meter provider; None uses the global provider.
     """
@@ -79,9 +79,9 @@ class Metrics(Observer):
 
 
 class Instruments:
-    """Instruments of one provider, which all its clients share.
+    """Instruments of one meter provider. All clients with this provider share the instruments.
 
-    :param meter: creates the instruments.
+    :param meter: the meter that creates the instruments.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -115,7 +115,12 @@ class Instruments:
     def _pools_observed(
         self, count: Callable[[Pool], dict[str, int]]
     ) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """Return a callback that reports the sum of all pools to each server, since several clients may have pools."""
+        """Return a callback that reports, for each server, the sum of the counts of all pools.
+
+        Several clients may have a pool for one server.
+
+        :param count: a function that returns the counts of a pool by connection state. The state of a total is empty.
+        """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
             sums: Counter[tuple[Address, str]] = Counter()
@@ -148,7 +153,7 @@ class Instruments:
 
 
 def _limit(pool: Pool) -> dict[str, int]:
-    """Return the pool limit, or no value for an unlimited pool."""
+    """Return the maximum pool size, or an empty dict for an unlimited pool."""
     return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
 
 

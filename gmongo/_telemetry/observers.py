@@ -1,4 +1,4 @@
-"""Observers of a client, from its options."""
+"""Creation of the observers of a client."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def observers_of(settings: TelemetrySettings) -> Observers | None:
     """Return the observers that the client options enable, or None."""
     observers: list[Observer] = []
-    if settings.slow is not None:  # precedes the traces, so that the span contains the log line
+    if settings.slow is not None:  # before the traces, so that the log line is written before the end of the span
         observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
     if settings.traces:
-        # A late import, since other clients do not need OpenTelemetry.
+        # The modules are imported only here, because OpenTelemetry may not be installed.
         from gmongo._telemetry.tracing import Traces
 
         observers.append(Traces(settings.tracer_provider, settings.query_text_max_length))

@@ -25,11 +25,11 @@ class TelemetrySettings:
     """Settings of the observers of a client.
 
     :param traces: True to trace operations.
-    :param query_text_max_length: the maximum number of characters of a command in a span; 0 shows no command text.
+    :param query_text_max_length: the maximum length of the command text in a span, in characters; 0 shows no text.
     :param tracer_provider: the tracer provider; None uses the global provider.
     :param metrics: True to record metrics.
     :param meter_provider: the meter provider; None uses the global provider.
-    :param slow: the minimum duration of a slow operation, in seconds; None logs no slow operations.
+    :param slow: the minimum duration of a slow operation, in seconds; None disables the log of slow operations.
     """
 
     traces: bool = False
@@ -41,9 +41,11 @@ class TelemetrySettings:
 
 
 def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:
-    """Return the settings from client options. Environment variables are the defaults.
+    """Return the settings from client options. Environment variables set the default values.
 
-    :param slow: the minimum duration of a slow operation, in seconds.
+    :param tracing: the option `tracing` of the client.
+    :param metrics: the option `metrics` of the client.
+    :param slow: the minimum duration of a slow operation, in seconds; None disables the log of slow operations.
     :raises ConfigurationError: an option requires a package that is not installed.
     """
     tracing, metrics = tracing or {}, metrics or {}

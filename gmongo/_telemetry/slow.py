@@ -1,4 +1,4 @@
-"""Log of slow operations: one line for each, with the durations of its phases."""
+"""Log of slow operations: one line for each slow operation, with the durations of its phases."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
 
 slow_log = logging.getLogger("gmongo.slow")
 
-_MOST_ENTRIES = 50
+_MAX_ENTRIES = 50
 
 
 class SlowOperations(Observer):
-    """Logger of the slow operations of one client, at level WARNING. It also keeps the latest slow operations.
+    """Observer that logs the slow operations of one client at level WARNING, and keeps the last 50 slow operations.
 
     :param limit: the minimum duration of a slow operation, in seconds.
-    :param query_text_max_length: the maximum number of characters to keep of a command, unlogged; 0 keeps no text.
+    :param query_text_max_length: the maximum length of the kept command text, in characters; 0 keeps no text. The log
+        never contains the text.
     """
 
     times_decoding = True
 
     def __init__(self, limit: float, query_text_max_length: int) -> None:
         self.limit = limit
-        self.last: deque[DocumentDict] = deque(maxlen=_MOST_ENTRIES)
+        self.last: deque[DocumentDict] = deque(maxlen=_MAX_ENTRIES)
         self._text_length = query_text_max_length
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
@@ -58,7 +59,10 @@ class SlowOperations(Observer):
 
 
 def _phases(trace: OperationTrace, seconds: float) -> dict[str, float]:
-    """Return the duration of each phase, in milliseconds. Heartbeats measure the round-trip time of the network."""
+    """Return the duration of each phase, in milliseconds.
+
+    The duration of the phase "network" is an estimate: the round trip time of heartbeats for each command.
+    """
     answering = max(trace.exchanging - trace.decoding, 0.0)
     network = min(trace.round_trip * trace.commands, answering)
     measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging

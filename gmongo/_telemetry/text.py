@@ -1,4 +1,4 @@
-"""Text of commands and errors in spans, without secrets and without data of the application."""
+"""Texts of commands and errors in spans, without secrets, and by default without data of the application."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ def query_text(command: Document, length: int) -> str:
 
 
 def error_type_of(error: BaseException) -> str:
-    """Return the name of an error's class, with its module."""
+    """Return the name of an error's class, with the module of the class."""
     kind = type(error)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
-    """Return an error as attributes of a span.
+    """Return the attributes of a span for an error.
 
-    An error message of a server or an encoder may quote a document, such as a duplicate key, and other messages may
-    contain anything. So the attributes include only the driver's own messages about connections, unless spans show the
-    text of commands.
+    An error message of a server or an encoder may quote a document, such as a duplicate key. Therefore the attributes
+    contain an error message only if spans show the command text, or if the driver wrote the message about a connection.
 
-    :param text_length: the maximum number of characters of a command in the span.
+    :param text_length: the maximum length of the command text in the span, in characters; 0 shows no text.
     """
     if text_length:
         message = str(error)[:text_length]
@@ -46,7 +45,7 @@ def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
 
 
 def _code_of(error: BaseException) -> str:
-    """Return the code and the name of a server error."""
+    """Return the name and the code of a server error, such as ``DuplicateKey (code 11000)``."""
     value = getattr(error, "details", None)
     details = value if isinstance(value, Mapping) else {}
     name, code = details.get("codeName"), getattr(error, "code", None)

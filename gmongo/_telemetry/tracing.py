@@ -1,7 +1,7 @@
 """Spans of operations, commands and transactions (OpenTelemetry specification of the drivers).
 
-An operation is a span, its commands are child spans, and its waits are span events: the specification defines no other
-spans. All code runs in the greenlet of the operation, and so in its OpenTelemetry context.
+An operation has a span. The spans of its commands are children of this span. A wait is a span event, because the
+specification defines no span for waits. All code runs in the greenlet and the OpenTelemetry context of the operation.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from gmongo.events.command import SentCommand
     from gmongo.execution.transaction import Transaction
 
-# Spans omit shorter waits, unless the wait was for a new connection or ended with an error.
+# A span has no event for a shorter wait, unless the wait included a new connection or ended with an error.
 _SHORTEST_WAIT = 0.001  # seconds
 _UNKNOWN = object()
 _PROVIDER_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 _SYSTEM = {"db.system.name": "mongodb"}
-# Commands whose first field names a collection. In other commands, this field may be a user name, for example.
+# Commands whose first field has the name of a collection. In other commands, the first field may be a user name.
 _NAMES_COLLECTION = frozenset(
     {
         *("aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete"),
@@ -52,10 +52,10 @@ _NAMES_COLLECTION = frozenset(
 
 
 class Traces(Observer):
-    """Spans of one client.
+    """Observer that creates the spans of one client.
 
-    :param provider: the tracer provider; None uses the global provider as soon as the application sets it.
-    :param query_text_max_length: the maximum number of characters of a command in a span.
+    :param provider: the tracer provider; None uses the global provider as soon as the application has set the provider.
+    :param query_text_max_length: the maximum length of the command text in a span, in characters; 0 shows no text.
     """
 
     def __init__(self, provider: TracerProvider | None, query_text_max_length: int) -> None:
@@ -77,11 +77,11 @@ class Traces(Observer):
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
         current = contexts.get_current()
 
-        def run_there() -> None:
+        def run_in_context() -> None:
             contexts.attach(current)  # the context stays for the lifetime of the greenlet
             run()
 
-        return run_there
+        return run_in_context
 
     # Operations
 
@@ -207,7 +207,7 @@ class Traces(Observer):
         transaction.observed = self._tracer.start_span("transaction", None, SpanKind.CLIENT, _SYSTEM)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        span: Span = transaction.observed  # a repeated commit belongs to the same span
+        span: Span = transaction.observed  # if the application repeats the commit, the span has already ended
         if span.is_recording():
             if error is not None:
                 _record(span, error, self._text_length)
@@ -215,9 +215,9 @@ class Traces(Observer):
 
 
 def _record(span: Span, error: BaseException, text_length: int) -> None:
-    """Record the error that ended a span.
+    """Add the error that ended an operation, a command or a transaction to its span.
 
-    :param text_length: the maximum number of characters of a command in the span.
+    :param text_length: the maximum length of the command text in the span, in characters; 0 shows no text.
     """
     if not span.is_recording():
         return
@@ -235,7 +235,10 @@ def _record(span: Span, error: BaseException, text_length: int) -> None:
 
 
 def _has_no_provider() -> bool:
-    """Return True if the application has certainly set no provider. A query of OpenTelemetry takes 1 µs."""
+    """Return True if the application certainly has not set a provider.
+
+    This check is faster than :func:`get_tracer_provider`, which takes 1 µs.
+    """
     return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _PROVIDER_IN_ENVIRONMENT
 
 
@@ -245,7 +248,10 @@ def _tracer_of(provider: TracerProvider) -> Tracer:
 
 
 def _collection_of(name: str, command: Document, database: str) -> str:
-    """Return the collection of a command whose operation names no collection."""
+    """Return the collection name in a command, for an operation without a collection name.
+
+    Return an empty string if the command has no collection.
+    """
     value = command[name]
     if name == "getMore":
         value = command.get("collection")

@@ -1,1 +1,1 @@
-"""Features of several commands each: cursors, bulk writes, transactions with retries, change streams."""
+"""Features that run several commands: cursors, bulk writes, transactions with retries, change streams."""

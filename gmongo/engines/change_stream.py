@@ -1,6 +1,6 @@
-"""Change stream position and resumable errors.
+"""Position of a change stream, and the errors after which a change stream resumes.
 
-This module does no I/O, unlike :mod:`gmongo.change_stream`.
+This module does no I/O. :mod:`gmongo.change_stream` runs the commands.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ def is_resumable(error: PyMongoError, wire_version: int) -> bool:
 class Position:
     """Position at which a change stream resumes.
 
-    :param resume_after: the resume token from the application, or None.
-    :param start_after: the resume token from the application, which may belong to an invalidate event, or None.
-    :param operation_time: the start time from the application, or None.
+    :param resume_after: the argument ``resume_after`` of the application: a resume token, or None.
+    :param start_after: the argument ``start_after`` of the application: a resume token, or None. The token may belong
+        to an invalidate event.
+    :param operation_time: the argument ``start_at_operation_time`` of the application, or None.
     """
 
     __slots__ = ("_operation_time", "_start_fields", "_starts_after", "resuming", "token")
@@ -39,12 +40,12 @@ class Position:
         fields = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
         self._start_fields = {name: value for name, value in fields.items() if value is not None}
         self._operation_time = operation_time
-        self._starts_after = start_after is not None  # True until the first change
+        self._starts_after = start_after is not None  # True if the position is still the token `start_after`
         self.token: Value = resume_after if start_after is None else start_after
         self.resuming = False
 
     def fields(self) -> DocumentDict:
-        """Return the fields of ``$changeStream`` for the start or the resume."""
+        """Return the fields of the ``$changeStream`` stage that start or resume the change stream."""
         if not self.resuming:
             return self._start_fields
         if self.token is not None:
@@ -56,6 +57,7 @@ class Position:
     def after_open(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
         """Update the position after the reply to the `aggregate`.
 
+        :param has_changes: True if the first batch contains changes.
         :param batch_token: the ``postBatchResumeToken`` of the reply, or None.
         :param operation_time: the operation time of the reply, or None.
         """
@@ -68,14 +70,17 @@ class Position:
             self._operation_time = operation_time
 
     def after_empty_batch(self, batch_token: Value) -> None:
-        """Update the position after an empty batch."""
+        """Update the position after an empty batch.
+
+        :param batch_token: the ``postBatchResumeToken`` of the batch, or None.
+        """
         if batch_token is not None:
             self.token = batch_token
 
     def after_change(self, token: Value) -> None:
         """Update the position after the application has received a change.
 
-        :param token: the token of the change, or of the batch after its last change.
+        :param token: the resume token of the change. After the last change of a batch, the ``postBatchResumeToken``.
         """
         self.token = token
         self._starts_after = False

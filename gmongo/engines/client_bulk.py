@@ -1,4 +1,4 @@
-"""Client bulk writes: batches that fit one `bulkWrite` command, and the sum of their replies."""
+"""Client bulk writes: batches that fit into a `bulkWrite` command, and the sum of the replies."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "del
 
 
 class ClientBulk:
-    """One bulk write of a client.
+    """One call of `MongoClient.bulk_write`.
 
-    :param fields: further fields of every command, such as ``let`` and ``comment``.
+    :param ordered: True to stop after the first failed write.
+    :param verbose: True to return the result of each write.
+    :param fields: optional fields of every command, such as ``let`` and ``comment``.
+    :param acknowledged: False if the write concern has w=0.
     :param session: the explicit session, or None.
     """
 
@@ -132,7 +135,7 @@ class ClientBulk:
             reply: CursorReply | None = self._executor.run(batch, session, self._deadline)
             return reply
         except WriteConcernError:
-            # The server executed the writes, but is stepping down or shutting down.
+            # A server that is stepping down or shutting down executed the writes, and its reply has their results.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))
@@ -159,7 +162,7 @@ class ClientBulk:
         cursor.close()
 
     def _drain(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
-        """Read the results of individual operations."""
+        """Read the results of the individual writes from the cursor of a reply."""
         work = LongWork()
         while True:
             work.checkpoint()
@@ -189,7 +192,7 @@ class ClientBulk:
 
 
 def _is_server_error(error: Exception) -> bool:
-    """Return True if the server replied with the error, or its connection failed after server selection."""
+    """Return True if the server replied with the error, or if the connection failed after server selection."""
     return isinstance(error, (OperationFailure, ConnectionFailure)) and not isinstance(
         error, ServerSelectionTimeoutError
     )

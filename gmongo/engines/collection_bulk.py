@@ -1,4 +1,4 @@
-"""Collection bulk writes: runs of statements of one kind, batches that fit a message, and the sum of the replies."""
+"""Collection bulk writes: runs of statements of one kind, batches that fit into a message, the sum of the replies."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from gmongo.wire.message import next_request_id
 if TYPE_CHECKING:
     from gmongo.execution.operation_trace import OperationTrace
 
-_Statement = tuple[str, Document, bool]  # kind, element of the command, True if retryable
+# Statement: the name of the command, the element of the list in the command, and True if the write is retryable.
+_Statement = tuple[str, Document, bool]
 
 
 def statement_of(model: object) -> _Statement:
-    """Return a write model as an element of a command.
+    """Convert a write model to a statement: an element of an insert, update or delete command.
 
     :raises TypeError: `model` is not a write model, or its document has the wrong type.
     :raises ValueError: an update has no operators, or a replacement has operators.
@@ -73,7 +74,7 @@ def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> DocumentDic
 
 
 class _Run:
-    """Consecutive statements of one kind, with their indexes in the request."""
+    """Statements of one kind that commands send together, with the index of each statement in the request list."""
 
     __slots__ = ("elements", "indexes", "kind", "retryable")
 
@@ -91,7 +92,7 @@ class _Run:
 
 
 def inserts(documents: list[Value]) -> list[_Run]:
-    """Return the single run of an insert of many documents."""
+    """Return a list with the single run of `insert_many`."""
     run = _Run()
     run.kind = "insert"
     run.elements = documents
@@ -100,12 +101,16 @@ def inserts(documents: list[Value]) -> list[_Run]:
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Yield runs: if ordered, one for each change of kind, else one for each kind (inserts, updates, deletes)."""
+    """Yield the runs of a bulk write.
+
+    If ordered, a run consists of consecutive statements of one kind. Otherwise there is one run for all inserts, one
+    for all updates and one for all deletes.
+    """
     if not ordered:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
             by_kind[kind].add(index, kind, element, retryable)
-        yield from by_kind.values()  # an empty run sends nothing
+        yield from by_kind.values()  # for an empty run, the driver sends no command
         return
     run: _Run | None = None
     for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
@@ -119,11 +124,13 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
 
 
 class Bulk:
-    """One bulk write of a collection.
+    """One call of `Collection.bulk_write` or `Collection.insert_many`.
 
-    :param context: the context of the collection.
-    :param name: the name of the operation, for observers.
-    :param fields: further fields of every command, such as ``let`` and ``comment``.
+    :param context: namespace and options of the collection.
+    :param name: name of the operation, for observers.
+    :param ordered: True to stop after the first failed write.
+    :param fields: optional fields of every command, such as ``let`` and ``comment``.
+    :param acknowledged: False if the write concern has w=0.
     """
 
     def __init__(
@@ -136,14 +143,14 @@ class Bulk:
         self._trace: OperationTrace | None = None
         self._ordered = ordered
         self._fields = {"ordered": ordered, **fields}
-        # An insert evaluates no expressions, so servers reject `let`.
+        # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes stop at the first error, so all commands except the last need a reply, even with w=0.
+        # Ordered writes stop at the first error. Even with w=0, all commands except the last therefore need a reply.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
-        self._need_reply: dict[str, set[str]] = {}
+        self._unacknowledged_fields: dict[str, set[str]] = {}
         self.outcome: DocumentDict = {
             "writeErrors": [],
             "writeConcernErrors": [],
@@ -156,7 +163,7 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Run all writes, and return the sum of the replies, empty for unacknowledged writes.
+        """Run all writes, and return the sum of the replies. The sum is empty for unacknowledged writes.
 
         :raises BulkWriteError: an acknowledged write failed, or its write concern was not satisfied.
         """
@@ -168,7 +175,7 @@ class Bulk:
         deadline = executor.deadline()
         runs = list(runs)
         if not self._acknowledged:
-            self._need_reply = self._fields_of(runs)
+            self._unacknowledged_fields = self._fields_of(runs)
         try:
             for number, run in enumerate(runs, 1):
                 if self._is_stopped:
@@ -187,7 +194,10 @@ class Bulk:
         return self.outcome
 
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
-        """Return the fields of all commands and statements, by command, to check all of them before the first send."""
+        """Return the names of all fields of the commands and statements, by command name.
+
+        The first batch checks all fields before the driver sends a command.
+        """
         used: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
@@ -198,13 +208,16 @@ class Bulk:
 
     @property
     def _is_stopped(self) -> bool:
-        """True if no further batch is sent: after an error of ordered writes, or while the server steps down."""
+        """True if the driver sends no further batch, after an error of ordered writes or a repeated step-down error."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
-        """Send one run in batches."""
+        """Send the statements of one run in batches.
+
+        :param is_last: True for the last run of the bulk write.
+        """
         statements = Statements(run.kind, run.elements, self._context.codec_options)
         offset = 0
         while offset < len(run.elements):
@@ -216,11 +229,11 @@ class Bulk:
                 self._fields if run.kind != "insert" else self._insert_fields,
                 acknowledged=needs_reply,
                 retryable=run.retryable and self._acknowledged,
-                # An unacknowledged write with a reply uses no session and sends no write concern.
+                # If a write has w=0 but needs a reply, its command has no session and no write concern.
                 takes_session=self._acknowledged,
                 takes_write_concern=needs_reply == self._acknowledged,
                 operation_id=self._operation_id,
-                need_reply=self._need_reply,
+                unacknowledged_fields=self._unacknowledged_fields,
             )
             if self._trace is not None:
                 batch.trace = self._trace
@@ -240,8 +253,8 @@ class Bulk:
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # The server executed the writes, but is stepping down or shutting down. If the retry had the same error,
-            # send no further batches.
+            # A server that is stepping down or shutting down executed the writes. For a retryable write, this is the
+            # error of the retry, and then no further batch is sent.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply

@@ -1,4 +1,4 @@
-"""Closes the cursors that the application has dropped without closing them."""
+"""Background work that closes cursors which the application dropped without a call of ``close``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gmongo.wire.address import Address
 
 
 class DroppedCursor(NamedTuple):
-    """Dropped cursor with its resources."""
+    """Cursor that the application dropped, and the resources of the cursor."""
 
     cursor_id: int
     namespace: str
@@ -31,7 +31,10 @@ class DroppedCursor(NamedTuple):
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
     server_session: ServerSession | None = None
-    """Server session of a cursor without a pinned connection. Its owner may continue to use it, or return it."""
+    """Server session of a cursor without a pinned connection.
+
+    The owner of the session may continue to use the session.
+    """
 
     def release(self) -> None:
         """Release the resources of the cursor."""
@@ -44,10 +47,10 @@ class DroppedCursor(NamedTuple):
 
 
 class CursorKiller:
-    """Receiver of cursors from finalisers, which may run at any moment in any thread. A greenlet closes the cursors.
+    """Queue of dropped cursors. Finalisers add cursors at any moment and in any thread. Greenlets close the cursors.
 
-    :param executor: the executor of `killCursors`.
-    :ivar reading: the read-ahead objects of the client with a fetch in progress.
+    :param executor: the executor that runs `killCursors`.
+    :ivar reading: the read-ahead objects of the client that have a fetch in progress.
     """
 
     __slots__ = ("__weakref__", "_executor", "_pinned", "_reaping", "_running", "_unpinned", "reading")
@@ -55,21 +58,22 @@ class CursorKiller:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_unopened)
-        # Each entry has the epoch in which it was added.
+        # Each entry consists of a cursor and the epoch (number of forks) in which the cursor was added.
         self._unpinned: deque[tuple[int, DroppedCursor]] = deque()
         self._pinned: deque[tuple[int, DroppedCursor]] = deque()
-        self._reaping: int | None = None  # the epoch in which a greenlet runs or is scheduled
+        self._reaping: int | None = None  # the epoch in which a greenlet for `_unpinned` runs or is scheduled
         self._running: set[Greenlet[[], None]] = set()
         self.reading: set[ReadAhead] = set()
 
     def take(self, dropped: DroppedCursor) -> None:
-        """Take ownership of a cursor and its resources. Do no I/O and do not switch."""
+        """Take ownership of a cursor and its resources, without I/O and without a switch of greenlets."""
         hub, epoch = self._executor.topology.hub, self._executor.epoch
         if dropped.pin is not None:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # It has a connection, and must not wait for cursors that may be waiting for this connection.
+                # A pinned cursor occupies a connection, for which cursors in the queue `_unpinned` may wait. Therefore
+                # pinned cursors have a separate queue.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._end_pinned)
             return
@@ -80,7 +84,7 @@ class CursorKiller:
         hub, epoch = self._executor.topology.hub, self._executor.epoch
         if self._reaping != epoch and hub is not None:
             self._reaping = epoch
-            # The event loop spawns the greenlet, as the finaliser may run in another thread.
+            # The event loop spawns the greenlet, because the finaliser may run in another thread.
             hub.loop.run_callback_threadsafe(self._start, self._end_unpinned)
 
     def _start(self, work: Callable[[], None]) -> None:
@@ -89,7 +93,12 @@ class CursorKiller:
         greenlet.rawlink(self._continue)
 
     def _continue(self, ended: Greenlet[[], None] | None) -> None:
-        """Start another greenlet if one ended early. A killed greenlet may have run no code at all."""
+        """Start another greenlet if a greenlet ended before its queue was empty.
+
+        A greenlet that was killed before its start did not run any code.
+
+        :param ended: the greenlet that ended, or None.
+        """
         self._running.discard(ended)
         self._reaping = None
         if self._pinned:
@@ -98,11 +107,11 @@ class CursorKiller:
             self._reap_soon()
 
     def take_unopened(self, opened: CursorReply) -> None:
-        """Take ownership of a cursor that was opened for an interrupted operation."""
+        """Take ownership of a cursor that the command of an interrupted operation opened."""
         self.take(DroppedCursor(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
-        """Close all cursors received so far. Wait for the greenlets that are closing cursors."""
+        """Close all cursors in the queues. Then wait for the greenlets that are closing cursors."""
         try:
             self._end_pinned()
             self._end_unpinned()
@@ -111,7 +120,7 @@ class CursorKiller:
             self._continue(None)  # a finaliser may have added a cursor, and an error leaves cursors in the queue
 
     def _end_pinned(self) -> None:
-        # Each pinned cursor has a greenlet: while one greenlet waits for its server, the others continue.
+        # One greenlet is started for each pinned cursor: while a greenlet waits for a server, other greenlets continue.
         while self._pinned:
             epoch, dropped = self._pinned.popleft()
             self._end(epoch, [dropped])
@@ -121,9 +130,9 @@ class CursorKiller:
             self._end(*self._next_group())
 
     def _next_group(self) -> tuple[int, list[DroppedCursor]]:
-        """Remove the first cursor from the queue, and all others of its epoch, namespace and server.
+        """Remove the first cursor from the queue, and all other cursors with an equal epoch, namespace and server.
 
-        Finalisers in other threads may append concurrently, so an iteration over the queue is not possible.
+        An iteration over the queue would fail, because finalisers in other threads may append cursors concurrently.
         """
         epoch, first = self._unpinned.popleft()
         group = [first]
@@ -136,15 +145,15 @@ class CursorKiller:
         return epoch, group
 
     def stop_reading(self) -> None:
-        """Stop all fetches in progress, when the client closes."""
+        """Stop all fetches in progress, because the client is being closed."""
         for ahead in list(self.reading):
             ahead.stop()
 
     def _end(self, epoch: int, group: list[DroppedCursor]) -> None:
-        """Close cursors of one namespace and server by one command, unless they belong to the parent process.
+        """Close cursors of one namespace and one server by one command. Ignore cursors of the parent process.
 
-        :param epoch: the epoch in which the cursors were added.
-        :param group: the cursors; exactly one if it has a pinned connection.
+        :param epoch: the epoch in which the cursors were added to the queue.
+        :param group: the cursors. A cursor with a pinned connection is the only cursor of its group.
         """
         if epoch != self._executor.epoch:
             return

@@ -1,4 +1,4 @@
-"""Resources of a cursor that is open on a server, and the three ways to release them."""
+"""Resources of a cursor that is open on a server, and the three ways to release the resources."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from gmongo.wire.address import Address
 
 
 class CursorResources:
-    """Resources of a server cursor: its session, its pinned connection, and the batches read ahead.
+    """Resources of a server cursor: its session, its pinned connection, and its read-ahead object.
 
-    They end with the last reply of the cursor, with :meth:`close`, or in the background with :meth:`drop`. The
-    collection of the resources calls :meth:`drop`.
+    The last reply of the cursor releases the resources. Before the last reply, :meth:`close` releases the resources,
+    and :meth:`drop` lets a background greenlet release them. The finaliser calls :meth:`drop`.
 
-    :param executor: the executor of `killCursors`.
-    :param cursor_killer: closes dropped cursors.
+    :param executor: the executor that runs `killCursors`.
+    :param cursor_killer: the object that closes dropped cursors.
     :param opened: the reply that opened the cursor.
     :param session: the session of the cursor, or None.
-    :param codec_options: the options to decode documents.
-    :param time_limit: the time limit of the whole cursor, in seconds; None if each command has its own limit.
-    :param keeps_session: True if the owner of an implicit session uses it after the end of the cursor.
+    :param codec_options: the codec options for the documents of the cursor.
+    :param time_limit: the time limit of the whole cursor in seconds; None if each command has its own limit.
+    :param keeps_session: True if the owner of an implicit session uses the session after the end of the cursor.
     """
 
     __slots__ = (
@@ -63,11 +63,12 @@ class CursorResources:
         self._cursor_killer = cursor_killer
         self._time_limit = time_limit
         self._keeps_session = keeps_session
-        self._left_open = 0  # the ID of a cursor that may be open on the server, but needs no further batch
-        self.cursor_id = opened.cursor_id  # 0 if there are no further batches
+        self._left_open = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
+        self.cursor_id = opened.cursor_id  # 0 if the driver requests no further batch
         self._namespace = opened.namespace
         self.address: Address = opened.address
-        self.context = context_of(opened.namespace, codec_options)  # the context of getMore and killCursors
+        # The context of the getMore and killCursors commands.
+        self.context = context_of(opened.namespace, codec_options)
         self.session = session
         self.pin = opened.pin
         self.ahead: ReadAhead | None = None
@@ -83,14 +84,17 @@ class CursorResources:
             self.release()
 
     def refuse_inherited(self) -> None:
-        """Raise for a cursor of the parent process.
+        """Raise an exception if the cursor belongs to the parent process.
 
-        :raises AutoReconnect: the process was forked after the cursor was opened.
+        :raises AutoReconnect: the process was forked after the cursor had been opened.
         """
         refuse_inherited(self._epoch, self._executor)
 
     def share_session(self) -> SharedSession | None:
-        """Share an implicit session with the batches read ahead, and return it. Return None without such a session."""
+        """Share an implicit session with a read-ahead object, and return the shared session.
+
+        Return None if the cursor has no implicit session.
+        """
         if isinstance(self.session, ImplicitSession):
             self.session = SharedSession(self.session)
             return self.session
@@ -99,7 +103,10 @@ class CursorResources:
     # End of the cursor
 
     def give_up(self) -> None:
-        """Request no further batches. A cursor that is still open on the server needs :meth:`close` or :meth:`drop`."""
+        """Request no further batches.
+
+        If the server has an open cursor, the caller must then close or drop the cursor.
+        """
         cursor_id, self.cursor_id = self.cursor_id, 0
         if cursor_id and self.ahead is not None:
             cursor_id = self.ahead.end()
@@ -107,13 +114,13 @@ class CursorResources:
             self._left_open = cursor_id
 
     def close(self) -> None:
-        """Close the cursor on the server, if it may be open there, and release the resources.
+        """Close the cursor if the cursor may be open on the server, and release the resources.
 
         :raises InvalidOperation: another greenlet waits for a batch on the pinned connection of the cursor.
         """
         if self.pin is not None:
             if self.ahead is not None:
-                self.ahead.stop()  # its getMore occupies the connection
+                self.ahead.stop()  # the getMore of the read-ahead object occupies the connection
             else:
                 self.pin.check_free()
         self.give_up()
@@ -136,15 +143,17 @@ class CursorResources:
             self.end_late_session(session)
 
     def end_late_session(self, session: SessionHandle | None) -> None:
-        """Return a server session that a command has acquired after another greenlet had closed the cursor.
+        """Return a server session to the pool, if a command acquired the server session after the end of the cursor.
 
-        :param session: the session of the command.
+        Another greenlet may have closed the cursor before the command acquired the server session.
+
+        :param session: the session of the command, or None.
         """
         if type(session) is ImplicitSession and not self._keeps_session:
             session.end_implicit()
 
     def drop(self) -> None:
-        """Leave the cursor and its resources to the cursor killer. Do no I/O and do not switch."""
+        """Hand the cursor and its resources to the cursor killer, without I/O and without a switch of greenlets."""
         self.give_up()
         cursor_id, self._left_open = self._left_open, 0
         if self._ends_with_connection():
@@ -153,13 +162,14 @@ class CursorResources:
         pin, self.pin = self.pin, None
         ahead, self.ahead = self.ahead, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
-        if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # never close the parent's cursor
+        # In a forked child, never close a cursor of the parent process.
+        if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:
             server_session = server_session_of(session) if pin is None else None
             dropped = DroppedCursor(cursor_id, self._namespace, self.address, implicit, pin, ahead, server_session)
             self._cursor_killer.take(dropped)
 
     def __del__(self) -> None:
-        # The constructor may have failed before it set all attributes.
+        # If the constructor failed, some attributes are not set.
         if getattr(self, "cursor_id", 0) or getattr(self, "_left_open", 0) or getattr(self, "pin", None):
             self.drop()
 
@@ -170,17 +180,21 @@ class CursorResources:
         if isinstance(self.session, ImplicitSession) and not self._keeps_session:
             self.session.end_implicit()
             self.session = None
-        # Release the session first: a check-in delivers events, so it may switch and be interrupted.
+        # The session is released before the connection. The check-in of the connection publishes events, so the
+        # check-in may switch greenlets and may be interrupted.
         pin, self.pin = self.pin, None
         if pin is not None:
             pin.release()
 
     def _ends_with_connection(self) -> bool:
-        """Return True if a pinned connection is unusable: the server closes the cursor with its connection."""
+        """Return True if the pinned connection is unusable.
+
+        The server then closes the cursor together with the connection.
+        """
         return self.pin is not None and not self.pin.connection.usable
 
     def _deadline_for_closing(self) -> float | None:
-        """Return the deadline of `killCursors`: the current deadline, or the cursor's time limit once again."""
+        """Return the deadline of `killCursors`: the current deadline, or the cursor's time limit counted from now."""
         limit, current = self._time_limit, current_deadline()
         if current is not None and current > _clock.monotonic():
             return current

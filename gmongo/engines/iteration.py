@@ -14,7 +14,7 @@ from gmongo.execution.executor import Executor
 
 
 class Iterable(Protocol):
-    """Cursor of the public API."""
+    """Cursor of the public API, as far as this module uses the cursor."""
 
     @property
     def _cursor(self) -> ServerCursor | None: ...
@@ -23,9 +23,10 @@ class Iterable(Protocol):
 
 
 class _Gate:
-    """Iterator without items that fetches the next run of documents.
+    """Iterator that fetches the next run of documents, but yields no document.
 
-    Several greenlets may wait in it, as a Python function may run several times concurrently.
+    Several greenlets may wait in ``__next__``. A Python function, unlike a generator, may run in several greenlets
+    concurrently.
     """
 
     cursor: Iterable
@@ -41,13 +42,14 @@ class _Gate:
 
 
 def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
-    """Yield the available documents, or else the gate, for ``itertools.chain.from_iterable``.
+    """Yield runs of documents for ``itertools.chain.from_iterable``: the available documents, or else the gate.
 
-    The chain returns the documents of a run without a call of a Python function. Greenlets may share the chain: this
-    generator does not switch, so that no second greenlet enters it. The chain changes its state only after a step of
-    the gate, without a switch. Therefore a second greenlet may enter the chain while the first waits in the gate.
+    The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain.
+    This generator does not switch greenlets, so that a second greenlet cannot enter the running generator. The chain
+    changes its state only after ``__next__`` of the gate has returned, and without a switch of greenlets. Therefore a
+    second greenlet may enter the chain while the first greenlet waits in the gate.
     """
-    gate = _Gate()  # _Gate has no constructor, to save a call for each cursor
+    gate = _Gate()  # without a constructor, because the call of a constructor costs time for each cursor
     gate.cursor = cursor
     while gate.is_open:
         opened = cursor._cursor
@@ -66,14 +68,14 @@ ITERATION = "iteration"
 
 
 def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writes: bool = False) -> bool:
-    """Return True if the time limit applies to each iteration of a cursor, and False if to the whole cursor.
+    """Return True if the time limit applies to each iteration, and False if the limit applies to the whole cursor.
 
-    :param mode: the application's timeout mode; None uses the default of the cursor type.
+    :param mode: the argument ``timeout_mode`` of the application; None uses the default of the cursor type.
     :param executor: the executor of the cursor.
     :param tailable: True if the cursor stays open after its last document.
-    :param writes: True if the command writes its result to a collection.
-    :raises ValueError: the mode does not exist.
-    :raises ConfigurationError: the cursor does not support the mode, or has no time limit.
+    :param writes: True if the command writes the result to a collection.
+    :raises ValueError: `mode` is not a timeout mode.
+    :raises ConfigurationError: the cursor does not support `mode`, or has no time limit.
     """
     if mode is None:
         return tailable

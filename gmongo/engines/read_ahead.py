@@ -17,26 +17,26 @@ from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
-# The maximum size of the decoded part of the waiting batches, in bytes.
+# Waiting batches are decoded in advance only if their total size is at most this number of bytes.
 _DECODED = 1024 * 1024
-# The default size limit of the waiting batches, in bytes. One batch has at most 16 MB.
+# The default maximum size of all waiting batches together, in bytes. One batch has at most 16 MB.
 MAX_BYTES = 32 * 1024 * 1024
 
 
 class ReadAhead:
     """Batches of one cursor that were fetched, or are being fetched, before the application needs them.
 
-    A new greenlet fetches each batch, one batch at a time. The greenlet refers to this object, but not to the cursor,
-    so that an unreferenced cursor is collected during a fetch. The greenlet and the cursor share the session and the
-    pinned connection, and the last user releases them.
+    For each batch, a new greenlet is started after the end of the previous greenlet. The greenlet refers to this
+    object, but not to the cursor, so that an unreferenced cursor can be garbage-collected during a fetch. The greenlet
+    and the cursor share the session and the pinned connection. The last of the two users releases them.
 
-    :param executor: the executor of `getMore`.
-    :param reading: the client's set of objects with a fetch in progress.
+    :param executor: the executor that runs `getMore`.
+    :param reading: the set of the client's read-ahead objects that have a fetch in progress.
     :param operation: the first `getMore`.
     :param session: the session of the cursor; None uses a new implicit session for each batch.
-    :param deadline: the deadline of the cursor's last document, or None.
+    :param deadline: the deadline of the whole cursor, or None.
     :param batch_size: the number of documents in each batch; 0 lets the server choose.
-    :param left: the number of remaining documents; None means no limit.
+    :param left: the number of documents that the limit of the cursor still allows; None means no limit.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class ReadAhead:
         self._left = left
         self._batches = self._max_bytes = 0
         self.cursor_id = operation.cursor_id  # cursor ID of the last reply
-        self._arrived: deque[tuple[CursorReply, int]] = deque()  # replies, each with its size in bytes
+        self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, each with its size in bytes
         self._bytes = 0  # the total size of `_arrived`
         self._last_size = 0
         self._raw = operation.raw
@@ -92,13 +92,17 @@ class ReadAhead:
         self._greenlet: Greenlet[[], None] | None = None
 
     def set_limits(self, batches: int, max_bytes: int) -> None:
-        """Set the maximum number and the maximum size in bytes of the batches that are waiting or being fetched."""
+        """Limit the batches that are waiting or being fetched.
+
+        :param batches: the maximum number of these batches.
+        :param max_bytes: the maximum total size of these batches in bytes.
+        """
         self._batches = batches
         self._max_bytes = max_bytes
 
     @property
     def is_fetching(self) -> bool:
-        """True if a greenlet fetches a batch, or is about to start."""
+        """True if a greenlet that fetches a batch is running or is about to start."""
         return self._greenlet is not None and not self._greenlet.ready()
 
     def next(self, deadline: float | None) -> CursorReply:
@@ -113,7 +117,7 @@ class ReadAhead:
                 try:
                     raise error
                 finally:
-                    del error  # the error refers to this frame
+                    del error  # the error refers to this frame, which would be a reference cycle
             self.start(needed=True)
             self._wait(deadline)
         reply, size = self._arrived.popleft()
@@ -121,14 +125,16 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start to fetch the next batch, if there is one and the limits allow it. Do not switch.
+        """Start to fetch the next batch, without a switch of greenlets.
 
-        :param needed: True if the application waits for the batch, which overrides the limits.
+        Do nothing if there is no further batch, or if the limits forbid the fetch.
+
+        :param needed: True if the application waits for the batch. The limits then do not apply.
         :returns: True if a greenlet starts.
         """
         if self._operation is None or self._error is not None or self.is_fetching:
             return False
-        # Estimate the size of the next batch by the last batch.
+        # The size of the last batch is the estimate for the size of the next batch.
         room = len(self._arrived) < self._batches and self._bytes + self._last_size <= self._max_bytes
         if room or needed:
             observers = self._executor.observers
@@ -136,16 +142,21 @@ class ReadAhead:
         return room or needed
 
     def end(self) -> int:
-        """Request no further batches, and discard the fetched batches. Do not switch. A finaliser may call it.
+        """Request no further batches, and discard the fetched batches. A finaliser may call this method.
 
-        :returns: the ID of a cursor that may still be open on the server, or 0.
+        This method does not switch greenlets.
+
+        :returns: the ID of the cursor if the cursor may still be open on the server, or 0.
         """
         self._operation = None
         self._arrived.clear()
         return self.cursor_id
 
     def stop(self) -> None:
-        """End the read-ahead, and interrupt a fetch in progress, which closes its connection. Do not switch."""
+        """End the read-ahead, and interrupt a fetch in progress, without a switch of greenlets.
+
+        The interruption closes the connection of the fetch.
+        """
         self.end()
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
@@ -155,7 +166,7 @@ class ReadAhead:
 
     def _fetch(self) -> None:
         operation, session = self._operation, self._session
-        if operation is None:  # end() came before the greenlet started
+        if operation is None:  # end() was called before the greenlet started
             return
         operation.batch_size = size_of_next(self.batch_size, self._left)
         pin = operation.pin and operation.pin.share()
@@ -163,7 +174,8 @@ class ReadAhead:
             session.share()
         self._reading.add(self)
         try:
-            refuse_inherited(self._epoch, self._executor)  # there may have been a fork before the greenlet started
+            # The process may have been forked before the greenlet started.
+            refuse_inherited(self._epoch, self._executor)
             self._take(operation, self._executor.run(operation, session, self._deadline))
         except Exception as error:
             self._error = _without_frames(error)
@@ -177,15 +189,18 @@ class ReadAhead:
             if pin is not None:
                 pin.release()
         if self.start():
-            sleep(0)  # send the next request before other work
+            sleep(0)  # the new greenlet sends the next getMore before this greenlet decodes documents
         if not self._is_awaited and self._arrived:
             self._decode(*self._arrived[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
-        """Decode the new batch while the application waits for another event.
+        """Decode a new batch in advance, while the application waits for another event.
 
-        The amount is limited: decoded documents need several times the memory of their BSON, and are slow to access
-        beyond the processor's caches.
+        Only a small amount is decoded in advance. Decoded documents need several times the memory of their BSON, and
+        the access is slow if the documents do not fit into the processor's caches.
+
+        :param reply: the last reply.
+        :param size: the size of the reply in bytes.
         """
         batch, work = reply.batch, LongWork()
         if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _DECODED:
@@ -208,16 +223,17 @@ class ReadAhead:
     def _interrupted(self) -> AutoReconnect:
         return AutoReconnect(f"{self._address}: the batch that was read ahead was interrupted")
 
-    # The application's greenlet
+    # The greenlet that uses the cursor
 
     def _wait(self, deadline: float | None) -> None:
         """Wait until the fetch in progress has ended.
 
-        :raises NetworkTimeout: the time limit ended first.
+        :raises NetworkTimeout: the deadline passed before the end of the fetch.
         """
         greenlet = self._greenlet
         assert greenlet is not None
-        left = remaining(deadline) if self._deadline is None else None  # otherwise the cursor's deadline
+        # If the whole cursor has a deadline, this deadline already limits the fetch.
+        left = remaining(deadline) if self._deadline is None else None
         keep_alive = keep_loop_alive()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
         try:
@@ -230,7 +246,7 @@ class ReadAhead:
 
 
 def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
-    """Check the arguments of ``read_ahead``, and return them.
+    """Check the arguments of ``read_ahead``, and return the arguments.
 
     :raises TypeError: an argument is not an integer.
     :raises ValueError: an argument is less than 1.
@@ -244,9 +260,10 @@ def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Check that a session allows to read ahead.
+    """Check that a cursor in `session` can read ahead.
 
-    :raises InvalidOperation: `session` is explicit: the application determines the order of its commands.
+    :raises InvalidOperation: `session` is explicit. The application determines the order of the commands in an explicit
+        session.
     """
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
@@ -256,10 +273,12 @@ def check_session(session: SessionHandle | None) -> None:
 
 
 def refuse_inherited(epoch: int, executor: Executor) -> None:
-    """Raise for a cursor of the parent process: this process and the parent would each miss documents.
+    """Raise an exception if a cursor belongs to the parent process.
 
-    :param epoch: the epoch in which the cursor was opened.
-    :raises AutoReconnect: the process was forked since.
+    If the forked child and the parent read one cursor, each process misses the documents that the other process reads.
+
+    :param epoch: the epoch (number of forks) in which the cursor was opened.
+    :raises AutoReconnect: the process was forked after the cursor had been opened.
     """
     if epoch != executor.epoch:
         raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
@@ -271,10 +290,10 @@ def count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the number of documents to request. 0 lets the server choose.
+    """Return the `batchSize` of the next `getMore`. 0 lets the server choose.
 
-    :param batch_size: the batch size from the application; 0 if not specified.
-    :param left: the number of remaining documents; None means no limit.
+    :param batch_size: the batch size that the application specified; 0 if the application specified no batch size.
+    :param left: the number of documents that the limit of the cursor still allows; None means no limit.
     """
     if left is None:
         return batch_size

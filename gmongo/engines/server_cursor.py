@@ -30,20 +30,23 @@ AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
 
 
 class ServerCursor:
-    """Cursor on a server, after the command that opened it.
+    """Cursor that a command has opened on a server, and the documents of its current batch.
 
-    :param executor: the executor of `getMore`.
-    :param cursor_killer: closes dropped cursors.
+    :param executor: the executor that runs `getMore`.
+    :param cursor_killer: the object that closes dropped cursors.
     :param opened: the reply that opened the cursor.
     :param session: the session of the cursor. The last batch releases an implicit session.
-    :param codec_options: the options to decode documents.
+    :param codec_options: the codec options for the documents of the cursor.
     :param limit: the maximum number of documents; 0 means no limit, a negative number means a single batch.
-    :param batch_size: the size of further batches; 0 lets the server choose.
-    :param tailable: True if an empty batch ends an iteration; False repeats the `getMore`.
+    :param batch_size: the maximum number of documents in each further batch; 0 lets the server choose.
+    :param tailable: True for a tailable cursor. An empty batch then ends an iteration. Otherwise the driver sends
+        another `getMore` after an empty batch.
     :param max_await_time_ms: how long the server waits for new documents of a tailable cursor, in milliseconds.
-    :param deadline: the deadline of the last document; None if each iteration has its own time limit.
-    :param exhaust: True if the server sends further batches without further commands.
-    :param keeps_session: True if the owner of an implicit session uses it after the end of the cursor.
+    :param comment: the comment of each `getMore`, or None.
+    :param raw: True to return batches as undecoded BSON.
+    :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
+    :param exhaust: True if the server sends all further batches after a single `getMore`.
+    :param keeps_session: True if the owner of an implicit session uses the session after the end of the cursor.
     """
 
     __slots__ = (
@@ -102,36 +105,37 @@ class ServerCursor:
         self._raw = raw
         if exhaust:
             self._work = LongWork()
-        self.documents: Iterator[Value] = iter(())  # list iterator over the decoded, undelivered documents
+        # List iterator over the decoded documents that the application has not received.
+        self.documents: Iterator[Value] = iter(())
         self._batch: Batch | None = None
-        self._interrupted = False  # True if an interrupted getMore has ended the cursor
+        self._interrupted = False  # True if the interruption of a getMore has ended the cursor
         self._turn: Turn | None = None
         self.retrieved = 0
-        self.wire_version = 0  # the wire version of the last connection
+        self.wire_version = 0  # the wire version of the connection of the last getMore
         self._take(opened)
 
     @property
     def alive(self) -> bool:
-        """True if there may be more documents, buffered or on the server."""
+        """True if the cursor may have more documents, in the buffer or on the server."""
         return length_hint(self.documents) > 0 or self._batch is not None or self.resources.cursor_id != 0
 
     @property
     def has_ended(self) -> bool:
-        """True if :attr:`documents` has all remaining documents."""
+        """True if :attr:`documents` contains all remaining documents."""
         return self.resources.cursor_id == 0 and self._batch is None and self._turn is None and not self._interrupted
 
     @property
     def has_buffered_documents(self) -> bool:
-        """True if the current batch has further documents."""
+        """True if the current batch contains documents that the application has not received."""
         return length_hint(self.documents) > 0 or (self._batch is not None and self._batch.has_more)
 
     @property
     def awaits(self) -> bool:
-        """True if the server waits for new documents."""
+        """True if the server waits for new documents before the reply to a `getMore` (``maxAwaitTimeMS``)."""
         return self._max_await_time_ms is not None
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Set the size of further batches."""
+        """Set the maximum number of documents in each further batch."""
         self._batch_size = batch_size
         if self.resources.ahead is not None:
             self.resources.ahead.batch_size = batch_size
@@ -140,7 +144,7 @@ class ServerCursor:
         """Fetch the next batches while the application uses the current batch.
 
         :param batches: the maximum number of batches that are waiting or being fetched.
-        :param max_bytes: the maximum size of these batches in bytes.
+        :param max_bytes: the maximum total size of these batches in bytes.
         """
         resources = self.resources
         if resources.cursor_id == 0:
@@ -160,7 +164,7 @@ class ServerCursor:
         return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
 
     def _fetch_ahead(self) -> None:
-        """Send the next `getMore` before the application continues, as the application may block the event loop."""
+        """Send the next `getMore` immediately, because the application may then block the event loop."""
         if self.resources.ahead is not None and self.resources.ahead.start():
             sleep(0)
 
@@ -174,14 +178,17 @@ class ServerCursor:
         raise StopIteration
 
     def try_next_document(self) -> Value:
-        """Return the next document, or None if at most one `getMore` returns none."""
+        """Return the next document. Send at most one `getMore`, and return None if no document is then available."""
         return next(self.documents) if self.advance(at_most_once=True) else None
 
     def advance(self, at_most_once: bool = False) -> bool:
-        """Make the next document available in :attr:`documents`. Greenlets that share the cursor wait for each other.
+        """Make the next document available in :attr:`documents`.
 
-        :param at_most_once: True ends the search after an empty batch, as always for a tailable cursor.
-        :returns: False if no document remains, or none is available now.
+        Only one of the greenlets that share the cursor fetches a batch. The other greenlets wait.
+
+        :param at_most_once: True to return False after an empty batch. For a tailable cursor, the value is ignored, and
+            an empty batch always returns False.
+        :returns: False if no document remains, or if no document is available now.
         :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
         """
         deadline = self._deadline
@@ -189,15 +196,15 @@ class ServerCursor:
             if self.has_ended:
                 return False
             if deadline is None:
-                deadline = self._executor.deadline()  # one deadline for all steps of this iteration
+                deadline = self._executor.deadline()  # all steps of this iteration share one deadline
             if not self._step(deadline) and (at_most_once or self._tailable):
                 return False
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for the greenlet that fetches a batch.
+        """Decode documents, fetch a batch, or wait for the other greenlet that fetches a batch.
 
-        :returns: False if the batch was empty.
+        :returns: False if the fetched batch was empty.
         """
         if self._turn is not None:
             return self._turn.wait(deadline)
@@ -209,14 +216,14 @@ class ServerCursor:
         return turn.has_found
 
     def _decode_more(self, batch: Batch) -> None:
-        self._work.checkpoint()  # an application that only iterates must not block the event loop
+        self._work.checkpoint()  # an application that only iterates over documents would otherwise block the event loop
         try:
             if self._raw:
                 raw = batch.raw()
                 run = [raw] if raw else []
             else:
                 run = batch.decode_run()
-        except (PyMongoError, BSONError):  # another error comes from the application, and may be temporary
+        except (PyMongoError, BSONError):  # other errors come from a decoder of the application, and may be temporary
             self.drop()
             raise
         if self._batch is batch:  # a concurrent rewind() may have dropped the batch
@@ -226,7 +233,7 @@ class ServerCursor:
             self.retrieved += len(run)
 
     def _fetch(self, deadline: float | None) -> bool:
-        """Fetch a further batch. Return False if the batch is empty.
+        """Fetch the next batch. Return False if the batch is empty.
 
         :param deadline: the deadline of the batch; None means no limit.
         :raises AutoReconnect: the cursor belongs to the parent process.
@@ -235,19 +242,20 @@ class ServerCursor:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
-            self._work.checkpoint()  # the reply may have arrived already, without any wait
+            # If each reply has already arrived, no greenlet switch would occur between the batches.
+            self._work.checkpoint()
         self.resources.refuse_inherited()
         left = None
         if self._limit:
             left = self._limit - self.retrieved
-            if left <= 0:  # some servers leave the cursor open
+            if left <= 0:  # some servers do not close the cursor at the limit
                 self.close()
                 return False
         session = self.resources.session
         try:
             reply = self._next_reply(left, deadline)
         except InvalidOperation:
-            raise  # the driver rejected the command before the send, so the state is unchanged
+            raise  # the driver rejected the command and did not send it, so the state is unchanged
         except BaseException as error:
             if self._was_closed(session):
                 if not isinstance(error, PyMongoError):
@@ -260,7 +268,7 @@ class ServerCursor:
         return self.has_buffered_documents
 
     def _was_closed(self, session: SessionHandle | None) -> bool:
-        """Return True if another greenlet has closed the cursor during this getMore.
+        """Return True if another greenlet closed the cursor during the current `getMore`.
 
         :param session: the session of the getMore.
         """
@@ -270,9 +278,9 @@ class ServerCursor:
         return True
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
-        """Return the next batch, with or without read-ahead.
+        """Return the reply with the next batch: from the read-ahead object, if any, or by a `getMore`.
 
-        :param left: the number of remaining documents; None means no limit.
+        :param left: the number of documents that the limit of the cursor still allows; None means no limit.
         :param deadline: the deadline of the batch; None means no limit.
         """
         if self.resources.ahead is not None:
@@ -298,30 +306,30 @@ class ServerCursor:
         )
 
     def _on_failure(self, error: BaseException) -> bool:
-        """Update the state after a failed command.
+        """Update the state of the cursor after a failed `getMore`.
 
-        :returns: True if the application sees the end of the documents instead of the error.
+        :returns: True if the iteration ends without an error.
         """
         resources = self.resources
         if resources.ahead is not None:
             resources.ahead.stop()
         if isinstance(error, OperationFailure):
             is_gone = error.code in codes.CURSOR_GONE
-            if is_gone or self._exhaust:  # an error ends both the stream and its cursor
+            if is_gone or self._exhaust:  # in an exhaust stream, an error also ends the cursor
                 resources.cursor_id = 0
-            if resources.pin is None or self._exhaust:  # otherwise the cursor keeps its pinned connection until close()
+            if resources.pin is None or self._exhaust:  # otherwise the connection stays pinned until close()
                 self.close()
-            return is_gone and self._tailable  # a capped collection has overwritten the position of the cursor
+            return is_gone and self._tailable  # new documents of a capped collection have overwritten the position
         resources.give_up()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
-            self.drop()  # this greenlet is ending: it must not wait, and may never close the cursor
+            self.drop()  # an interrupted greenlet must not wait, and may never close the cursor
         elif self._exhaust:
             resources.release()
         return False
 
     def _take(self, reply: CursorReply) -> None:
-        """Store a batch. `retrieved` includes documents only after they are decoded."""
+        """Store the batch of a reply. :attr:`retrieved` counts only decoded documents."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch if reply.batch.has_more else None
@@ -330,13 +338,13 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # After the batch is stored, because renew() may check in a connection and be interrupted.
+        # renew() may check in a connection, where it may be interrupted. Therefore the batch is stored before.
         self.resources.renew(reply)
 
     # End of the cursor
 
     def close(self) -> None:
-        """Close the cursor on the server, if it is still open there. Buffered documents remain available.
+        """Close the cursor if the cursor is still open on the server. Buffered documents remain available.
 
         :raises InvalidOperation: another greenlet waits for a batch on the pinned connection of the cursor.
         """
@@ -346,7 +354,8 @@ class ServerCursor:
     def close_after_block(self, error: BaseException | None) -> None:
         """Close the cursor at the end of a ``with`` block.
 
-        :param error: the exception that leaves the block, or None. A killed or timed-out greenlet never waits.
+        :param error: the exception that leaves the block, or None. After a kill or a timeout, this method does not
+            wait.
         """
         if isinstance(error, (GreenletExit, Timeout)):
             self.drop()
@@ -354,8 +363,12 @@ class ServerCursor:
             self.close()
 
     def drop(self) -> None:
-        """Discard buffered documents, and leave the cursor to the cursor killer. Do no I/O and do not switch."""
-        for _document in self.documents:  # exhaust the iterator, which an iteration may be using
+        """Discard buffered documents, and hand the cursor to the cursor killer.
+
+        This method does no I/O and does not switch greenlets.
+        """
+        # A running iteration may use the iterator, which must then yield no more documents.
+        for _document in self.documents:
             pass
         self._batch = None
         self.resources.drop()

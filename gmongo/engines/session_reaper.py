@@ -1,4 +1,4 @@
-"""Ends the commands and transactions that interrupted greenlets have left on the server."""
+"""Background work that ends the commands and transactions which interrupted greenlets have left on the server."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
 
-# An interrupted command may reach the server after its abort, so there are several attempts.
-# The delay before each attempt, in seconds.
+# The delay before each attempt, in seconds. There are several attempts, because the server may receive the interrupted
+# command after the first attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
-# A stopped server replies to no attempt, but executes the interrupted command when it continues. Therefore an attempt
-# without a reply does not count during this time, in seconds.
-_PATIENCE = 60.0
-_ENDED: float = -1.0  # makes spawn_for() end the greenlet
+# A paused server replies to no attempt, but executes the interrupted command when the server process continues. During
+# this time in seconds, attempts without a reply therefore do not count.
+_UNANSWERED_TIMEOUT = 60.0
+_ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the greenlet
 
 
 class _Remnant:
-    """Session with an interrupted command, or transaction that may be open.
+    """Session with an interrupted command, or a transaction that may still be open on the server.
 
     :param abort: the operation that ends the transaction; None kills the session.
     """
@@ -41,18 +41,19 @@ class _Remnant:
         self.abort = abort
         self.attempts = 0
         now = _clock.monotonic()
-        # The application received an error of the driver, so the end of an open cursor is not urgent.
+        # A dirty session without a transaction had a driver error, and may only have an open cursor, which is not
+        # urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
-        self.due, self._end = now + delay, now + _PATIENCE
+        self.due, self._end = now + delay, now + _UNANSWERED_TIMEOUT
 
     def is_due(self, now: float) -> bool:
-        """Return True after the delay, or after the late reply of the interrupted command."""
+        """Return True if the delay has passed, or if the late reply to the interrupted command has arrived."""
         return self.due <= now or not self.session.unanswered
 
     def postpone(self, error: BaseException | None) -> bool:
-        """Schedule the next attempt. Return False after the last one.
+        """Schedule the next attempt, and return True. Return False after the last attempt.
 
-        :param error: the error of the attempt.
+        :param error: the error of the attempt; None after a success.
         """
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
@@ -65,11 +66,12 @@ class _Remnant:
 
 
 class SessionReaper:
-    """Receiver of sessions and transactions from interrupted operations and finalisers. A greenlet ends them.
+    """Queue of sessions and transactions that interrupted operations and finalisers have left. A greenlet ends them.
 
-    A session is reused after the late reply of each interrupted command, if all kills have succeeded.
+    After the late replies to all interrupted commands, the session returns to the pool. If a `killSessions` command
+    failed, the pool discards the session.
 
-    :param executor: the executor of `killSessions` and `abortTransaction`.
+    :param executor: the executor that runs `killSessions` and `abortTransaction`.
     """
 
     __slots__ = ("__weakref__", "_epoch", "_executor", "_is_running", "_remnants", "_taken", "_wakeup")
@@ -80,13 +82,15 @@ class SessionReaper:
         self._taken: deque[_Remnant] = deque()  # a finaliser may append at any moment
         self._remnants: dict[_Remnant, None] = {}
         self._is_running = False
-        self._epoch = 0  # the epoch of the greenlet
+        self._epoch = 0  # the epoch (number of forks) in which the greenlet was started
         self._wakeup: Wakeup | None = None
 
     def take(self, session: ServerSession, abort: Operation | None) -> None:
-        """Take ownership of a session or a transaction. Do no I/O and do not switch. Any thread may call this method.
+        """Take ownership of a session or a transaction. Any thread may call this method.
 
-        :param session: a session that nothing else uses, except with `abort`.
+        This method does no I/O and does not switch greenlets.
+
+        :param session: the server session. Without `abort`, no operation may use the session any more.
         :param abort: the operation that ends the transaction; None kills the session.
         """
         hub = self._executor.topology.hub
@@ -103,14 +107,14 @@ class SessionReaper:
             self._wakeup.set()
 
     def close(self) -> None:
-        """Forget all sessions and end the greenlet. Does not switch."""
+        """Forget all sessions, and let the greenlet end, without a switch of greenlets."""
         self._taken.clear()
         self._remnants.clear()
         if self._wakeup is not None:
             self._wakeup.set()
 
     def _step(self) -> float:
-        """End the remnants that are due. Return the seconds until the next due time."""
+        """End the remnants that are due. Return the seconds until the next remnant is due."""
         self.reap(_clock.monotonic())
         if self._executor.topology.hub is None or not (self._remnants or self._taken):
             self._is_running = False
@@ -118,7 +122,10 @@ class SessionReaper:
         return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
 
     def reap(self, now: float) -> None:
-        """End the remnants that are due at `now`, in seconds of the clock. A forked child discards all remnants."""
+        """End the remnants that are due. A forked child discards the remnants of the parent process.
+
+        :param now: the time on the clock of :mod:`gmongo._clock`.
+        """
         while self._taken:
             remnant = self._taken.popleft()
             remnant.session.wakeup = self._wakeup
@@ -147,11 +154,12 @@ class SessionReaper:
         errors: dict[_Remnant, BaseException | None] = {}
         for address, remnants in sessions.items():
             error = None
-            # API version 1 lacks killSessions.
+            # The Stable API version 1 does not contain killSessions.
             if not self._executor.topology.settings.connection.server_api.get("apiStrict"):
                 error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
-                # The server may receive this kill late, and end the next command of the session.
+                # After an error, the server may receive this killSessions late, and then interrupt a later command of
+                # the session.
                 remnant.session.dirty = remnant.session.dirty or error is not None
                 errors[remnant] = errors.get(remnant) or error
         for remnant, error in errors.items():
@@ -159,10 +167,10 @@ class SessionReaper:
                 self._forget(remnant)
 
     def _forget(self, remnant: _Remnant) -> None:
-        self._remnants.pop(remnant, None)  # close() may have ended the remnant concurrently
+        self._remnants.pop(remnant, None)  # close() may have removed the remnant concurrently
 
     def _run(self, operation: Operation) -> BaseException | None:
-        """Run an operation within the time limit of one attempt. Return its error, or None."""
+        """Run an operation with the time limit of one attempt. Return the error, or None after a success."""
         try:
             with unbound():
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)

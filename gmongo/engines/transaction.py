@@ -1,4 +1,4 @@
-"""End and retries of transactions (Convenient API for Transactions)."""
+"""Commit, abort and retries of transactions (Convenient API for Transactions)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _TIME_LIMIT = 120.0  # seconds
 _FIRST_BACKOFF = 0.005  # seconds
 _BACKOFF_GROWTH = 1.5
 _MAX_BACKOFF = 0.5  # seconds
-# The time limit of an abort in an interrupted greenlet.
+# The time limit of an abort in a greenlet that a kill or a timeout interrupted.
 _INTERRUPTED_ABORT_TIMEOUT = 1.0  # seconds
 
 
 class _TooLongError(BaseException):
-    """Interrupts an abort that delays an interrupted greenlet for too long."""
+    """Exception that ends an abort if the abort delays an interrupted greenlet for too long."""
 
 
 class TransactionEnd:
-    """Commit and abort of one session's transactions.
+    """Commit and abort of the transactions of one session.
 
-    :param executor: the executor of the commands.
+    :param executor: the executor that runs the commands.
     :param state: the state of the session.
-    :param in_background: True in a background greenlet.
+    :param in_background: True if a background greenlet calls the methods.
     """
 
     __slots__ = ("_executor", "_in_background", "_state")
@@ -50,15 +50,15 @@ class TransactionEnd:
         self._in_background = in_background
 
     @property
-    def is_due(self) -> bool:
-        """True if a transaction is in progress."""
+    def is_needed(self) -> bool:
+        """True if a transaction is in progress, which must be committed or aborted."""
         return self._state.transaction.active
 
     def commit(self, deadline: float | None = None) -> None:
         """Commit the transaction by `deadline`. None uses the default deadline.
 
-        :raises InvalidOperation: no transaction was started, it has been aborted, the session has ended, or another
-            greenlet runs an operation in the session.
+        :raises InvalidOperation: no transaction was started, the transaction has been aborted, the session has ended,
+            or another greenlet runs an operation in the session.
         """
         _ = self._state.server_session
         self._state.check_free()
@@ -69,7 +69,7 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction by `deadline`. None uses the default deadline. Ignore errors of the server.
+        """Abort the transaction by `deadline`, and ignore driver errors. None uses the default deadline.
 
         :raises InvalidOperation: no transaction is in progress, the session has ended, or another greenlet runs an
             operation in the session.
@@ -78,7 +78,10 @@ class TransactionEnd:
         self._abort(deadline, None)
 
     def _abort(self, deadline: float | None, reason: BaseException | None) -> None:
-        """Abort by `deadline`. `reason` is the error that caused the abort, or None."""
+        """Abort the transaction by `deadline`.
+
+        :param reason: the error that caused the abort, or None.
+        """
         session = self._state.server_session
         transaction = self._state.transaction
         second_abort = AbortAgain(transaction, session) if transaction.begin_abort() else None
@@ -96,13 +99,14 @@ class TransactionEnd:
             if second_abort is not None and not transaction.active:
                 self._executor.sessions.hand_to_reaper(session, second_abort)
             transaction.unpin(reason)
-            reason = None  # the error refers to this frame
+            reason = None  # the error refers to this frame, which would be a reference cycle
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort because of `error`. A kill or a timeout of the application is delayed by at most one second.
+        """Abort the transaction because of `error`.
 
-        If another greenlet runs an operation in the session, the abort follows that operation in the background.
+        If `error` is a kill or a timeout of the application, the abort delays `error` by at most one second. If another
+        greenlet runs an operation in the session, a background greenlet aborts the transaction after this operation.
         """
         if self._state.is_used_elsewhere:
             self._state.after_use = self.abandon
@@ -111,21 +115,25 @@ class TransactionEnd:
             return self._abort(deadline, error)
         too_long = _TooLongError()
         try:
-            with interrupt_after(_INTERRUPTED_ABORT_TIMEOUT, too_long):  # a deadline does not limit listeners
+            # The deadline does not limit the time of listeners.
+            with interrupt_after(_INTERRUPTED_ABORT_TIMEOUT, too_long):
                 self._abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT, error)
         except _TooLongError as interruption:
             if interruption is not too_long:
                 raise
         finally:
-            del too_long  # the error refers to this frame
+            del too_long  # the error refers to this frame, which would be a reference cycle
 
     def abandon(self) -> None:
-        """Leave the transaction to a background greenlet. Do not switch."""
+        """Let a background greenlet abort the transaction, and notify the observers. Do not switch greenlets."""
         self.end_in_background()
         self._executor.transaction_ended(self._state.transaction, None)
 
     def end_in_background(self) -> None:
-        """Leave the transaction to a background greenlet, unobserved. Do not switch. A finaliser may call it."""
+        """Let a background greenlet abort the transaction. Do not notify the observers, and do not switch greenlets.
+
+        A finaliser may call this method.
+        """
         transaction, session = self._state.transaction, self._state.server_session
         pin, second_abort = transaction.pin, AbortAgain(transaction, session)
         if transaction.active and transaction.begin_abort():
@@ -133,21 +141,25 @@ class TransactionEnd:
             if pin is None:
                 self._executor.sessions.hand_to_reaper(session, second_abort)
             else:
-                pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # to abort it
+                # The server aborts the transaction when the pinned connection is closed.
+                pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))
         transaction.pin = transaction.pinned_address = None
         if pin is not None:
             pin.release_soon()
 
     def give_up_by(self, error: BaseException, end: float | None, seconds: float | None) -> None:
-        """Abort because of `error` by `end`. After `end`, abort in the background.
+        """Abort the transaction because of `error`, by the deadline `end`.
 
-        :param seconds: the time limit of the abort in the background.
+        If `end` has passed, abort in the background.
+
+        :param seconds: the time limit of the abort in the background, in seconds.
         """
         if not isinstance(error, Exception) or end is None or _clock.monotonic() < end:
             return self.give_up(error, end)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
-        # Not abandon(): the specification (CSOT, withTransaction) requires the command events of this abort. A new
-        # greenlet has an empty context, but listeners may use context variables.
+        # abandon() would publish no command events, but the specification (CSOT, withTransaction) requires the events
+        # of this abort. The greenlet runs in a copy of the current context, because listeners may use context
+        # variables.
         spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
@@ -172,12 +184,14 @@ def with_transaction(
     deadline: float | None,
     jitter: Callable[[], float] = lambda: _random.random(),
 ) -> T:
-    """Run `callback` in a transaction, commit it, and retry both if necessary.
+    """Run `callback` in a transaction, and commit the transaction.
 
-    :param ending: the commit and abort of the session's transactions.
+    Retry the commit or the whole transaction if necessary.
+
+    :param ending: the object that commits and aborts the transactions of the session.
     :param callback: the function of the application.
     :param start: a function that starts the transaction.
-    :param deadline: the deadline of all attempts; None limits only the retries, to 120 seconds.
+    :param deadline: the deadline of all attempts; None sets no deadline, but allows retries only during 120 seconds.
     :param jitter: a function that returns random numbers from 0 to 1.
     """
     begin = _clock.monotonic()
@@ -190,20 +204,26 @@ def with_transaction(
                 try:
                     result = callback()
                 except BaseException as error:
-                    if ending.is_due:
+                    if ending.is_needed:
                         ending.give_up_by(error, deadline, limit)
                     if not isinstance(error, Exception) or not loop.retries_after(error):
                         raise
                 else:
-                    if not ending.is_due or loop.commit():
+                    if not ending.is_needed or loop.commit():
                         return result
                 loop.back_off()
     finally:
-        loop.error = PyMongoError()  # the error refers to this frame
+        loop.error = PyMongoError()  # the error refers to this frame, which would be a reference cycle
 
 
 class _RetryLoop:
-    """Time limit, attempts and last retried error of one call."""
+    """State of the retries of one :func:`with_transaction` call.
+
+    :param ending: the object that commits and aborts the transactions of the session.
+    :param end: the time after which the transaction is not retried.
+    :param end_is_deadline: True if `end` is a deadline of the application; False for the default limit of 120 seconds.
+    :param jitter: a function that returns random numbers from 0 to 1.
+    """
 
     def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool, jitter: Callable[[], float]) -> None:
         self._ending = ending
@@ -220,7 +240,7 @@ class _RetryLoop:
         """
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
-                error.__cause__ = self.error  # the reason for the retries
+                error.__cause__ = self.error  # the error that caused the last retry
             return False
         if _clock.monotonic() >= self._end:
             raise self._timeout(error)
@@ -228,7 +248,10 @@ class _RetryLoop:
         return True
 
     def commit(self) -> bool:
-        """Commit. Return False if the whole transaction must be retried."""
+        """Commit the transaction, and retry the commit if necessary.
+
+        Return False if the whole transaction must be retried.
+        """
         retries = 0
         while True:
             try:
@@ -241,15 +264,18 @@ class _RetryLoop:
                 if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
                 if retries:
-                    # As specified, only the first retry has no backoff. Without a backoff, a load balancer that closes
-                    # all connections would get thousands of retries a second.
+                    # As specified, the first retry of a commit has no backoff. Later retries have a backoff: a load
+                    # balancer that closes all connections would otherwise receive thousands of retries per second.
                     self._wait(retries - 1, error)
                 retries += 1
             else:
                 return True
 
     def back_off(self) -> None:
-        """Wait before a retry of the whole transaction, within the time limit."""
+        """Wait before a retry of the whole transaction.
+
+        :raises PyMongoError: the time limit would end during the wait.
+        """
         self._retries += 1
         self._wait(self._retries - 1, self.error)
 
@@ -260,7 +286,7 @@ class _RetryLoop:
         sleep(timer_delay(delay))
 
     def _timeout(self, error: Exception) -> PyMongoError:
-        """Return the error of an exceeded time limit, with the labels of the error that it replaces."""
+        """Return the error for an exceeded time limit. This error replaces `error`, and has its labels."""
         timeout: PyMongoError
         if self._end_is_deadline:
             timeout = ExecutionTimeout(f"with_transaction ran out of time: {error}", codes.MAX_TIME_MS_EXPIRED)

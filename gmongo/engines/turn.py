@@ -1,4 +1,4 @@
-"""Turns: one greenlet at a time reads a cursor or a stream, and the others wait for the end of its step."""
+"""Turns: one greenlet at a time reads a cursor or a stream. Other greenlets wait until this greenlet has finished."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gmongo.wire.transport import without_frames
 
 
 class Shared(Protocol):
-    """Object that several greenlets may read."""
+    """Cursor or stream that several greenlets may read."""
 
     _turn: Turn | None
-    """The turn of the greenlet that reads now."""
+    """The turn of the greenlet that is reading, or None."""
 
 
 class Turn:
-    """Step of one greenlet, as a context manager. Other greenlets call :meth:`wait` during the step.
+    """Context manager for one step of the greenlet that reads. Other greenlets call :meth:`wait` during the step.
 
-    :param owner: the cursor or the stream. Its turn must be free.
-    :ivar has_found: False if the step has found no document; also the result of :meth:`wait` in other greenlets.
+    :param owner: the cursor or the stream, which no other greenlet may be reading.
+    :ivar has_found: False if the step has found no document. :meth:`wait` returns this value in other greenlets.
     """
 
     __slots__ = ("_greenlet", "_outcome", "_owner", "has_found")
@@ -32,16 +32,17 @@ class Turn:
     def __init__(self, owner: Shared) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
-        self._outcome: AsyncResult[bool | Exception] | None = None  # created by the first waiting greenlet
+        self._outcome: AsyncResult[bool | Exception] | None = None  # the first waiting greenlet creates the object
         self.has_found = True
 
     def wait(self, deadline: float | None) -> bool:
         """Wait until the step has ended.
 
         :param deadline: the deadline of the waiting operation; None means no limit.
-        :returns: False if the step has found no document. After True the caller must check again: other greenlets may
-            have taken the documents, or an exception may have interrupted the step.
-        :raises InvalidOperation: this greenlet has the turn: a decoder or a listener in its step reads the same object.
+        :returns: False if the step has found no document. If the result is True, the caller must check again for
+            documents. Other greenlets may have taken the documents, or an exception may have interrupted the step.
+        :raises InvalidOperation: the calling greenlet itself has the turn: a decoder or a listener that runs during the
+            step reads the cursor or stream again.
         :raises NetworkTimeout: the deadline passed.
         :raises PyMongoError: a copy of the error of the step.
         :raises BSONError: a copy of the error of the step.
@@ -65,5 +66,5 @@ class Turn:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._owner._turn = None
-        if self._outcome is not None:  # other exceptions interrupt this greenlet alone
+        if self._outcome is not None:  # waiting greenlets receive only driver and BSON errors
             self._outcome.set(without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.has_found)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Commands(Protocol):
-    """Runs one command on one connection."""
+    """Interface of the command runner, which runs one command on one connection."""
 
     def run(self, attempt: Attempt, connection: Connection) -> Result:
         """Run the command of an attempt."""
 
 
 class AttemptOwner(Protocol):
-    """Part of an executor that an attempt uses."""
+    """Attributes and methods of an executor that an attempt uses."""
 
     topology: Topology
     policy: RetryPolicy
@@ -43,26 +43,26 @@ class AttemptOwner(Protocol):
         """Command runner of the client."""
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """Kill the cursor of a result that does not reach the caller."""
+        """Kill the cursor that `result` opened, because the caller does not receive the result."""
 
 
 class Attempt:
-    """One attempt of an operation, with the data for a decision about a retry.
+    """One attempt of an operation. The attributes contain the data for the decision about a retry.
 
     :param operation: the operation.
-    :param deadline: deadline of the operation, on the clock of :mod:`gmongo._clock`.
+    :param deadline: deadline of the operation, on the clock of :mod:`gmongo._clock`; None means no limit.
     """
 
-    # For speed, `__init__` sets only two attributes. The others have class attributes as defaults.
+    # For speed, the defaults of these attributes are class attributes, which `__init__` does not set.
     selector: Selector = WRITABLE  # selector of suitable servers
-    session: Session | None = None  # explicit session or session of a cursor
+    session: Session | None = None  # explicit session, or implicit session of a cursor
     address: Address | None = None  # address of the server
-    hello: Hello | None = None  # hello of the failed connection
-    server_session: ServerSession | None = None  # session of all attempts of an operation without a session
-    is_retryable_write = False  # True with a transaction number, by which the server recognizes a retry
+    hello: Hello | None = None  # hello reply on the connection, set after an error
+    server_session: ServerSession | None = None  # implicit session, which all attempts of the operation share
+    is_retryable_write = False  # True if a transaction number lets the server recognize a retry of the write
     transaction: Transaction | None = None
-    starts_transaction: bool  # set only in a transaction
-    retry: Retry | None = None  # result of the attempts before
+    starts_transaction: bool  # True if the command starts the transaction. Set only in a transaction
+    retry: Retry | None = None  # retry state after earlier attempts. None in the first attempt
     avoided: frozenset[Address] = frozenset()  # deprioritized servers
 
     def __init__(self, operation: Operation, deadline: float | None) -> None:
@@ -84,7 +84,7 @@ class Attempt:
                 return self._run_pinned(pin, executor)
         limit = self.deadline
         if limit is not None:
-            limit = _time_to_connect(limit, topology)
+            limit = _deadline_to_connect(limit, topology)
         trace = operation.trace
         if self.address is None:
             server = topology.selector.select(topology, self.selector, operation, limit, self.avoided)
@@ -128,13 +128,15 @@ class Attempt:
                 server.pool.check_in(connection)
             else:
                 self._check_in(server.pool, connection, pin is not None)
-        except BaseException:  # thrown into an observer: the result does not reach the caller
+        except BaseException:  # an exception was thrown into an observer, so the caller does not receive the result
             executor.reap(operation, result)
             raise
         return result
 
     def _pinned_connection(self) -> tuple[PinnedConnection | None, Transaction | None]:
-        """Find the pinned connection of a cursor or a transaction, or set :attr:`address` to its server.
+        """Find the pinned connection of the cursor or transaction that the operation belongs to.
+
+        Set :attr:`address` to the server of the cursor or transaction.
 
         :returns: the pinned connection or None, and the transaction of the operation or None.
         """
@@ -150,7 +152,7 @@ class Attempt:
         return operation.pin or transaction.pin, transaction
 
     def _keeps_connection(self, executor: AttemptOwner, result: Result) -> bool:
-        """Return True if the connection stays pinned to the cursor of `result`."""
+        """Return True if `result` is an open cursor to which the connection stays pinned."""
         operation = self.operation
         pins = operation.pins_connection or executor.topology.settings.load_balanced
         return pins and operation.keeps_cursor_open(result)
@@ -180,17 +182,18 @@ class Attempt:
             connection.set_ref(True)
 
     def _refuse_write_retry(self, retry: Retry) -> None:
-        """Refuse a retry if the server does not support retryable writes.
+        """Refuse a retry on a server without retryable writes, if a server may already have executed the write.
 
-        :raises OperationFailure: the server may have executed the first attempt.
+        :raises OperationFailure: a server may have executed an earlier attempt.
         """
         if self.operation.retryable and retry.maybe_executed:
             raise OperationFailure("Selected server does not support retryable writes") from retry.error
 
     def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
-        """Check in the connection, unless a cursor or a transaction keeps it.
+        """Check in the connection. If the connection stays pinned, only record the error.
 
-        :param error: error that ended the use; None after a success.
+        :param pinned: True if a cursor or a transaction keeps the connection.
+        :param error: error that ended the use of the connection; None after a success.
         """
         if pinned:
             connection.record_failure(error)
@@ -204,7 +207,7 @@ class Attempt:
     def observe(self, reply: DocumentDict) -> None:
         """Update the explicit session and its transaction from a reply.
 
-        :raises ProtocolError: the times in the reply are invalid.
+        :raises ProtocolError: the cluster time or the operation time in the reply is invalid.
         """
         if self.session is not None and self.session.explicit is not None:
             check(reply, TIMES)
@@ -215,7 +218,7 @@ class Attempt:
     def next_attempt(self, retry: Retry) -> Attempt:
         """Return the next attempt of the same operation.
 
-        :param retry: result of the attempts so far.
+        :param retry: retry state after the previous attempts.
         """
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
@@ -223,10 +226,10 @@ class Attempt:
         return following
 
     def belongs_to_parent(self) -> bool:
-        """Return True if a forked child must leave the operation to its parent process.
+        """Return True if only the parent process may continue the operation after a fork.
 
-        The parent runs writes, and operations of cursors and explicit sessions.
-        The child retries other reads with a new session.
+        Only the parent continues writes, and operations of cursors and explicit sessions. For other reads, this method
+        drops the session of the parent process, and the forked child retries the read with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True
@@ -236,8 +239,8 @@ class Attempt:
         return self.session is not None and self.session.explicit is not None
 
 
-def _time_to_connect(deadline: float, topology: Topology) -> float:
-    """Return the deadline for server selection and check-out.
+def _deadline_to_connect(deadline: float, topology: Topology) -> float:
+    """Return the deadline for server selection and the connection check-out.
 
     :param deadline: deadline of the operation.
     """

@@ -1,6 +1,6 @@
 """Retry limits and backoff after overload errors (Client Backpressure).
 
-These classes only calculate. The retry loop acts on the results.
+These classes only calculate: the retry loop waits and retries.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ MAX_BACKOFF = 10.0  # seconds
 
 
 def backoff(retries: int, base: float, jitter: float) -> float:
-    """Return the backoff before a retry in seconds (BP-20 to BP-25).
+    """Return the seconds to wait before a retry (BP-20 to BP-25).
 
-    :param retries: number of retries before this one.
-    :param base: greatest backoff before the first retry in seconds; it doubles with each retry.
-    :param jitter: random number from 0 to 1.
+    :param retries: number of earlier retries of the operation.
+    :param base: greatest backoff before the first retry in seconds; the limit doubles with each retry.
+    :param jitter: random number from 0 to 1, by which the greatest backoff is multiplied.
     """
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
 
@@ -27,8 +27,9 @@ def backoff(retries: int, base: float, jitter: float) -> float:
 class TokenBucket:
     """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
-    A retry costs one token, and a success returns 0.1 tokens. So a client whose operations mostly fail stops adding
-    load. The bucket counts tenths of tokens as integers, because floating-point sums of 0.1 are inexact.
+    A retry costs one token, and a successful operation returns 0.1 tokens. A client whose operations mostly fail soon
+    has no token, and does not add load by retries. The bucket counts tenths of tokens as integers, because
+    floating-point sums of 0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -36,32 +37,33 @@ class TokenBucket:
     __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        self.missing = 0  # tenths of tokens. 0 is the usual case, without a deposit
+        self.missing = 0  # missing tenths of tokens. The value is usually 0, and then no deposit is necessary
 
     @property
     def tokens(self) -> float:
-        """Number of tokens."""
+        """Number of tokens that are left."""
         return (self.CAPACITY * 10 - self.missing) / 10
 
     def consume(self) -> bool:
-        """Take one token, and return False if less than one token is left."""
+        """Take one token, and return True. Return False if less than one token is left."""
         if self.missing > (self.CAPACITY - 1) * 10:
             return False
         self.missing += 10
         return True
 
     def deposit(self, tenths: int) -> None:
-        """Add tenths of a token, up to the capacity."""
+        """Return tenths of a token to the bucket, up to the capacity."""
         self.missing = max(0, self.missing - tenths)
 
 
 class BackpressurePolicy:
-    """Token bucket and counters of one client.
+    """Settings, token bucket and counters for the retries of one client.
 
     :param max_retries: greatest number of retries of one operation.
     :param base: greatest backoff before the first retry in seconds.
-    :param retargeting: True to deprioritize an overloaded server; an overloaded mongos is always deprioritized.
-    :param jitter: returns random numbers from 0 to 1.
+    :param retargeting: True to deprioritize an overloaded server; a mongos that returned an error is always
+        deprioritized.
+    :param jitter: function that returns a random number from 0 to 1.
     """
 
     __slots__ = (
@@ -90,7 +92,7 @@ class BackpressurePolicy:
         self.jitter = jitter
         self.bucket = TokenBucket()
         self.retries = 0
-        self.others = 0  # retries for another reason, such as an election
+        self.others = 0  # retries without a token, after network errors and elections
         self.errors = 0  # failed attempts
         self.slept = 0.0
         self.exhausted = 0
@@ -100,7 +102,12 @@ class BackpressurePolicy:
         return backoff(retries, self.base, self.jitter())
 
     def stats(self) -> dict[str, float]:
-        """Return ``tokens`` left, ``retries``, seconds ``slept``, and ``exhausted`` (failures for lack of tokens)."""
+        """Return the counters of the client.
+
+        ``tokens`` is the number of tokens that are left. ``retries`` counts the retries that took a token.
+        ``slept`` is the sum of the backoffs in seconds. ``exhausted`` counts the operations that failed because
+        no token was left.
+        """
         return {
             "tokens": self.bucket.tokens,
             "retries": self.retries,

@@ -1,4 +1,4 @@
-"""Run of one command on one connection: build, observe, exchange, classify."""
+"""Runner of commands: build a command, publish its events, exchange it for a reply, and classify the errors."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class CommandRunner:
     """Runs the commands of one client.
 
-    :param topology: receives cluster times and errors.
+    :param topology: topology of the client, which receives the cluster times and the errors.
     :param events: publisher of command events.
-    :param sessions: server sessions for operations without a session.
+    :param sessions: pool from which operations without a session take a server session.
     """
 
     __slots__ = ("_events", "_fields", "_is_enabled", "_topology", "orphan_taker")
@@ -44,16 +44,17 @@ class CommandRunner:
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # Returns the function that kills cursors of interrupted operations, or None after its owner was deleted.
+        # Returns the function that kills the cursors of interrupted operations. Returns None after the garbage
+        # collection of the object that kills cursors.
         self.orphan_taker: OrphanTaker = _no_killer
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command, and return the result of the operation.
 
-        Errors change the states of connection, session and server while the connection is still checked out.
+        An error changes the states of the connection, the session and the server before the connection is checked in.
 
         :param attempt: attempt that the command belongs to.
-        :param reauthenticates: True to authenticate again if the server requires it.
+        :param reauthenticates: True to authenticate the connection again if the server requires a reauthentication.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -86,7 +87,7 @@ class CommandRunner:
                 cluster_time = reply.get("$clusterTime")
                 if cluster_time is not None:
                     if CLUSTER_TIME(cluster_time) is not None:
-                        check(reply, TIMES)  # raises an error that names the rule
+                        check(reply, TIMES)  # raises an error that names the violated rule
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
                     attempt.observe(reply)
@@ -111,7 +112,7 @@ class CommandRunner:
             self._report_error(error, attempt, connection, None, None)
             raise
 
-    # Events. Every started event has an end event, also after an exception.
+    # Events. A succeeded or failed event follows each started event, also after an exception.
 
     def _announce(
         self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int
@@ -154,9 +155,10 @@ class CommandRunner:
         sent: SentCommand | None,
         reply: DocumentDict | None,
     ) -> None:
-        """Publish the failed event if `sent` is set, and apply the error to connection, session and server.
+        """Publish the failed event if `sent` is set. Apply the error to the connection, the session and the server.
 
-        :param reply: reply of the server or None. After an interruption, its cursor must be killed.
+        :param sent: command whose started event has no end event yet, or None.
+        :param reply: reply of the server or None. After an interruption, this method kills the cursor of the reply.
         """
         try:
             if sent is not None:
@@ -169,13 +171,13 @@ class CommandRunner:
                 # After a protocol violation, later data on this connection is unreliable.
                 connection.mark_unusable(error)
             session = None
-            if not connection.usable:  # the server may still run the command
+            if not connection.usable:  # the server may still run the command of a broken connection
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
                 is_own = isinstance(error, (PyMongoError, BSONError))
                 session.dirty = session.dirty or is_own
                 if not is_own or isinstance(error, NetworkTimeout) or _uses_cursor(attempt.operation):
-                    session.interrupted(connection.address)  # the server may run the command, or have an open cursor
+                    session.interrupted(connection.address)  # the reaper must end the command or the cursor
                 else:
                     session = None
             if connection.unanswered is not None:
@@ -185,22 +187,22 @@ class CommandRunner:
                 self._topology.handle_error(connection, error)
             elif reply is not None:
                 self.reap(attempt.operation.orphaned_cursor(reply, connection.address))
-            del error  # the error refers to this frame
+            del error  # the error refers to this frame, which would be a reference cycle
 
     def reap(self, cursor: object) -> None:
-        """Kill the cursor of an interrupted operation, if there is one."""
+        """Kill the cursor of an interrupted operation. Do nothing if `cursor` is None."""
         take = self.orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)
 
 
 def _uses_cursor(operation: Operation) -> bool:
-    """Return True if a cursor may be open on the server after a network error."""
+    """Return True if the server may have an open cursor of the operation after a network error."""
     return operation.opens_cursor or operation.waits_for_documents
 
 
 def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:
-    """Return True if ``maxTimeMS`` ended on the server at the same time, so that a late error reply follows soon."""
+    """Return True if the deadline also set ``maxTimeMS``, so that the late reply of the server arrives soon."""
     limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
     return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 

@@ -1,4 +1,4 @@
-"""Fields that the driver adds to commands of every kind."""
+"""Fields that the driver adds to every command, such as ``$db`` and ``lsid``."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 
 
 class CommandFields:
-    """Adds the fields that do not depend on the kind of a command.
+    """Adds to each command the fields that do not depend on the kind of the command.
 
-    :param topology: has the cluster time and the settings.
-    :param sessions: server sessions for operations without a session.
+    :param topology: topology of the client, with the cluster time and the settings.
+    :param sessions: pool from which operations without a session take a server session.
     """
 
     __slots__ = ("_api", "_sessions", "_topology")
@@ -41,16 +41,16 @@ class CommandFields:
         self._api = topology.settings.connection.server_api
 
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
-        """Add the session, the transaction, times, concerns, the read preference and the API version.
+        """Add all fields: session, transaction, cluster time, concerns, read preference, ``maxTimeMS``, API version.
 
         :param attempt: attempt that the command belongs to.
         :raises ConfigurationError: the server does not support explicit sessions.
-        :raises ExecutionTimeout: the remaining time is shorter than the round trip time.
+        :raises ExecutionTimeout: the time before the deadline is shorter than the round trip time of the server.
         """
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # Only the first command and the end of a transaction carry its concerns.
+        # In a transaction, only the first command has a read concern, and only the commit or abort a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -69,7 +69,8 @@ class CommandFields:
         if session is not None:
             cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Acquire the session late, so that operations have no session during the check-out. All attempts share it.
+            # Acquire the session only here, so that operations have no session during the check-out of a connection.
+            # All attempts of the operation share the session.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -86,7 +87,7 @@ class CommandFields:
                 and not hello.is_mongos
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
-                command["$readPreference"] = _PRIMARY_PREFERRED  # allows reads from any directly connected member
+                command["$readPreference"] = _PRIMARY_PREFERRED  # allows reads from a directly connected secondary
         if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
             _add_max_time(command, operation, attempt.deadline, server.min_round_trip_time if server else 0.0)
@@ -101,9 +102,10 @@ class CommandFields:
         connection: Connection,
         cluster_time: Document | None,
     ) -> Document | None:
-        """Add the explicit session or the session of a cursor.
+        """Add the fields of an explicit session, or of the implicit session of a cursor.
 
-        :returns: the newer cluster time of the client and of the session.
+        :param cluster_time: newest cluster time of the client, or None.
+        :returns: the greater of the cluster times of the client and of the explicit session.
         """
         if connection.hello.sessions_supported or self._topology.settings.load_balanced:
             _add_session(command, attempt, session, connection)
@@ -134,7 +136,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
 
 
 def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
-    """Return the transaction number of a retryable write, which all attempts share."""
+    """Return the transaction number of a retryable write. All attempts of the write have the same number."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1
         operation.transaction_number = bson.Int64(server_session.transaction_number)
@@ -145,7 +147,7 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     """Set ``maxTimeMS`` so that the reply arrives before the deadline.
 
     :param min_round_trip_time: minimum round trip time of the server in seconds.
-    :raises ExecutionTimeout: the remaining time is shorter than the round trip time.
+    :raises ExecutionTimeout: the time before the deadline is shorter than the round trip time.
     """
     seconds_left = deadline - _clock.monotonic() - min_round_trip_time
     if seconds_left <= 0:
@@ -158,7 +160,7 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     elif "maxTimeMS" in command:
         if operation.waits_for_documents:
             command["maxTimeMS"] = min(command["maxTimeMS"], longest)
-        else:  # the server would apply the deadline to the whole cursor, and kill it
+        else:  # the server would apply the limit to the whole life of the cursor, and kill the cursor
             del command["maxTimeMS"]
 
 

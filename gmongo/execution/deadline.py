@@ -1,7 +1,8 @@
-"""Time limit of whole operations (Client Side Operations Timeout).
+"""Deadlines of whole operations (Client Side Operations Timeout).
 
-A deadline is a time on the clock of :mod:`gmongo._clock`, which the start of an operation sets once. An infinite
-deadline sets no limit, but replaces the older timeouts, as ``timeoutMS=0`` requires.
+A deadline is a time on the clock of :mod:`gmongo._clock`. Each operation determines its deadline once, at its start.
+An infinite deadline sets no limit. But as ``timeoutMS=0`` requires, the operation then ignores the older timeouts,
+such as ``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from gmongo.wire.timeout import limit_text, remaining, seconds_of
 _current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)
 
 current_deadline = _current.get
-"""Deadline of the enclosing :func:`until`, or None."""
+"""Return the deadline of the enclosing :func:`until` block, or None."""
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
     """Return the deadline that is `seconds` from now. 0 (no limit) gives infinity, and None (not set) gives None.
 
-    :param option: option or function that sets the limit, for errors.
+    :param option: name of the option or function that sets the limit, for error messages.
     """
     if seconds is None:
         return None
@@ -48,7 +49,7 @@ def until(deadline: float | None) -> Iterator[None]:
 
 
 def timeout(seconds: float | None) -> AbstractContextManager[None]:
-    """Limit the time of all operations in the block, taken together.
+    """Limit the total time of all operations in the block.
 
     ::
 
@@ -56,12 +57,13 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit covers server selection, connection check-out, the network, the work of the server, and retries.
-    Its errors have ``error.timeout`` set to True. A nested block can only shorten the limit.
+    The limit includes server selection, the connection check-out, the network, the work of the server, and retries.
+    If the limit ends an operation, the error has ``error.timeout`` set to True. A nested block can only shorten the
+    limit.
 
     Specification: Client Side Operations Timeout.
 
-    :param seconds: time limit in seconds. 0 means no limit, but replaces the older timeouts such as
+    :param seconds: time limit in seconds. 0 means no limit, and the operations also ignore the older timeouts such as
         ``socketTimeoutMS``. None changes nothing.
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
@@ -70,7 +72,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 
 def checked_seconds(seconds: float | None) -> float | None:
-    """Check the argument `timeout` of a function, and return it.
+    """Check the argument `timeout` of a function, and return the argument.
 
     :raises TypeError: the timeout is not a number.
     :raises ValueError: the timeout is negative.
@@ -83,9 +85,9 @@ def checked_seconds(seconds: float | None) -> float | None:
 
 
 def checked_timeout(name: str, milliseconds: object) -> float | None:
-    """Check a timeout in milliseconds and convert it to seconds. None stays None.
+    """Check a timeout in milliseconds, and return the timeout in seconds. None stays None.
 
-    :param name: option name, for errors.
+    :param name: name of the option, for error messages.
     :raises TypeError: the timeout is not a number.
     :raises ValueError: the timeout is negative.
     """
@@ -99,17 +101,17 @@ def checked_timeout(name: str, milliseconds: object) -> float | None:
 
 
 def without_wtimeout(write_concern: Document) -> DocumentDict:
-    """Return a write concern without ``wtimeout``, which a deadline replaces."""
+    """Return a copy of a write concern without ``wtimeout``, because the operation has a deadline instead."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
 
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
-    """Check that ``max_await_time_ms`` ends before the deadline.
+    """Check that ``max_await_time_ms`` is shorter than the time until the deadline.
 
-    :raises ConfigurationError: ``max_await_time_ms`` is too long.
+    :raises ConfigurationError: ``max_await_time_ms`` is not shorter.
     """
     left = remaining(deadline)
-    # Rounded, because floating-point subtraction is inexact.
+    # The milliseconds are rounded, because floating-point subtraction is inexact.
     if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):
         raise ConfigurationError(
             f"max_await_time_ms must be less than the time that is left of {limit_text(deadline)}, "

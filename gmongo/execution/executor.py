@@ -1,7 +1,8 @@
 """Executor: runs operations with retries.
 
-This module has the retry loop. :mod:`~gmongo.execution.retry` decides about retries, :mod:`~gmongo.execution.attempt`
-runs one attempt, and :mod:`~gmongo.execution.command` runs one command on one connection.
+This module contains the retry loop. :mod:`~gmongo.execution.retry` decides about retries,
+:mod:`~gmongo.execution.attempt` runs one attempt, and :mod:`~gmongo.execution.command` runs one command on one
+connection.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Executor:
     """
 
     observers: Observers | None = None
-    """Observers of the client, or None."""
+    """Observers of the operations of the client, or None."""
 
     def __init__(self, topology: Topology, options: ExecutionSettings, events: CommandEvents) -> None:
         self.topology = topology
@@ -61,8 +62,8 @@ class Executor:
         self.commands = CommandRunner(topology, events, self.sessions)
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
-        self._limit_option = "timeoutMS"  # option that sets `_timeout`, for errors
-        self._is_for_operation = False  # True if `_timeout` limits a single operation
+        self._limit_option = "timeoutMS"  # option that sets `_timeout`, for error messages
+        self._is_for_operation = False  # True for the executor of a single operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
         self.backing_off: dict[greenlet, tuple[str, float]] = {}  # greenlet -> operation name, start of the backoff
@@ -72,7 +73,7 @@ class Executor:
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation with retries, and return its result.
 
-        :param session: explicit session, or session of a cursor; None uses an implicit session.
+        :param session: explicit session, or session of a cursor; None uses the bound session or an implicit session.
         :param deadline: deadline; None uses the deadline of :func:`gmongo.timeout`, or ``timeoutMS`` from now.
         :raises PyMongoError: the operation failed.
         """
@@ -99,7 +100,7 @@ class Executor:
                     if self._bucket.missing:
                         self._deposit(operation, attempt.retry)
                     return result
-                # Outside the handler, so that exceptions during the backoff do not have the error as context.
+                # Outside the `except` block, the error does not become the context of exceptions during the backoff.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -112,7 +113,7 @@ class Executor:
     def _next_attempt(self, attempt: Attempt, retry: Retry) -> Attempt:
         """Wait for the backoff, and return the next attempt.
 
-        :raises PyMongoError: there is no retry. This is the error for the application.
+        :raises PyMongoError: `retry` allows no further attempt. The application receives this error.
         """
         operation = attempt.operation
         if retry.delay is None:
@@ -127,7 +128,10 @@ class Executor:
         """Handle a failed attempt that will be retried."""
 
     def _wait(self, seconds: float, operation: Operation) -> None:
-        """Wait before the next attempt, without a connection. A kill or a timeout ends the wait at once."""
+        """Wait before the next attempt. The operation has no connection during the wait.
+
+        A kill or a timeout ends the wait immediately.
+        """
         if seconds > 0:
             self.overload.slept += seconds
             me = getcurrent()
@@ -136,16 +140,16 @@ class Executor:
                 sleep(timer_delay(seconds))
             finally:
                 del self.backing_off[me]
-                del me  # a thrown exception refers to this frame
+                del me  # a thrown exception refers to this frame, which would be a reference cycle
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
-        """Return tokens after a successful operation."""
+        """Return tokens to the bucket after a successful operation."""
         bucket = self._bucket
-        if bucket.missing and operation.retries_overload:  # housekeeping commands do not measure the load
+        if bucket.missing and operation.retries_overload:  # the success of a cleanup command does not show the load
             bucket.deposit(1 if retry is None else 11)
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """Kill the open cursor of a result, after an interruption."""
+        """Kill the cursor if `result` is an open cursor, because the interrupted caller does not receive `result`."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
@@ -154,20 +158,23 @@ class Executor:
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        """Return the scope of one API operation that runs several commands.
+        """Return a context manager for an API operation that runs several commands, such as a bulk write.
 
-        :param name: operation name.
-        :param context: context of the commands.
+        :param name: name of the API operation.
+        :param context: namespace and options of the commands.
         :param session: explicit session, or None.
-        :returns: a context manager that yields the shared trace; None without active observers.
+        :returns: a context manager that yields the trace which the commands share, or None without active observers.
         """
         return _UNOBSERVED
 
     def transaction_started(self, transaction: Transaction) -> None:
-        """Handle the start of a transaction."""
+        """Notify the observers that a transaction started."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        """Handle the commit, abort or failure of a transaction."""
+        """Notify the observers of the commit, abort or failure of a transaction.
+
+        :param error: error of the commit or abort, or None.
+        """
 
     # Time limits
 
@@ -186,14 +193,14 @@ class Executor:
 
     @property
     def own_limit(self) -> str:
-        """Option that limits an operation without :func:`gmongo.timeout`, and its value."""
+        """Name and value of the option that limits operations outside of :func:`gmongo.timeout`."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
         """Return an executor with another timeout, for a database, a collection or a session.
 
         :param timeout: timeout of each operation in seconds; 0 means no limit, None keeps the current timeout.
-        :param option: option that sets the timeout, for errors.
+        :param option: name of the option that sets the timeout, for error messages.
         """
         if timeout is None or timeout == self._timeout:
             return self
@@ -202,11 +209,11 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor with the timeout of a single operation. :meth:`deadline` returns its end.
+        """Return an executor for a single operation with its own timeout. :meth:`deadline` returns the deadline.
 
         :param timeout_ms: timeout in milliseconds; 0 means no limit, None keeps the current timeout.
         :param session: session of the operation, or None.
-        :raises TypeError: the timeout is not a number; :class:`ValueError`: it is negative.
+        :raises TypeError: the timeout is not a number; :class:`ValueError`: the timeout is negative.
         :raises InvalidOperation: `with_transaction` has set the timeout of all operations in the session.
         """
         timeout = checked_timeout("timeout_ms", timeout_ms)
@@ -219,18 +226,18 @@ class Executor:
         return limited
 
     def fresh_deadline(self) -> float | None:
-        """Return a deadline of ``timeoutMS`` from now, for cleanup after the deadline of an operation."""
+        """Return the time ``timeoutMS`` from now: a new deadline for the cleanup after an operation."""
         return deadline_after(self._timeout, self._limit_option)
 
     # Sessions
 
     @property
     def epoch(self) -> int:
-        """Number of forks that the client has seen."""
+        """Number of forks of the process since the creation of the client."""
         return self.topology.epoch
 
     def implicit_session(self) -> SessionHandle:
-        """Return the bound session of this context, or a new implicit session."""
+        """Return the session that `bind()` set for the current context, or a new implicit session."""
         return bound_session(self) or ImplicitSession(self.sessions)
 
     def mark_forked(self) -> None:

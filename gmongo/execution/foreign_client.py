@@ -13,14 +13,14 @@ class UnsupportedClient:
     Such libraries keep documents in memory. They derive from PyMongo classes and override the methods that they
     support. This executor refuses the other operations.
 
-    :param client: client of the other library, or an object that has it.
+    :param client: client of the other library, or its database or collection object.
     """
 
     def __init__(self, client: object) -> None:
         self._kind = type(client)
 
     def with_timeout(self, timeout: float | None) -> UnsupportedClient:
-        """Return this executor, because no operation runs."""
+        """Return this executor, which runs no operation and needs no timeout."""
         return self
 
     def deadline(self) -> None:

@@ -1,4 +1,4 @@
-"""Handling of a late reply to an interrupted operation."""
+"""Handler of a late reply: a reply that arrives after the interruption of its operation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class LateReply:
-    """Handler of a late reply. It kills the cursor that the reply opened, and makes the session available.
+    """Handler of a late reply. The handler kills the cursor that the command opened, and releases the session.
 
-    It refers to the client only weakly, so that a late reply does not keep a deleted client alive.
+    The handler refers to the client only weakly, so that a connection that waits for the reply does not keep a deleted
+    client alive.
 
     :param operation: interrupted operation.
     :param address: address of the server.
-    :param orphan_taker: returns the function that kills cursors, or None.
+    :param orphan_taker: returns the function that kills cursors, or None after the deletion of the client.
     :param session: server session that waits for this reply, or None.
     """
 
@@ -35,9 +36,9 @@ class LateReply:
         self._session = session
 
     def __call__(self, body: Buffer) -> None:
-        """Handle the body of the reply. Does not switch greenlets.
+        """Handle the body of the reply, without a switch of greenlets.
 
-        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: its BSON is invalid.
+        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: the BSON of the reply is invalid.
         """
         cursor = self._operation.late_cursor(body, self._address)
         take = self._orphan_taker()

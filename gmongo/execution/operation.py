@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 Result: TypeAlias = Any
-"""Result of an operation: a document, a value or an open cursor."""
+"""The result of an operation: a document, a value or an open cursor."""
 
 
 def required_field(reply: Document, name: str, check: Check, where: str = "a reply") -> Value:
-    """Return a field that a reply must have.
+    """Return the value of a field that a reply must have.
 
-    :param check: check of the value.
-    :param where: name of the document, for errors.
+    :param check: function that checks the value.
+    :param where: description of the document, for error messages.
     :raises ProtocolError: the field is missing or has an invalid value.
     """
     if name not in reply:
@@ -43,10 +43,10 @@ def required_field(reply: Document, name: str, check: Check, where: str = "a rep
 
 
 class Operation:
-    """One command, for any server.
+    """Base class of operations. An operation builds one command, which does not depend on a server.
 
-    A subclass describes its kind in class attributes, builds the command, and reads the reply. A retry builds the
-    command again for another connection.
+    A subclass describes the kind of operation in class attributes, builds the command, and reads the reply. A retry
+    builds the command again for another connection.
 
     :param context: namespace and options.
     """
@@ -54,47 +54,53 @@ class Operation:
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
     retryable: bool = False
-    """True if it may be retried after a network error or an election."""
+    """True if the operation may be retried after a network error or an election."""
     address: Address | None = None
-    """Server that it must run on, for example the server of a cursor; None means any server."""
+    """The server that must run the operation, for example the server of a cursor. None means any suitable server."""
     waits_for_server: ClassVar[bool] = True
-    """True if it waits while `address` is Unknown. Cleanup commands do not wait."""
+    """True if the operation waits while the server at `address` is Unknown. Cleanup commands do not wait."""
     acknowledged: bool = True
     """True if the server sends a reply."""
     takes_session: bool = True
-    """True if it uses an implicit session."""
+    """True if the operation uses a session. Unacknowledged writes and cleanup commands do not."""
     operation_id: int | None = None
-    """ID in events that all commands of one bulk write share."""
+    """The `operation_id` in command events. All commands of one bulk write have the same ID."""
     takes_read_concern: ClassVar[bool] = False
     """True for a read that takes a read concern."""
     takes_write_concern: bool = False
-    """True if it takes a write concern."""
+    """True if the command takes a write concern."""
     concern_first: ClassVar[bool] = False
-    """True if its write concern error precedes the error of the command."""
+    """True if a write concern error is reported instead of the error of the command."""
     transaction_number: int | None = None
-    """Number by which the server recognizes the retry of a write, set by the executor."""
+    """The number by which the server recognizes the retry of a write. The executor sets the number."""
     is_generic: ClassVar[bool] = False
     """True for a command of the application (``Database.command``), which may read or write."""
     retries_overload: ClassVar[bool] = True
-    """True if it is retried after overload errors. Cleanup commands are not retried."""
+    """True if the operation is retried after overload errors. Cleanup commands are not retried."""
     ends_transaction: ClassVar[bool] = False
-    """True if it commits or aborts a transaction."""
+    """True if the operation commits or aborts a transaction."""
     takes_max_time: bool = True
-    """True if a deadline sets its ``maxTimeMS``; False for getMore and for cursors that outlive the deadline."""
+    """True if a deadline sets ``maxTimeMS`` of the command.
+
+    False for `getMore`, and for an operation whose cursor outlives the deadline.
+    """
     waits_for_documents: ClassVar[bool] = False
-    """True if its own ``maxTimeMS`` limits how long the server waits for new documents."""
+    """True if ``maxTimeMS`` of the command limits how long the server waits for new documents."""
     opens_cursor: bool = False
-    """True if its result may be an open cursor."""
+    """True if the result may be an open cursor."""
     pins_connection: bool = False
-    """True if its connection stays pinned to its cursor even without a load balancer."""
+    """True if the connection stays pinned to the cursor even without a load balancer."""
     pin: PinnedConnection | None = None
-    """Pinned connection that it must run on, or None."""
+    """The pinned connection on which the operation must run, or None."""
     in_background: bool = False
-    """True if it runs in a background greenlet, which must not keep the event loop alive."""
+    """True if a background greenlet runs the operation, which then must not keep the event loop alive."""
     selector_is_explicit: bool = False
-    """True if the read preference was set for this operation, so that a transaction does not override it."""
+    """True if the application set the read preference of this operation.
+
+    The operation then does not use the read preference of its transaction.
+    """
     trace: OperationTrace | None = None
-    """Progress for the observers of the client, or None."""
+    """Record of the progress and the timings for the observers of the client, or None."""
 
     __slots__ = ("__dict__", "context")
 
@@ -103,39 +109,44 @@ class Operation:
 
     @property
     def title(self) -> str:
-        """Name in the API specifications, by default the name of the command."""
+        """Name of the operation in the API specifications. The default is the name of the command."""
         return self.name
 
     @property
     def collection(self) -> str:
-        """Collection name, or an empty string."""
+        """Collection name for observers. Empty for commands without a collection, and for the database ``admin``."""
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
-        """True for reads and writes, which causally consistent sessions order. False for other commands."""
+        """True for reads and writes, whose order causal consistency guarantees. False for other commands."""
         return self.takes_read_concern or self.is_write
 
     @property
     def needs_retry_writes(self) -> bool:
-        """True if a retry after an error with a retryable label requires ``retryWrites``."""
+        """True if ``retryWrites`` must be set for a retry after an error with the label ``RetryableError``."""
         return self.is_write
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command, its name first, without the fields that the executor adds."""
+        """Return the command without the fields that the executor adds. The first field has the command name."""
         raise NotImplementedError
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
-        """Return the buffers of the message with an encoded command."""
+        """Return the OP_MSG message of a command as a list of buffers.
+
+        :param flags: flag bits of the message.
+        :param body: encoded command.
+        :param hello: hello reply of the server.
+        """
         return encode_op_msg(request_id, flags, body)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        """Return the command for events and logs, with the documents of its other sections."""
+        """Return the command for events and logs, with the documents that its message has in other sections."""
         return command
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """Return a reply for events and logs."""
+        """Return the reply in the form for events and logs."""
         return reply
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -143,7 +154,7 @@ class Operation:
         return bson.decode(body)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
-        """Return the result of the operation for a successful reply.
+        """Convert the reply of a successful command to the result of the operation.
 
         :param address: address of the server.
         """
@@ -154,7 +165,7 @@ class Operation:
         return None
 
     def keeps_cursor_open(self, result: Result) -> bool:
-        """Return True if a result is an open cursor, which keeps its connection behind a load balancer."""
+        """Return True if `result` is an open cursor. Behind a load balancer, an open cursor keeps its connection."""
         return False
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> object:
@@ -165,15 +176,15 @@ class Operation:
         """Return the cursor that a late reply to an interrupted operation opened, or None.
 
         :param body: body of the reply.
-        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: its BSON is invalid.
+        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: the BSON of the reply is invalid.
         """
         return None
 
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
-        """Add the pinned connection to a result, and return the result."""
+        """Store the pinned connection in `result`, and return `result`."""
         return result
 
-    # In a transaction
+    # Behaviour in a transaction
 
     def selector_in_transaction(self, transaction: Transaction) -> Selector:
         """Return the read preference inside a transaction.
@@ -188,7 +199,7 @@ class Operation:
         return selector
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        """Notify a transaction of an error.
+        """Notify the transaction of an error of this operation.
 
         :param overloaded: True if the server rejected the command because of overload.
         """
@@ -196,9 +207,9 @@ class Operation:
 
 
 class CollectionOperation(Operation):
-    """Command on a collection that consists only of given fields.
+    """Command on a collection with constant fields.
 
-    :param fields: command fields with the names of the server.
+    :param fields: fields after the command name, with the field names of the server.
     """
 
     __slots__ = ("fields",)

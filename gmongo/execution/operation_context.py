@@ -13,14 +13,14 @@ from gmongo.sdam.selection import WRITABLE, Selector
 
 @dataclass(slots=True)
 class OperationContext:
-    """Namespace and options of operations. All operations of an object share it, so it never changes.
+    """Namespace and options of operations. The fields never change, because all operations of a collection share them.
 
     :param database: database name.
-    :param collection: collection name; empty if there is none.
-    :param codec_options: codec options for documents of the application.
+    :param collection: collection name; empty for a database or a client.
+    :param codec_options: codec options for the documents of the application.
     :param selector: server selector of reads: a read preference, or ``WRITABLE``.
-    :param read_concern: read concern of operations that support one; None sends none.
-    :param write_concern: write concern of operations that support one; None sends none.
+    :param read_concern: read concern of the operations that take a read concern; None uses the server's default.
+    :param write_concern: write concern of the operations that take a write concern; None uses the server's default.
     """
 
     database: str

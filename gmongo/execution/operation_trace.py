@@ -1,4 +1,4 @@
-"""Progress and timings of one operation, for the observers of a client."""
+"""Record of the progress and the timings of one operation, and interface of the observers of a client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Phase(Enum):
-    """Reason why an operation waits before it sends its command."""
+    """Phase in which an operation waits before it sends a command."""
 
     SELECTION = "server selection"
     CHECK_OUT = "connection check-out"
@@ -32,12 +32,12 @@ class Phase(Enum):
 
 
 class OperationTrace:
-    """Progress and timings of one operation, in seconds on the clock of :mod:`gmongo._clock`.
+    """Record of the progress and the timings of one operation, in seconds on the clock of :mod:`gmongo._clock`.
 
-    :param name: operation name of the CRUD and other API specifications.
+    :param name: operation name of the API specifications, such as ``find``.
     :param database: database name.
-    :param collection: collection name; empty if there is none.
-    :param observer: receives the progress.
+    :param collection: collection name; empty for an operation without a collection.
+    :param observer: observers of the client, which receive the progress.
     """
 
     __slots__ = (
@@ -70,18 +70,18 @@ class OperationTrace:
         self.observer = observer
         self.started = _clock.monotonic()
         self.address: Address | None = None  # server of the last attempt
-        self.cursor_id: int | None = None  # cursor of a getMore
+        self.cursor_id: int | None = None  # cursor ID of a `getMore`
         self.sensitive = False  # True if a command or a reply may contain a secret
-        self.tries = 0
-        self.waits_for: Phase | None = None  # current wait
+        self.tries = 0  # number of attempts
+        self.waits_for: Phase | None = None  # phase of the current wait. None if the operation does not wait
         self.wait_started = 0.0
         self.commands = 0
-        self.selecting = self.checking_out = self.backing_off = 0.0
-        self.connecting = 0.0  # part of `checking_out`
-        self.exchanging = 0.0  # seconds from the first sent byte to the decoded reply
-        self.decoding = 0.0  # part of `exchanging`
-        self.round_trip = 0.0  # average for the server of the last attempt
-        self.notes: dict[object, Value] = {}  # observer -> its data about the operation
+        self.selecting = self.checking_out = self.backing_off = 0.0  # seconds of waiting in each phase
+        self.connecting = 0.0  # the seconds of `checking_out` in which connections were established
+        self.exchanging = 0.0  # seconds from the first sent byte to the decoded reply, of all commands
+        self.decoding = 0.0  # the seconds of `exchanging` in which replies were decoded
+        self.round_trip = 0.0  # average round trip time of the server of the last attempt
+        self.notes: dict[object, Value] = {}  # observer -> data of the observer about the operation
 
     def elapsed(self) -> float:
         """Return the seconds since the start of the operation."""
@@ -94,11 +94,12 @@ class OperationTrace:
         return f"{self.name} {where}"
 
     def wait_ended(self, wait: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
-        """Note the end of a wait.
+        """Record the end of a wait.
 
-        :param started: start of the wait.
+        :param wait: phase in which the operation waited.
+        :param started: time of the start of the wait.
         :param error: error that ended the wait; None after a success.
-        :param connecting: seconds of the wait that a new connection took.
+        :param connecting: seconds of the wait in which a new connection was established.
         """
         seconds = _clock.monotonic() - started
         if wait is Phase.SELECTION:
@@ -111,36 +112,36 @@ class OperationTrace:
         self.observer.wait_ended(self, wait, seconds, connecting, error)
 
     def begin_attempt(self) -> None:
-        """Note that an attempt begins and waits for server selection."""
+        """Record that an attempt begins and waits for server selection."""
         self.tries += 1
         self.waits_for, self.wait_started = Phase.SELECTION, _clock.monotonic()
 
     def selected(self, address: Address, topology: Topology) -> None:
-        """Note that the attempt has its server and waits for a connection."""
+        """Record that the attempt has a server and waits for a connection."""
         self.wait_ended(Phase.SELECTION, self.wait_started, None)
         self.address, description = address, topology.description.get(address)
         self.round_trip = (description and description.round_trip_time) or 0.0
         self.waits_for, self.wait_started = Phase.CHECK_OUT, _clock.monotonic()
 
     def checked_out(self, connection: Connection) -> None:
-        """Note that the attempt has its connection."""
+        """Record that the attempt has a connection."""
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
-        # A background connection may have taken longer to establish than this check-out took.
+        # The pool may have begun to establish the connection before this check-out, and thus longer than `waited` ago.
         connecting = connection.established_in if connection.last_command is None else 0.0
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def pinned(self) -> None:
-        """Note that the attempt uses a pinned connection and waits for nothing."""
+        """Record that the attempt uses a pinned connection, and does not wait."""
         self.waits_for = None
 
     def end_attempt(self, error: BaseException) -> None:
-        """Note that the attempt failed, maybe during a wait."""
+        """Record that the attempt failed. If the attempt was waiting, the wait also ends."""
         wait, self.waits_for = self.waits_for, None
         if wait is not None:
             self.wait_ended(wait, self.wait_started, error)
 
     def decode(self, decode: Callable[[Buffer], T], body: Buffer) -> T:
-        """Decode a reply, and measure the duration."""
+        """Decode a reply, and add the duration to :attr:`decoding`."""
         started = _clock.monotonic()
         try:
             return decode(body)
@@ -149,20 +150,20 @@ class OperationTrace:
 
 
 class Observer:
-    """Observer of the operations of one client. The methods do nothing by default.
+    """Base class of observers, which observe the operations of one client. The methods do nothing by default.
 
-    The executor calls them in the greenlet and the context of the operation.
+    The executor calls the methods in the greenlet and the context of the operation.
     """
 
     times_decoding = False
-    """True if the observer needs the duration of decoding."""
+    """True if the observer needs the time to decode each reply (:attr:`OperationTrace.decoding`)."""
 
     def is_enabled(self) -> bool:
-        """Return True if the observer is active. Without an active observer, operations run without a trace."""
+        """Return True if the observer is active. If no observer of the client is active, operations have no trace."""
         return True
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Wrap `run` so that another greenlet runs it in the context of this greenlet."""
+        """Return a function that runs `run` in the context of the current greenlet, for a call in another greenlet."""
         return run
 
     def operation_started(self, trace: OperationTrace, transaction: Transaction | None) -> None:
@@ -179,33 +180,36 @@ class Observer:
     ) -> None:
         """Handle the end of a wait.
 
-        :param connecting: seconds of the wait that a new connection took.
+        :param wait: phase in which the operation waited.
+        :param seconds: duration of the wait.
+        :param connecting: seconds of the wait in which a new connection was established.
         :param error: error that ended the wait; None after a success.
         """
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
-        """Handle a command before it is sent."""
+        """Handle a command that the driver is about to send."""
 
     def command_ended(
         self, trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
         """Handle the end of a command.
 
-        :param reply: reply of the server; None without a reply.
+        :param reply: reply of the server; None if the server did not reply.
+        :param error: error of the command; None after a success.
         """
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
         """Handle the check-in of a connection.
 
         :param address: address of the server.
-        :param seconds: time since the check-out.
+        :param seconds: time since the check-out of the connection.
         """
 
     def connection_made(self, address: Address, seconds: float) -> None:
-        """Handle a new connection, for an operation or in the background.
+        """Handle a new connection, which an operation or a background greenlet established.
 
         :param address: address of the server.
-        :param seconds: duration of the establishment.
+        :param seconds: time to establish the connection.
         """
 
     def attempt_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
@@ -215,22 +219,29 @@ class Observer:
         """Handle the start of a transaction."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        """Handle the commit or abort of a transaction."""
+        """Handle the commit or abort of a transaction.
+
+        :param error: error of the commit or abort; None after a success.
+        """
 
 
 class Observers(Observer):
-    """All observers of one client. Their exceptions are printed. Exceptions thrown into the greenlet propagate.
+    """All observers of one client, behind the interface of a single observer.
 
-    :param observers: the observers.
+    An exception of an observer is printed, and does not reach the operation. Only an exception that is thrown into the
+    greenlet propagates.
+
+    :param observers: observers of the client.
     """
 
     def __init__(self, observers: tuple[Observer, ...]) -> None:
         self.all = observers
         self.active = False  # True if an observer was active at the start of the last operation
         self.times_decoding = any(observer.times_decoding for observer in observers)
-        # Each operation calls several of these methods, so each method calls only the observers that override it.
+        # For speed, each method calls only the observers that override the method.
         for name in _CALLBACKS:
-            setattr(self, name, _calling([getattr(each, name) for each in observers if _overrides(each, name)]))
+            methods = [getattr(each, name) for each in observers if _overrides(each, name)]
+            setattr(self, name, _function_calling(methods))
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
         for observer in self.all:
@@ -253,8 +264,8 @@ def _overrides(observer: Observer, name: str) -> bool:
     return getattr(type(observer), name) is not getattr(Observer, name)
 
 
-def _calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
-    """Return a function that calls all `methods`."""
+def _function_calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
+    """Return a function that calls all `methods` with its arguments."""
     if len(methods) == 1:
         return partial(safely, methods[0])
 

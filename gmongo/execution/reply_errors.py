@@ -34,14 +34,14 @@ _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
 
 
 def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
-    """Return the exception for a reply, or None if the command succeeded.
+    """Return the exception for an error reply, or None if the command succeeded.
 
-    Write errors do not count here, because a bulk write may continue after them. A write concern error counts only if
-    its code reports a state change of the server. Its class stays WriteConcernError, because the server did the write,
-    and a NotPrimaryError would make programs write again.
+    This function ignores write errors, because a bulk write may continue after a write error. A write concern error
+    gives an exception only if its code reports a state change of the server. This exception is a WriteConcernError,
+    because the server executed the write. After a NotPrimaryError, programs would repeat the write.
 
-    :param concern_first: True if a write concern error precedes the error of the command.
-    :raises ProtocolError: the reply is not well formed.
+    :param concern_first: True to report a write concern error instead of the error of the command.
+    :raises ProtocolError: the reply is malformed.
     """
     check(reply, ERROR)
     concern = reply.get("writeConcernError")
@@ -60,19 +60,20 @@ def error_of(reply: Document, max_wire_version: int | None = None, concern_first
 
 
 def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool = False) -> None:
-    """Raise the exception that :func:`error_of` returns, if any."""
+    """Raise the exception that :func:`error_of` returns. Do nothing if :func:`error_of` returns None."""
     error = error_of(reply, max_wire_version, concern_first)
     try:
         if error is not None:
             raise error
     finally:
-        del error  # the error refers to this frame
+        del error  # the error refers to this frame, which would be a reference cycle
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Convert an exception that a malformed reply caused to ProtocolError.
+    """Return a ProtocolError for an exception that a malformed reply caused.
 
-    :param failure: the exception. Errors of custom type decoders are returned unchanged.
+    :param failure: exception while the driver read the reply. An exception of a custom type decoder of the application
+        is returned unchanged.
     """
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -98,13 +99,16 @@ def raise_write_error(error: Document) -> NoReturn:
 
 
 def labelled_concern_error(reply: Document) -> DocumentDict:
-    """Return the ``writeConcernError`` of a reply, with the error labels of the reply."""
+    """Return the ``writeConcernError`` document of a reply, together with the error labels of the reply."""
     labels = reply.get("errorLabels")
     return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
 
 
 def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
-    """Add the labels of the write concern errors of a bulk write to its error, and return the error."""
+    """Add the labels of all write concern errors of a bulk write to `error`, and return `error`.
+
+    :param outcome: result document of the bulk write.
+    """
     for concern in outcome["writeConcernErrors"]:
         for label in concern.get("errorLabels", ()):
             error._add_error_label(label)
@@ -112,7 +116,7 @@ def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
 
 
 def raise_write_concern_error(reply: Document) -> None:
-    """Raise the exception for the ``writeConcernError`` of a reply, if it has one."""
+    """Raise the exception for the ``writeConcernError`` of a reply, if the reply has a ``writeConcernError``."""
     if reply.get("writeConcernError"):
         raise _concern_error(reply)
 

@@ -1,4 +1,4 @@
-"""Decisions about retries, their backoff, and the error that reaches the application. No I/O."""
+"""Decisions about retries, backoffs, and the error for the application. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_RETRYABLE_WRITES = (
 
 
 _NONE = PyMongoError()  # no attempt has failed yet
-# A server may send extra data to an available connection, and the next exchange then raises OutOfStepError.
+# If a server sends data to an available connection, the next exchange on the connection raises OutOfStepError.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
 
@@ -49,9 +49,9 @@ def may_retry_read(error: PyMongoError) -> bool:
 
 
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
-    """Add the retryable label to the error of a write, for servers that send no labels.
+    """Add the label ``RetryableWriteError`` to the error of a write, for servers that send no labels.
 
-    A mongos that sends no labels has itself retried after write concern errors.
+    After a write concern error, a mongos that sends no labels has already retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -64,7 +64,7 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
 
 
 def _is_of_write_concern(error: OperationFailure | NotPrimaryError) -> bool:
-    """Return True if the error comes from the reply to a successful command."""
+    """Return True if the error is a write concern error in the reply to a successful command."""
     return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
 
@@ -74,7 +74,10 @@ def may_retry_write(error: PyMongoError) -> bool:
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
-    """Return the error of a write, with a hint if the storage engine does not support retryable writes."""
+    """Replace the error of a server without retryable writes by an error that recommends ``retryWrites=false``.
+
+    Other errors are returned unchanged.
+    """
     if not (
         isinstance(error, OperationFailure)
         and error.code == codes.ILLEGAL_OPERATION
@@ -89,13 +92,13 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
 
 @dataclass(frozen=True)
 class ExecutionSettings:
-    """Retry options and timeout.
+    """Retry options and timeout of a client.
 
     :param retry_reads: True to retry reads.
     :param retry_writes: True to retry writes.
-    :param timeout: timeout of a whole operation in seconds; 0 means no limit, None means not set.
+    :param timeout: timeout of a whole operation in seconds; 0 means no limit, None means that no timeout is set.
     :param max_adaptive_retries: greatest number of retries of an operation after overload errors.
-    :param base_backoff: greatest backoff before the first of these retries, in seconds.
+    :param base_backoff: greatest backoff in seconds before the first retry after an overload error.
     :param overload_retargeting: True to deprioritize overloaded servers other than mongos.
     """
 
@@ -108,7 +111,7 @@ class ExecutionSettings:
 
 
 class FailedAttempt(Protocol):
-    """Properties of a failed attempt that decide about a retry."""
+    """Attributes of a failed attempt that the decision about a retry needs."""
 
     operation: Operation
     address: Address | None
@@ -119,7 +122,7 @@ class FailedAttempt(Protocol):
 
 
 class RetryPolicy:
-    """Retries that the options of a client allow.
+    """Rules by which the options of a client allow or forbid a retry.
 
     :param options: retry options of the client.
     :param topology: topology of the client.
@@ -136,7 +139,7 @@ class RetryPolicy:
         )
 
     def allows_single_retry(self, attempt: FailedAttempt) -> bool:
-        """Return True if a retry after a network error or an election is allowed."""
+        """Return True if the options allow a retry after a network error or an election."""
         operation = attempt.operation
         if attempt.transaction is not None:
             return operation.ends_transaction
@@ -145,7 +148,7 @@ class RetryPolicy:
         return operation.retryable and self._options.retry_reads
 
     def allows_overload_retry(self, operation: Operation) -> bool:
-        """Return True if a retry after an error with the retryable label is allowed (BP-A06)."""
+        """Return True if the options allow a retry after an error with the label ``RetryableError`` (BP-A06)."""
         options = self._options
         if operation.ends_transaction:
             return True
@@ -156,19 +159,21 @@ class RetryPolicy:
         return options.retry_reads and (options.retry_writes or not operation.is_generic)
 
     def server_to_avoid(self, error: PyMongoError, attempt: FailedAttempt) -> Address | None:
-        """Return the server that the next attempt deprioritizes, or None (BP-A13)."""
+        """Return the address of the server that the next attempt deprioritizes, or None (BP-A13)."""
         overloaded = self.overload.retargeting and error.has_error_label(OVERLOADED)
         sharded = self._topology.description.topology_type == TOPOLOGY_TYPE.Sharded
         return attempt.address if sharded or overloaded else None
 
 
 class Retry:
-    """Retries of one operation.
+    """State of the retries of one operation.
 
-    Two policies apply. After a network error or an election, a retryable read or write is retried once, at once. With
-    a deadline, it is retried until the deadline. Overloaded servers send errors
-    with the retryable label. Then any operation is retried up to ``maxAdaptiveRetries`` times while tokens are left.
-    From the first such error on, this limit applies to the retries of both kinds (BP-A10).
+    There are two kinds of retries:
+
+    - After a network error or an election, a retryable read or write is retried immediately. Without a deadline there
+      is one retry. With a deadline, the operation is retried until the deadline.
+    - Overloaded servers send errors with the label ``RetryableError``. After such an error, any operation is retried up
+      to ``maxAdaptiveRetries`` times while tokens are left. The limit then counts the retries of both kinds (BP-A10).
 
     :param policy: retry policy of the client.
     :param deadline: deadline of the operation; None means no limit.
@@ -193,15 +198,17 @@ class Retry:
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
-        self.latest = self.error = _NONE  # `error` is for the application
-        self.delay: float | None = None  # seconds before the next attempt, or None without a retry
+        self.latest = self.error = _NONE  # `latest`: error of the last attempt. `error`: error for the application
+        self.delay: float | None = None  # seconds to wait before the next attempt. None if there is no next attempt
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
     def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
-        """Decide about a retry, and set :attr:`delay`. If :attr:`delay` is None, :attr:`error` is for the application.
+        """Decide about a retry after a failed attempt, and set :attr:`delay`.
 
-        :param error: error of `attempt`, which receives the labels that the driver must add.
+        If :attr:`delay` is None, there is no retry, and the application receives :attr:`error`.
+
+        :param error: error of `attempt`. This method adds the error labels that the driver must add.
         """
         self._overload.errors += 1
         self.latest = error
@@ -226,7 +233,7 @@ class Retry:
         delay = self._overload.delay(self._retries) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
-            return None  # after other errors, the retry raises the timeout error, with this error as its cause
+            return None  # without a delay, a retry raises the timeout error, whose cause is this error
         if (overloaded or labelled) and not self._take_token():
             return None
         self._retries += 1
@@ -238,19 +245,20 @@ class Retry:
         return delay
 
     def forget_errors(self) -> None:
-        """Drop the errors after the operation, because errors and their frames refer to each other.
+        """Remove the references to the errors after the operation.
 
-        Without this cycle, locals of the application are freed with the error, not by the garbage collector.
+        An error refers to the frames of its traceback, and a frame refers to this object. Without this cycle, the local
+        variables of the application are freed together with the error, and not only by the garbage collector.
         """
         self.latest = self.error = _NONE
 
     def _may_retry_once(self, error: PyMongoError, attempt: FailedAttempt) -> bool:
-        """Return True if a retry follows after this network error or election."""
+        """Return True if `error` is a network error or an election after which the operation is retried."""
         may_retry = may_retry_write if attempt.operation.is_write else may_retry_read
         return may_retry(error) and self._policy.allows_single_retry(attempt)
 
     def _take_token(self) -> bool:
-        """Take a token for a retry, and return False if there is none."""
+        """Take a token for a retry, and return True. Return False if no token is left."""
         if not self._overload.bucket.consume():
             self._overload.exhausted += 1
             return False
@@ -258,7 +266,7 @@ class Retry:
         return True
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
-        """Return the newest error, or the previous error if the retry did not run."""
+        """Return `error`, or the previous error if the retry did not execute the operation."""
         if self.error is _NONE:
             return error
         if self._deadline is not None and error.timeout:
@@ -270,7 +278,7 @@ class Retry:
 
 
 def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
-    """Add the labels that the driver must add, and notify the transaction of the error."""
+    """Add the error labels that the driver must add, and notify the transaction of the error."""
     operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
     if attempt.is_retryable_write or operation.ends_transaction:
         label_write_error(error, hello.max_wire_version if hello else 0, hello is not None and hello.is_mongos)

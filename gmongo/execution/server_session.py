@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ServerSession:
-    """Logical session on the server. It has one owner at a time: an operation, a cursor or a client session."""
+    """Logical session on the server. A server session has one owner: an operation, a cursor or a client session."""
 
     __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
 
@@ -27,21 +27,21 @@ class ServerSession:
         self.epoch = epoch  # number of forks before the creation of the session
         self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
-        self.dirty = False  # True after a network error, when the server may still run a command
+        self.dirty = False  # True after a network error, because the server may still run a command of the session
         self.transaction_number = 0
-        # The number of interrupted commands that each server may still run. A session can have several servers.
+        # Server -> number of interrupted commands that the server may still run. A session can use several servers.
         self.unanswered: dict[Address, int] = {}
-        self.wakeup: Wakeup | None = None  # wakes the reaper of these commands
+        self.wakeup: Wakeup | None = None  # wakes the reaper, which waits for the late replies to these commands
 
     def interrupted(self, address: Address) -> None:
-        """Note that a command was interrupted before its reply.
+        """Record that a command was interrupted before its reply arrived.
 
         :param address: address of the server.
         """
         self.unanswered[address] = self.unanswered.get(address, 0) + 1
 
     def answered(self, address: Address) -> None:
-        """Note the late reply to an interrupted command. Does not switch greenlets.
+        """Record that the late reply to an interrupted command arrived, without a switch of greenlets.
 
         :param address: address of the server.
         """
@@ -53,9 +53,9 @@ class ServerSession:
 
 
 class ServerSessionPool:
-    """Pool of idle server sessions. The last used session is taken first.
+    """Pool of idle server sessions. :meth:`acquire` returns the session that was used last.
 
-    :param topology: has the session timeout of the servers.
+    :param topology: topology of the client, with the session timeout of the servers.
     """
 
     __slots__ = ("_epoch", "_idle", "_topology", "in_use", "reaper")
@@ -65,7 +65,8 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # Returns the function that ends interrupted commands and open transactions. None after its owner was deleted.
+        # Returns the function that ends interrupted commands and open transactions. Returns None after the garbage
+        # collection of the reaper.
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
 
     def __len__(self) -> int:
@@ -73,7 +74,8 @@ class ServerSessionPool:
 
     def acquire(self) -> ServerSession:
         """Return an idle session that does not expire soon, or a new session."""
-        # Critical section: check the age of a session and remove it, so that no other operation takes it.
+        # Critical section without a switch of greenlets: no other operation takes the session between the check of its
+        # age and its removal.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()
@@ -86,11 +88,13 @@ class ServerSessionPool:
         return ServerSession(self._epoch)
 
     def release(self, session: ServerSession) -> None:
-        """Return a session to the pool, unless it is dirty, expires soon, or belongs to the parent process.
+        """Return a session to the pool.
 
-        The reaper receives sessions with interrupted commands.
+        Discard a session that is dirty, expires soon, or belongs to the parent process.
+
+        If a server may still run interrupted commands of the session, hand the session to the reaper.
         """
-        if session.epoch != self._epoch:  # session of the parent process, which `in_use` does not count
+        if session.epoch != self._epoch:  # `in_use` does not count a session of the parent process
             return
         self.in_use -= 1
         if session.unanswered:
@@ -104,10 +108,11 @@ class ServerSessionPool:
             idle.append(session)
 
     def leave_cursor(self, session: ServerSession | None, address: Address) -> None:
-        """Note that a cursor of the session may be open, so that `killSessions` ends the cursor after the session.
+        """Record that a cursor of the session may be open. At the end of the session, `killSessions` kills the cursor.
 
-        :param session: the session, which may have another user or be idle by now; None does nothing.
-        :param address: the address of the server that has the cursor.
+        :param session: server session of the cursor. Another operation may already use the session, or the session is
+            idle. None does nothing.
+        :param address: address of the server on which the cursor may be open.
         """
         if session is None or session.epoch != self._epoch:
             return
@@ -118,9 +123,9 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper. Does not switch greenlets.
+        """Hand a session to the reaper, without a switch of greenlets.
 
-        :param abort: operation that aborts the transaction; None kills the session.
+        :param abort: operation with which the reaper aborts the open transaction; None to kill the session instead.
         """
         take = self.reaper()
         if take is not None:
@@ -132,7 +137,7 @@ class ServerSessionPool:
         self.release(session)
 
     def drain(self) -> list[DocumentDict]:
-        """Remove all sessions, and return their IDs for ``endSessions``."""
+        """Remove all idle sessions, and return the session IDs for ``endSessions``."""
         idle = [session.lsid for session in self._idle]
         self._idle.clear()
         return idle
@@ -149,10 +154,10 @@ def _no_reaper() -> None:
 
 
 class SessionOwner(Protocol):
-    """Part of an executor that sessions use."""
+    """Attributes of an executor that sessions use."""
 
     sessions: ServerSessionPool
 
     @property
     def epoch(self) -> int:
-        """Number of forks that the client has seen."""
+        """Number of forks of the process since the creation of the client."""

@@ -1,4 +1,4 @@
-"""State of an explicit session for the executor. The application has the ``ClientSession``."""
+"""State of an explicit session for the executor. The application uses the ``ClientSession``, which has the state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NONE: Document = {}
 
 
 class SessionState:
-    """State of an explicit session: server session, transaction, times, and the greenlet that uses it.
+    """State of an explicit session: server session, transaction, times, and the greenlet that uses the session.
 
     :param executor: executor of the client that started the session.
     :param server_session: logical session on the server.
@@ -58,17 +58,18 @@ class SessionState:
         self._causal_consistency = causal_consistency
         self._snapshot = snapshot
         self._snapshot_time: Timestamp | None = None
-        self._user: object = None  # greenlet that runs an operation in the session
-        self.after_use: Callable[[], None] | None = None  # ends the session or its transaction after the operation
-        self._uses = 0  # operations in progress, because a listener may run a nested operation
+        self._user: object = None  # greenlet that runs an operation in the session, or None
+        # Callback that ends the session or the transaction after the current operation, or None.
+        self.after_use: Callable[[], None] | None = None
+        self._uses = 0  # number of operations in progress: a listener may run a nested operation in the session
         self.transaction = Transaction()
-        self.limit: float | None = None  # the deadline of with_transaction
-        self.cluster_time: Document | None = None  # the newest from any reply
-        self.operation_time: Timestamp | None = None  # the newest from any reply
+        self.limit: float | None = None  # deadline of `with_transaction`, or None
+        self.cluster_time: Document | None = None  # greatest cluster time of all replies
+        self.operation_time: Timestamp | None = None  # greatest operation time of all replies
 
     @property
     def explicit(self) -> SessionState:
-        """This session, because it is explicit, or None in implicit sessions."""
+        """This state, because the session is explicit. In implicit sessions, this attribute is None."""
         return self
 
     @property
@@ -88,13 +89,13 @@ class SessionState:
 
     @property
     def operation_time_to_follow(self) -> Timestamp | None:
-        """Minimum operation time of reads, or None without causal consistency."""
+        """Operation time for ``afterClusterTime`` of reads, or None without causal consistency."""
         return self.operation_time if self._causal_consistency else None
 
     # Use
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`, or refuse the operation.
+        """Mark the session as in use until :meth:`end_use`. Raise an exception if the session cannot run the operation.
 
         :raises InvalidOperation: the session belongs to another client, has ended, or is in use by another greenlet.
         :raises ConfigurationError: the operation is an unacknowledged write.
@@ -109,13 +110,14 @@ class SessionState:
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        # An operation without a session is a write with w=0. The driver requests its reply only to detect errors.
+        # An acknowledged operation without a session is also a write with w=0: the driver requests the reply only to
+        # detect errors.
         unacknowledged = (concern or _NONE).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.reset_ended()
-        self._user = getcurrent()  # set last, because no `end_use` follows a refused operation
+        self._user = getcurrent()  # set after all checks, because `end_use` is not called after a refused operation
         self._uses += 1
 
     @property
@@ -132,7 +134,7 @@ class SessionState:
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
-        """End the use by one operation. After the last operation of its greenlet, the session is free."""
+        """Record the end of one operation. If no operation is in progress, other greenlets may use the session."""
         self._uses -= 1
         if self._uses:
             return
@@ -142,9 +144,9 @@ class SessionState:
             after()
 
     def hand_over_transaction(self) -> SessionState:
-        """Move the transaction to a new session state, in which a background greenlet aborts it.
+        """Move the transaction to a new session state, so that a background greenlet can abort the transaction.
 
-        The server session is not reused, because the abort may still run at that time.
+        The server session does not return to the pool, because the abort may still run when this session ends.
         """
         other = copy(self)
         other._server_session = copy(self.server_session)
@@ -155,7 +157,7 @@ class SessionState:
         return other
 
     def release(self) -> None:
-        """Return the server session to its pool. Later calls do nothing."""
+        """Return the server session to the pool. Later calls do nothing."""
         session, self._server_session = self._server_session, None
         if session is not None:
             self._executor.sessions.release(session)
@@ -186,7 +188,7 @@ class SessionState:
             }
 
     def observe(self, reply: Document) -> None:
-        """Store the times of a reply. The caller has checked them."""
+        """Store the cluster time, operation time and snapshot time of a reply. The caller has checked the times."""
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])
         if "operationTime" in reply:
@@ -195,12 +197,12 @@ class SessionState:
             self._snapshot_time = reply.get("cursor", reply).get("atClusterTime")
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Store a cluster time if it is newer."""
+        """Store a cluster time if it is greater than the stored cluster time."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Store an operation time if it is newer."""
+        """Store an operation time if it is greater than the stored operation time."""
         if self.operation_time is None or operation_time > self.operation_time:
             self.operation_time = operation_time

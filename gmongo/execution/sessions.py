@@ -1,4 +1,4 @@
-"""Sessions for the executor, and the session that a context has bound."""
+"""Implicit sessions, and the session that `bind()` sets for a context."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Session(Protocol):
-    """Part of an implicit or explicit session that the executor uses."""
+    """Attributes and methods of implicit and explicit sessions that the executor uses."""
 
     @property
     def explicit(self) -> SessionState | None:
@@ -38,17 +38,17 @@ class Session(Protocol):
         """Transaction of an explicit session, or None for an implicit session."""
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`, or refuse the operation."""
+        """Mark the session as in use until :meth:`end_use`, or raise an exception."""
 
     def end_use(self) -> None:
-        """Note the end of an operation."""
+        """Record the end of an operation."""
 
     def end_implicit(self) -> None:
-        """End the session if it is implicit. The application ends explicit sessions."""
+        """End an implicit session. Do nothing for an explicit session, which the application ends."""
 
 
 class SessionHandle(Protocol):
-    """Session object of higher layers: a ``ClientSession`` or an implicit session."""
+    """Session object that higher layers pass to the executor: a ``ClientSession`` or an implicit session."""
 
     @property
     def has_ended(self) -> bool:
@@ -69,7 +69,7 @@ def state_of(session: object) -> ImplicitSession | SessionState:
 
 
 def checked_session(session: T) -> T:
-    """Check a session parameter, and return it.
+    """Check the argument `session` of a function, and return the argument.
 
     :raises ValueError: `session` is neither a session nor None.
     """
@@ -79,16 +79,18 @@ def checked_session(session: T) -> T:
 
 
 def refuse_other_limit(session: SessionHandle | None) -> None:
-    """Refuse the timeout of a single operation in a ``with_transaction`` callback, which has one common timeout.
+    """Refuse a timeout of a single operation in a ``with_transaction`` callback.
 
-    :raises InvalidOperation: `session` belongs to such a callback.
+    All operations of the callback have one common deadline.
+
+    :raises InvalidOperation: a ``with_transaction`` callback is running in `session`.
     """
     if session is not None and getattr(state_of(session), "limit", None) is not None:
         raise InvalidOperation(OTHER_LIMIT)
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
-    """End an implicit session. The application ends explicit sessions."""
+    """End an implicit session. Do nothing for an explicit session, which the application ends, or for None."""
     if isinstance(session, ImplicitSession):
         session.end_implicit()
 
@@ -97,13 +99,13 @@ _bound: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmon
 
 
 binding = _bound.get
-"""Return the bound session and its executor, or None."""
+"""Return the bound session and the executor of its client, or None."""
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
     """Return the session that `bind()` set for this context, or None.
 
-    :raises InvalidOperation: the session belongs to another client, so operations cannot run in it.
+    :raises InvalidOperation: the bound session belongs to another client.
     """
     bound = _bound.get()
     if bound is None:
@@ -114,7 +116,10 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if an operation with the parameter `session` runs in a transaction."""
+    """Return True if an operation with the argument `session` runs in a transaction.
+
+    :param session: explicit session, or None for the bound session.
+    """
     effective = bound_session(executor) if session is None else session
     if effective is None:
         return False
@@ -124,7 +129,7 @@ def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> boo
 
 @contextmanager
 def bind_session(executor: SessionOwner, session: SessionHandle) -> Iterator[None]:
-    """Run the operations of this client in the block in `session`."""
+    """Bind `session` inside the block: the operations of its client run in `session`."""
     token = _bound.set((executor, session))
     try:
         yield
@@ -133,13 +138,13 @@ def bind_session(executor: SessionOwner, session: SessionHandle) -> Iterator[Non
 
 
 def server_session_of(session: SessionHandle | None) -> ServerSession | None:
-    """Return the server session that a session has acquired and not yet returned, or None."""
+    """Return the server session that `session` has acquired and has not yet returned to the pool, or None."""
     return None if session is None else state_of(session)._server_session
 
 
 @contextmanager
 def unbound() -> Iterator[None]:
-    """Run internal operations in the block outside of a bound session."""
+    """Ignore the bound session inside the block, for internal operations of the driver."""
     if _bound.get() is None:
         yield
         return
@@ -153,10 +158,11 @@ def unbound() -> Iterator[None]:
 class ImplicitSession:
     """Implicit session of one operation or one cursor.
 
-    It acquires a server session only for its first command, so that operations have no session during the check-out.
+    The implicit session acquires a server session only for the first command. Operations thus have no server session
+    during the check-out of a connection.
 
     :param pool: pool of server sessions.
-    :param server_session: server session that was already acquired, or None.
+    :param server_session: acquired server session, or None to acquire a server session later.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -171,7 +177,7 @@ class ImplicitSession:
 
     @property
     def server_session(self) -> ServerSession:
-        """Logical session on the server, acquired on first use."""
+        """Logical session on the server. The first use of this property acquires the server session."""
         session = self._server_session
         if session is None:
             session = self._server_session = self._pool.acquire()
@@ -186,24 +192,26 @@ class ImplicitSession:
         """Do nothing, because an implicit session has one user."""
 
     def end_implicit(self) -> None:
-        """Return the server session to its pool, if there is one. Later calls do nothing."""
-        # Reset the attribute first: after a second release, the pool would give one session to two operations.
+        """Return the server session, if any, to the pool. Later calls do nothing."""
+        # The attribute is reset first. If a server session is released twice, two operations receive it.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead. The last owner returns the server session.
+    """Implicit session with several owners, of a cursor that reads ahead.
 
-    :param implicit: previous session of the cursor, which this session replaces.
+    The last owner returns the server session to the pool.
+
+    :param implicit: previous session of the cursor, which loses its server session to this session.
     """
 
     __slots__ = ("_owners",)
 
     def __init__(self, implicit: ImplicitSession) -> None:
         super().__init__(implicit._pool, implicit._server_session)
-        implicit._server_session = None  # so that only one session releases it
+        implicit._server_session = None  # only this session may release the server session
         self._owners = 1
 
     def share(self) -> None:
@@ -211,7 +219,7 @@ class SharedSession(ImplicitSession):
         self._owners += 1
 
     def end_implicit(self) -> None:
-        """Remove an owner. Each owner calls this once."""
+        """Remove an owner. Each owner calls this method once."""
         self._owners -= 1
         if self._owners == 0:
             super().end_implicit()

@@ -1,6 +1,7 @@
 """Executor of a client with observers.
 
-It runs operations like the plain executor, and gives each an :class:`OperationTrace` of its progress.
+:class:`TracedExecutor` runs operations like :class:`Executor`, and records the progress of each operation in an
+:class:`OperationTrace`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def trace_of(operation: Operation, observer: Observers) -> OperationTrace:
 
 
 class TracedCommands(CommandEvents):
-    """Publisher of command events for command listeners and observers.
+    """Publisher of command events, which notifies command listeners and observers.
 
     :param listeners: command listeners.
     :param observers: observers of the client.
@@ -80,14 +81,14 @@ def _command_ended(sent: SentCommand, duration: float, reply: Document | None, e
 
 
 class TracedExecutor(Executor):
-    """Mixin that adds observers to an executor: see :func:`with_observers`."""
+    """Executor that notifies observers. :func:`with_observers` combines this class with other executor classes."""
 
     observers: Observers  # never None
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         observers, trace = self.observers, operation.trace
         observers.active = trace is not None or observers.is_enabled()
-        if trace is not None:  # part of a larger operation, which owns the trace
+        if trace is not None:  # the command belongs to a larger operation, which created the trace
             return self._run_part(trace, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
@@ -105,7 +106,7 @@ class TracedExecutor(Executor):
             return result
         except BaseException as error:
             observers.operation_ended(trace, error)
-            if result is not None:  # thrown into the greenlet while an observer ran
+            if result is not None:  # the exception was thrown into the greenlet while an observer ran
                 self.reap(operation, result)
             raise
         finally:
@@ -165,7 +166,7 @@ class TracedExecutor(Executor):
 
 
 def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
-    """Return the class of an executor with observers.
+    """Return a subclass of `kind` that notifies observers.
 
     :param kind: executor class without observers.
     """
@@ -174,7 +175,7 @@ def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
 
 @contextmanager
 def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
-    """Notify the observers of the start and the end of an operation with several commands."""
+    """Notify the observers of the start and the end of an operation that runs several commands."""
     try:
         trace.observer.operation_started(trace, transaction)
         yield trace
@@ -185,6 +186,6 @@ def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[O
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """Return the transaction of an operation, or None."""
+    """Return the transaction of `session` in which an operation runs or which an operation ends, or None."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

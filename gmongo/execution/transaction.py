@@ -1,4 +1,4 @@
-"""Transaction of a session: its states and its command fields (Transactions specification). No I/O."""
+"""Transaction of a session: states and command fields (Transactions specification). This module does no I/O."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction, including inherited ones.
+    """Options of a transaction, including the options that come from the session or the client.
 
     :param read_concern: read concern of the first command.
     :param write_concern: write concern of the commit or abort.
     :param selector: read preference of the reads.
-    :param max_commit_time_ms: time limit of a commit on the server in milliseconds.
+    :param max_commit_time_ms: time limit of a commit on the server in milliseconds; None means no limit.
     """
 
     read_concern: Document
@@ -58,7 +58,7 @@ class TransactionSettings(NamedTuple):
 
 
 class Transaction:
-    """Transaction of one session, from one start to the next."""
+    """State of the current or last transaction of one session. :meth:`start` begins a new transaction."""
 
     __slots__ = (
         "_commit_is_retry",
@@ -74,10 +74,10 @@ class Transaction:
     def __init__(self) -> None:
         self.state = State.NONE
         self.settings = TransactionSettings({}, {}, WRITABLE, None)
-        self.pinned_address: Address | None = None  # pinned mongos
+        self.pinned_address: Address | None = None  # address of the pinned mongos
         self.pin: PinnedConnection | None = None  # pinned connection behind a load balancer
         self.recovery_token: Document | None = None
-        self.observed: Any = None  # data of an observer of the client
+        self.observed: Any = None  # data that an observer of the client stores about the transaction
         self._commit_is_retry: bool
         self._end_sent: bool
 
@@ -100,7 +100,7 @@ class Transaction:
         self.state = State.STARTING
 
     def reset_ended(self) -> None:
-        """Reset an ended transaction before another operation of the session."""
+        """Forget an ended transaction before the next operation of the session."""
         if self.state is not State.NONE and not self.active:
             self.unpin()
             self.recovery_token = None
@@ -114,13 +114,13 @@ class Transaction:
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
-            pin.connection.purpose = Purpose.CURSOR  # a cursor of the transaction may keep the pin
+            pin.connection.purpose = Purpose.CURSOR  # a cursor of the transaction may still keep the connection
             pin.release(error)
 
-    # Ending
+    # Commit and abort
 
     def begin_commit(self) -> bool:
-        """Prepare a commit, and return False if no command is necessary.
+        """Prepare a commit. Return False if the driver needs no `commitTransaction` command.
 
         :raises InvalidOperation: there is no transaction to commit.
         """
@@ -137,7 +137,7 @@ class Transaction:
         return True
 
     def begin_abort(self) -> bool:
-        """Prepare an abort, and return False if no command is necessary.
+        """Prepare an abort. Return False if the driver needs no `abortTransaction` command.
 
         :raises InvalidOperation: there is no transaction to abort.
         """
@@ -149,12 +149,12 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        # Behind a load balancer, a closed connection aborts its transaction (LB-83).
+        # Behind a load balancer, the server aborts the transaction if the connection is closed (LB-83).
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
     def commit_write_concern(self) -> Document:
-        """Write concern of the commit. A retry uses w="majority", so that its result cannot be rolled back."""
+        """Write concern of the commit. A retry uses w="majority", so that the commit cannot be rolled back."""
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern
@@ -163,9 +163,9 @@ class Transaction:
     # Commands
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
-        """Add the transaction fields to a command. The first command starts the transaction.
+        """Add the transaction fields to a command. The fields of the first command start the transaction on the server.
 
-        :param after: operation time for causal consistency, or None.
+        :param after: operation time for ``afterClusterTime`` (causal consistency), or None.
         """
         command["autocommit"] = False
         if self.state is State.STARTING:
@@ -177,23 +177,26 @@ class Transaction:
                 command["readConcern"] = concern
 
     def sent(self) -> None:
-        """Note that a command is sent. The transaction is then in progress, even if the command fails."""
+        """Record that a command is being sent. The transaction is then in progress, even if the command fails."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Note an interrupted commit or abort. If no command was sent, the transaction is still in progress."""
+        """Record the interruption of a commit or abort.
+
+        If the driver did not send the command, the transaction is still in progress.
+        """
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
     def restart(self) -> None:
-        """Restart the transaction, after the server rejected its first command because of overload."""
+        """Let the next command start the transaction, because an overloaded server rejected the first command."""
         self.state = State.STARTING
 
     def observe(self, reply: Document) -> None:
-        """Store the recovery token, with which another mongos can find the result of the transaction."""
+        """Store the recovery token of a reply, with which another mongos finds the result of the transaction."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
@@ -202,12 +205,15 @@ class Transaction:
 
     @staticmethod
     def failed(error: PyMongoError) -> None:
-        """Add the transient label to a connection error. Without a retry, the label also unpins the transaction."""
+        """Add the label ``TransientTransactionError`` to a connection error.
+
+        If the operation is not retried, the executor then also unpins the transaction.
+        """
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit. The next commit uses w="majority", except after overload errors."""
+        """Add labels to the error of a commit. Let the next commit use w="majority", except after an overload error."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):

@@ -1,7 +1,8 @@
-"""Events of a client, and the listeners that receive them.
+"""Events of a client, and the listeners that receive the events.
 
-Give listeners to a client (``MongoClient(event_listeners=[...])``) or to all clients (:func:`register`). The driver
-calls listeners in order, one event at a time, in the greenlet of the event. The greenlet waits for them: be quick.
+Pass listeners to one client (``MongoClient(event_listeners=[...])``) or register them for all clients
+(:func:`register`). The driver passes each event to the listeners one after another, in the greenlet that caused the
+event. The greenlet waits until all listeners have returned, so listeners must be fast.
 """
 
 from __future__ import annotations

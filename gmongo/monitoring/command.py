@@ -12,22 +12,24 @@ from gmongo.monitoring.event import Event
 
 __all__ = ["CommandFailedEvent", "CommandStartedEvent", "CommandSucceededEvent"]
 
-# Reprs omit commands and replies, which may be large and contain data of the application.
+# The repr of an event omits the command and the reply, which may be large and may contain data of the application.
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandStartedEvent(Event):
-    """The driver is about to send a command.
+    """Event before the driver sends a command.
 
-    :param command: the command; empty for a sensitive command, such as a command of authentication.
+    :param command: the command; empty for a sensitive command, such as an authentication command.
     :param database_name: the database of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID of the operation, which all its commands share, such as the batches of a bulk write.
+    :param operation_id: the ID of the operation. All commands of an operation have this ID, such as all batches of a
+        bulk write.
     :param service_id: the ID of the service behind a load balancer, or None.
-    :param server_connection_id: the server's ID of the connection.
+    :param server_connection_id: the ID that the server assigned to the connection, or None.
 
-    Raises :class:`ValueError` if `command` is empty. The driver empties a sensitive command after the construction.
+    Raises :class:`ValueError` if `command` is empty. The driver removes the content of a sensitive command after the
+    construction of the event.
     """
 
     command: Document = field(repr=False)
@@ -57,17 +59,17 @@ class _CommandEnd(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandSucceededEvent(_CommandEnd):
-    """A command succeeded.
+    """Event after the success of a command.
 
     :param duration: the duration of the command.
     :param reply: the reply of the server; empty for a sensitive command.
     :param command_name: the name of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID of the operation, which all its commands share.
+    :param operation_id: the ID of the operation. All commands of the operation have this ID.
     :param service_id: the ID of the service behind a load balancer, or None.
     :param database_name: the database of the command.
-    :param server_connection_id: the server's ID of the connection.
+    :param server_connection_id: the ID that the server assigned to the connection, or None.
     """
 
     reply: Document = field(repr=False)
@@ -82,17 +84,17 @@ class CommandSucceededEvent(_CommandEnd):
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandFailedEvent(_CommandEnd):
-    """A command failed: the server returned an error, or the connection was lost.
+    """Event after the failure of a command: the server returned an error, or the connection was lost.
 
     :param duration: the duration of the command.
     :param failure: the reply of the server, or a document with the error.
     :param command_name: the name of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID of the operation, which all its commands share.
+    :param operation_id: the ID of the operation. All commands of the operation have this ID.
     :param service_id: the ID of the service behind a load balancer, or None.
     :param database_name: the database of the command.
-    :param server_connection_id: the server's ID of the connection.
+    :param server_connection_id: the ID that the server assigned to the connection, or None.
     """
 
     failure: Document

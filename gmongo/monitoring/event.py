@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 
 @dataclass(slots=True, eq=False, repr=False)
 class Event:
-    """Plain data. The repr shows the names of the fields.
+    """Base class of events, with a ``repr`` that shows the names and values of the fields.
 
-    All classes share this repr: a generated repr for each class would double the import time.
+    The dataclasses do not generate a ``repr`` method for each class, because this would double the import time.
     """
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The base classes of listeners, and the listeners of a client."""
+"""Base classes of listeners, and the container of a client's listeners."""
 
 from __future__ import annotations
 
@@ -75,21 +75,21 @@ class CommandListener(_Listener):
     def started(self, event: CommandStartedEvent) -> None:
         """Handle the start of a command.
 
-        :param event: the command, its request ID and the address of the server.
+        :param event: the event with the command, its request ID and the address of the server.
         """
         raise NotImplementedError
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
         """Handle the success of a command.
 
-        :param event: the reply, and the duration.
+        :param event: the event with the reply and the duration.
         """
         raise NotImplementedError
 
     def failed(self, event: CommandFailedEvent) -> None:
         """Handle the failure of a command.
 
-        :param event: the error, and the duration.
+        :param event: the event with the error and the duration.
         """
         raise NotImplementedError
 
@@ -103,77 +103,77 @@ class ConnectionPoolListener(_Listener):
     def pool_created(self, event: PoolCreatedEvent) -> None:
         """Handle the creation of a pool.
 
-        :param event: the address of its server, and its options.
+        :param event: the event with the address of the pool's server, and the options of the pool.
         """
         raise NotImplementedError
 
     def pool_ready(self, event: PoolReadyEvent) -> None:
         """Handle a pool that has become ready for check-outs.
 
-        :param event: the address of its server.
+        :param event: the event with the address of the pool's server.
         """
         raise NotImplementedError
 
     def pool_cleared(self, event: PoolClearedEvent) -> None:
         """Handle the clearing of a pool.
 
-        :param event: the address of its server, and the service behind a load balancer.
+        :param event: the event with the address of the pool's server, and the ID of the service behind a load balancer.
         """
         raise NotImplementedError
 
     def pool_closed(self, event: PoolClosedEvent) -> None:
         """Handle the closing of a pool.
 
-        :param event: the address of its server.
+        :param event: the event with the address of the pool's server.
         """
         raise NotImplementedError
 
     def connection_created(self, event: ConnectionCreatedEvent) -> None:
-        """Handle the creation of a connection object, which is not connected yet.
+        """Handle the creation of a connection object. The driver has not yet connected the socket.
 
-        :param event: the ID of the connection.
+        :param event: the event with the ID of the connection.
         """
         raise NotImplementedError
 
     def connection_ready(self, event: ConnectionReadyEvent) -> None:
         """Handle the establishment of a connection, after handshake and authentication.
 
-        :param event: the ID of the connection, and the duration.
+        :param event: the event with the ID of the connection, and the time to establish the connection.
         """
         raise NotImplementedError
 
     def connection_closed(self, event: ConnectionClosedEvent) -> None:
         """Handle the closing of a connection.
 
-        :param event: the ID of the connection, and the reason.
+        :param event: the event with the ID of the connection, and the reason.
         """
         raise NotImplementedError
 
     def connection_check_out_started(self, event: ConnectionCheckOutStartedEvent) -> None:
         """Handle the start of a check-out.
 
-        :param event: the address of the server.
+        :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
     def connection_check_out_failed(self, event: ConnectionCheckOutFailedEvent) -> None:
         """Handle a failed check-out.
 
-        :param event: the reason, and the duration.
+        :param event: the event with the reason and the duration.
         """
         raise NotImplementedError
 
     def connection_checked_out(self, event: ConnectionCheckedOutEvent) -> None:
         """Handle a successful check-out.
 
-        :param event: the ID of the connection, and the duration.
+        :param event: the event with the ID of the connection, and the duration.
         """
         raise NotImplementedError
 
     def connection_checked_in(self, event: ConnectionCheckedInEvent) -> None:
         """Handle a check-in.
 
-        :param event: the ID of the connection.
+        :param event: the event with the ID of the connection.
         """
         raise NotImplementedError
 
@@ -187,21 +187,21 @@ class ServerHeartbeatListener(_Listener):
     def started(self, event: ServerHeartbeatStartedEvent) -> None:
         """Handle the start of a heartbeat.
 
-        :param event: the address of the server.
+        :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
     def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:
         """Handle a successful heartbeat.
 
-        :param event: the reply, and the duration.
+        :param event: the event with the reply and the duration.
         """
         raise NotImplementedError
 
     def failed(self, event: ServerHeartbeatFailedEvent) -> None:
         """Handle a failed heartbeat.
 
-        :param event: the reason, and the duration.
+        :param event: the event with the reason and the duration.
         """
         raise NotImplementedError
 
@@ -215,21 +215,21 @@ class ServerListener(_Listener):
     def opened(self, event: ServerOpeningEvent) -> None:
         """Handle a server that joins the topology.
 
-        :param event: the address of the server.
+        :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
     def description_changed(self, event: ServerDescriptionChangedEvent) -> None:
         """Handle a changed server description.
 
-        :param event: the descriptions before and after.
+        :param event: the event with the server descriptions before and after the change.
         """
         raise NotImplementedError
 
     def closed(self, event: ServerClosedEvent) -> None:
         """Handle a server that leaves the topology.
 
-        :param event: the address of the server.
+        :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
@@ -241,23 +241,23 @@ class TopologyListener(_Listener):
     """
 
     def opened(self, event: TopologyOpenedEvent) -> None:
-        """Handle the opening of a topology: a client begins to discover its servers.
+        """Handle the opening of a topology: a client begins to discover the servers.
 
-        :param event: the ID of the topology.
+        :param event: the event with the ID of the topology.
         """
         raise NotImplementedError
 
     def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
         """Handle a changed topology description.
 
-        :param event: the descriptions before and after.
+        :param event: the event with the topology descriptions before and after the change.
         """
         raise NotImplementedError
 
     def closed(self, event: TopologyClosedEvent) -> None:
         """Handle the closing of a client.
 
-        :param event: the ID of its topology.
+        :param event: the event with the ID of the client's topology.
         """
         raise NotImplementedError
 
@@ -277,15 +277,15 @@ def register(listener: _Listener) -> None:
 
 
 def global_listeners() -> tuple[object, ...]:
-    """Return the listeners that were passed to :func:`register`, in that order."""
+    """Return the listeners that were passed to :func:`register`, in the order of the calls."""
     return tuple(_registered)
 
 
 class EventListeners:
-    """Listeners of one client, by kind: the registered listeners first, then the listeners of the client.
+    """All listeners of one client, by kind. The listeners of :func:`register` precede the listeners of the client.
 
-    :param listeners: the listeners of the client; none by default.
-    :param registered: True (the default) includes the listeners of :func:`register`.
+    :param listeners: the listeners of the client; no listeners by default.
+    :param registered: True (the default) to include the listeners of :func:`register`.
     :raises TypeError: an element is not a listener, or `listeners` is not a sequence.
     """
 
@@ -303,13 +303,13 @@ class EventListeners:
 
 
 def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
-    """Pass an event to each listener in turn.
+    """Pass an event to the listeners, one after another.
 
-    The function logs an exception of a listener. An exception that is thrown into the greenlet (``GreenletExit``,
-    ``gevent.Timeout``) is raised after all listeners have run.
+    If a listener raises an exception, the function logs the exception. An exception that is thrown into the greenlet
+    (``GreenletExit``, ``gevent.Timeout``) is raised after all listeners have run.
 
-    :param listeners: a tuple of :class:`EventListeners`.
-    :param method_name: the method to call, such as ``"started"``.
+    :param listeners: the listeners of one kind, such as the attribute ``command`` of :class:`EventListeners`.
+    :param method_name: the name of the method that handles the event, such as ``"started"``.
     :param event: the event.
     """
     thrown: BaseException | None = None

@@ -1,4 +1,4 @@
-"""Events of connection pools, and their reasons. An address is (host, port)."""
+"""Events of connection pools, and the reasons in the events. An address is a pair (host, port)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ConnectionCheckOutFailedReason:
     """Reason for a failed check-out."""
 
     TIMEOUT = "timeout"
-    """No connection became available in time."""
+    """No connection became available before the end of the timeout."""
     POOL_CLOSED = "poolClosed"
     """The pool was closed before or during the check-out."""
     CONN_ERROR = "connectionError"
@@ -82,7 +82,7 @@ class PoolReadyEvent(_PoolEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolClearedEvent(_PoolEvent):
-    """A pool was cleared: check-outs no longer return its present connections.
+    """A pool was cleared: later check-outs return none of the connections that existed before.
 
     :param address: the address of the server.
     :param service_id: the ID of the service behind a load balancer whose connections were cleared, or None.
@@ -103,7 +103,7 @@ class PoolClosedEvent(_PoolEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionCreatedEvent(_ConnectionEvent):
-    """A connection object was created, which is not connected yet.
+    """A connection object was created. The driver has not yet connected the socket.
 
     :param address: the address of the server.
     :param connection_id: the ID of the connection in the pool.
@@ -116,7 +116,7 @@ class ConnectionReadyEvent(_ConnectionEvent):
 
     :param address: the address of the server.
     :param connection_id: the ID of the connection in the pool.
-    :param duration: the duration of the establishment in seconds.
+    :param duration: the time to establish the connection, in seconds.
     """
 
     duration: float | None
@@ -152,7 +152,7 @@ class ConnectionCheckOutFailedEvent(_PoolEvent):
     """
 
     connection_id: ClassVar[int] = 0
-    """Always 0, since no connection exists."""
+    """Always 0, because a failed check-out has no connection."""
     reason: str
     duration: float | None
 

@@ -1,4 +1,4 @@
-"""Events of server discovery and monitoring: heartbeats, servers, the topology. An address is (host, port)."""
+"""Events of server discovery and monitoring: heartbeats, servers, the topology. An address is a pair (host, port)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ServerHeartbeatStartedEvent(Event):
     """A heartbeat started.
 
     :param connection_id: the address of the server.
-    :param awaited: True if the server replies only after a change.
+    :param awaited: True if the server replies only after a change of its state, or after a time limit.
     """
 
     connection_id: tuple[str, int | None]
@@ -48,7 +48,7 @@ class ServerHeartbeatSucceededEvent(Event):
     :param reply: the reply of the server, a document with the attributes of PyMongo's ``Hello``, such as ``document``,
         ``is_writable`` and ``server_type``.
     :param connection_id: the address of the server.
-    :param awaited: True if the server replied only after a change, so `duration` is not a round-trip time.
+    :param awaited: True if the server waited for a change of its state. `duration` is then not a round trip time.
     """
 
     duration: float
@@ -62,9 +62,9 @@ class ServerHeartbeatFailedEvent(Event):
     """A heartbeat failed.
 
     :param duration: the duration of the heartbeat in seconds.
-    :param reply: the exception.
+    :param reply: the exception that ended the heartbeat.
     :param connection_id: the address of the server.
-    :param awaited: True if the server was to reply only after a change.
+    :param awaited: True if the server would have replied only after a change of its state, or after a time limit.
     """
 
     duration: float
@@ -125,7 +125,7 @@ class TopologyEvent(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class TopologyOpenedEvent(TopologyEvent):
-    """A topology was opened: a client began to discover its servers.
+    """A topology was opened: a client began to discover the servers.
 
     :param topology_id: the ID of the topology.
     """
@@ -133,7 +133,7 @@ class TopologyOpenedEvent(TopologyEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class TopologyClosedEvent(TopologyEvent):
-    """A topology was closed with its client.
+    """A topology was closed, because the client was closed.
 
     :param topology_id: the ID of the topology.
     """
@@ -159,7 +159,7 @@ class TopologyDescriptionChangedEvent(TopologyEvent):
         self.topology_id = topology_id
 
     def __repr__(self) -> str:
-        # The order of the constructor, with the field of the base class last.
+        # The repr has the fields in the order of the constructor's parameters, where `topology_id` is last.
         return (
             f"{type(self).__name__}(previous_description={self.previous_description!r}, "
             f"new_description={self.new_description!r}, topology_id={self.topology_id!r})"

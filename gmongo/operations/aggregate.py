@@ -17,7 +17,7 @@ from gmongo.wire.address import Address
 
 
 def writes(pipeline: Sequence[Document]) -> bool:
-    """Return True if the last stage of a pipeline writes its result to a collection.
+    """Return True if the last stage of a pipeline writes the result to a collection (``$out`` or ``$merge``).
 
     :raises TypeError: the last stage is not a document.
     """
@@ -25,12 +25,15 @@ def writes(pipeline: Sequence[Document]) -> bool:
 
 
 class Aggregate(CursorOperation):
-    """`aggregate` on a collection, or on a database (target 1).
+    """`aggregate` command on a collection or on a database.
 
-    :param target: the name of the collection, or 1.
-    :param fields: further fields of the command, with the server's names.
-    :param acknowledged: True if the write concern of a writing pipeline is acknowledged.
-    :param batch_size: the size of the first batch; None lets the server choose.
+    :param target: the name of the collection; 1 for the database.
+    :param pipeline: the stages.
+    :param fields: optional fields of the command, with the server's field names.
+    :param acknowledged: False if the pipeline writes to a collection with the write concern w=0.
+    :param batch_size: the maximum number of documents in the first batch; None lets the server choose.
+    :param decoding: the codec options for the documents; None uses the codec options of `context`.
+    :param raw: True to return batches as undecoded BSON.
     """
 
     name = "aggregate"

@@ -1,4 +1,4 @@
-"""Operations of the `bulkWrite` command: encoding of write models, and selection of operations that fit a message."""
+"""The `bulkWrite` command: encoding of write models, and selection of the operations that fit into one message."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ _Model: TypeAlias = InsertOne[Value] | _Update | DeleteOne | DeleteMany
 
 
 class Limits(NamedTuple):
-    """Limits of one message."""
+    """Limits of one `bulkWrite` command: the number of operations, and sizes in bytes."""
 
     writes: int
     message_size: int
     document_size: int
     batch_size: int
-    """The size at which several operations are split, in bytes."""
+    """The maximum size of a message with several operations. A single operation may be larger."""
 
 
-# The limits of every server since MongoDB 3.6. The connection's limits replace these.
+# The limits of every server since MongoDB 3.6, until a hello reply contains the limits of the actual server.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
 class Write:
-    """One encoded operation.
+    """One encoded operation of a client bulk write.
 
-    :param index: the index of the model among all models.
+    :param index: the index of the model in the argument ``models``.
     :param model: the write model.
     """
 
@@ -79,7 +79,10 @@ class Write:
         return self.document["document"].get("_id")
 
     def refer_to(self, namespace_index: int) -> None:
-        """Set the index of the namespace in ``nsInfo``. As the first field, it has a known position in the bytes."""
+        """Set the index of the namespace in ``nsInfo``.
+
+        The index is the value of the first field, so its position in the encoded bytes is known.
+        """
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
         number = _INT32.pack(namespace_index)
@@ -88,9 +91,9 @@ class Write:
 
 
 class Writes:
-    """Operations of a client bulk write, encoded on demand.
+    """Remaining operations of a client bulk write, encoded on demand.
 
-    :param models: the models, checked by `checked_models`.
+    :param models: the models that :func:`checked_models` has returned.
     """
 
     __slots__ = ("_codec_options", "_encoded", "_models")
@@ -98,15 +101,17 @@ class Writes:
     def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
         self._codec_options = codec_options
-        self._encoded: deque[Write] = deque()  # encoded, but not taken
+        self._encoded: deque[Write] = deque()  # operations that are encoded, but not yet part of a batch
 
     def __bool__(self) -> bool:
         return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """Return as many operations as one message can contain, empty if the next does not fit alone.
+        """Remove and return as many operations as fit into one message.
 
-        :param command_size: the size of the command without its operations, in bytes.
+        The list is empty if no operation remains, or if the next operation alone does not fit.
+
+        :param command_size: the size of the command without operations and namespaces, in bytes.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
@@ -127,11 +132,11 @@ class Writes:
         return taken
 
     def put_back(self, writes: Sequence[Write]) -> None:
-        """Take back operations that did not fit."""
+        """Put operations back to the front, because the operations did not fit into a message."""
         self._encoded.extendleft(reversed(writes))
 
     def too_large(self, limits: Limits) -> DocumentTooLarge:
-        """Return the error for the next operation, which does not fit into a message."""
+        """Return the exception for the case that the next operation alone does not fit into a message."""
         write = self._peek()
         assert write is not None
         return DocumentTooLarge(
@@ -149,7 +154,7 @@ class Writes:
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
-    """Check the size of an unacknowledged operation, whose error from the server the application would not see.
+    """Check the size of an unacknowledged operation. The server would not report an error.
 
     :raises DocumentTooLarge: the document exceeds the server's maximum size.
     """
@@ -166,7 +171,7 @@ _Optional = tuple[tuple[str, Value], ...]
 
 
 def checked_models(models: object) -> list[_Model]:
-    """Check that `models` is a non-empty list of write models with namespaces, and return it.
+    """Check that `models` is a non-empty list of write models with namespaces, and return `models`.
 
     :raises TypeError: `models` is not a list, or an element is not a write model.
     :raises InvalidOperation: `models` is empty, or a model has no namespace.
@@ -188,9 +193,9 @@ def checked_models(models: object) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Check for options that an unacknowledged write cannot use: the application would not see the server's error.
+    """Check that no model of an unacknowledged bulk write has an option whose errors the server would not report.
 
-    :raises ConfigurationError: a model has an option that needs a reply.
+    :raises ConfigurationError: a model has the option `collation` or `array_filters`.
     """
     for model in models:
         for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
@@ -199,7 +204,7 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
 
 
 def _document_of(model: _Model) -> DocumentDict:
-    """Return a model as an element of ``ops``, with a placeholder for the index of its namespace."""
+    """Convert a model to an element of ``ops``. The index of the namespace is 0 until :meth:`Write.refer_to`."""
     if isinstance(model, InsertOne):
         check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
@@ -225,7 +230,7 @@ def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
 
 
 def _with_id_first(document: Value) -> Value:
-    """Return a document to insert, with its ``_id`` first if this function has created the ``_id``."""
+    """Return a document to insert. If the document has no ``_id``, create an ``_id`` as the first field."""
     has_id = "_id" in document
     ensure_id(document)
     fields = document if isinstance(document, dict) else plain(document)
@@ -242,11 +247,13 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command, with as many operations as fit. Its reply is a cursor over their results.
+    """One `bulkWrite` command with as many operations as fit. The reply is a cursor over the results of the operations.
 
-    :param writes: the source of the operations.
-    :param fields: further fields of the command, such as ``ordered``.
-    :param limits: the assumed limits, until a connection reports its limits.
+    :param writes: the remaining operations of the bulk write.
+    :param fields: optional fields of the command, such as ``ordered``.
+    :param limits: the assumed limits. The limits in the server's hello reply replace the assumed limits.
+    :param operation_id: the operation ID of the whole bulk write in command events.
+    :param acknowledged: True if the server replies.
     """
 
     name = "bulkWrite"
@@ -262,7 +269,7 @@ class BulkWriteBatch(CursorOperation):
         operation_id: int,
         acknowledged: bool,
     ) -> None:
-        # Decode the counts and indexes of the reply to plain types, not to custom types.
+        # The counts and indexes of the reply are decoded to plain Python types instead of custom types.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
@@ -273,15 +280,15 @@ class BulkWriteBatch(CursorOperation):
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self._fitted = False
         self.taken = writes.take(limits, self._size)
-        # The server could not recognise a retry of a write of several documents.
+        # A write that may change several documents is not retryable, because the server cannot recognise the retry.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
         self._namespaces: list[str] = []
 
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command.
 
-        :raises InvalidOperation: the server does not support the command.
-        :raises DocumentTooLarge: the first operation does not fit alone.
+        :raises InvalidOperation: the server does not support `bulkWrite`.
+        :raises DocumentTooLarge: the first operation alone does not fit into a message.
         """
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
@@ -292,7 +299,10 @@ class BulkWriteBatch(CursorOperation):
         return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:
-        """Take the operations that fit for this server, and number the namespaces. A retry sends the same bytes."""
+        """Take the operations that fit into a message for this server, and set the index of each namespace.
+
+        A retry does not call this method again, and sends the same operations.
+        """
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.put_back(self.taken)
             self.taken = self._writes.take(limits, self._size)
@@ -323,7 +333,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # a failed retry does not discard the reply
+            self.reply = reply  # if a retry fails, the reply to the first attempt remains
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -335,7 +345,7 @@ class BulkWriteBatch(CursorOperation):
         return opened
 
     def check_one(self, result: Value) -> None:
-        """Check the result of one operation.
+        """Check one document of the cursor: the result of one operation.
 
         :raises ProtocolError: `result` is malformed.
         """

@@ -1,4 +1,4 @@
-"""The commands that continue and end cursors: `getMore` and `killCursors`."""
+"""The commands that read from and kill cursors: `getMore` and `killCursors`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 
 
 class GetMore(CursorOperation):
-    """`getMore`: the next batch of a cursor.
+    """`getMore` command, which requests the next batch of a cursor.
 
     :param context: the context with the namespace of the cursor.
     :param address: the address of the server that has the cursor.
     :param pin: the pinned connection of the cursor, or None.
+    :param batch_size: the maximum number of documents in the batch; 0 lets the server choose.
     :param max_time_ms: how long the server may wait for new documents of a tailable cursor, in milliseconds.
+    :param raw: True to return the batch as undecoded BSON.
     """
 
     name = "getMore"
     retryable = False
-    opens_cursor = False  # the cursor is open already, and has its connection
+    opens_cursor = False  # the cursor is already open, and already has its pinned connection
     takes_max_time = False
     waits_for_documents = True
     batch_field = "nextBatch"
@@ -53,7 +55,7 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
-        self.wire_version = 0  # the wire version of the connection
+        self.wire_version = 0  # the wire version of the server, set when the command is built
 
     def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version
@@ -67,14 +69,14 @@ class GetMore(CursorOperation):
         return command
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> None:
-        return None  # the sender still has the cursor
+        return None  # the object that sent the getMore still owns the cursor
 
     def late_cursor(self, body: Buffer, address: Address) -> None:
         return None
 
 
 class GetMoreAhead(GetMore):
-    """`getMore` of a driver greenlet that reads ahead, with the parameters of :class:`GetMore`."""
+    """`getMore` command of a driver greenlet that reads ahead. The parameters equal those in :class:`GetMore`."""
 
     in_background = True
 
@@ -90,7 +92,7 @@ class GetMoreAhead(GetMore):
         return super().decode(body)
 
     def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
-        """Return the next `getMore`.
+        """Return the `getMore` that follows this `getMore`.
 
         :param reply: the reply to this `getMore`.
         """
@@ -105,9 +107,10 @@ class GetMoreAhead(GetMore):
 
 
 class ExhaustGetMore(GetMore):
-    """`getMore` of an exhaust cursor, with the parameters of :class:`GetMore`.
+    """`getMore` command of an exhaust cursor. The parameters equal the parameters of :class:`GetMore`.
 
-    On a streaming connection it sends nothing, and the next message is the reply.
+    After the first `getMore`, the server streams the batches. The connection then sends no further `getMore`, and
+    reads the next message as the reply.
     """
 
     __slots__ = ()
@@ -117,7 +120,7 @@ class ExhaustGetMore(GetMore):
 
 
 class KillCursors(Operation):
-    """`killCursors`: close cursors on the server.
+    """`killCursors` command, which closes cursors on the server.
 
     :param context: the context with the namespace of the cursors.
     :param address: the address of the server that has the cursors.
@@ -143,10 +146,10 @@ class KillCursors(Operation):
 
 
 def context_of(namespace: str, codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
-    """Return the context of operations on a cursor.
+    """Return the operation context of the `getMore` and `killCursors` commands of a cursor.
 
-    :param namespace: the namespace in the server's reply.
-    :param codec_options: the options to decode documents.
+    :param namespace: the namespace of the cursor in the server's reply.
+    :param codec_options: the codec options for the documents.
     """
     database, _, collection = namespace.partition(".")
     return OperationContext(database, collection, codec_options)

@@ -11,7 +11,7 @@ from gmongo.wire.reply_schema import COUNT, LIST
 
 
 class Distinct(CollectionOperation):
-    """`distinct`: the distinct values of a field."""
+    """`distinct` command, which returns the distinct values of a field."""
 
     name = "distinct"
     takes_read_concern = True
@@ -27,7 +27,7 @@ class Distinct(CollectionOperation):
 
 
 class Count(CollectionOperation):
-    """`count`: the number of documents, from the collection's metadata."""
+    """`count` command, which returns the number of documents according to the collection's metadata."""
 
     name = "count"
     takes_read_concern = True

@@ -11,13 +11,13 @@ from gmongo.execution.operation_context import OperationContext
 from gmongo.read_preferences import PrimaryPreferred
 from gmongo.wire.address import Address
 
-_MOST_AT_ONCE = 10_000
+_MAX_IDS = 10_000
 ANY_SERVER = PrimaryPreferred()
 _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """`endSessions`: end sessions on the server before they expire (after 30 minutes).
+    """`endSessions` command. Without this command, the server ends unused sessions only after 30 minutes.
 
     :param ids: at most 10,000 session identifiers.
     """
@@ -34,19 +34,19 @@ class EndSessions(Operation):
 
     @classmethod
     def batches(cls, ids: list[DocumentDict]) -> Iterator[EndSessions]:
-        """Yield operations of up to 10,000 identifiers."""
-        for start in range(0, len(ids), _MOST_AT_ONCE):
-            yield cls(ids[start : start + _MOST_AT_ONCE])
+        """Yield one operation for each 10,000 session identifiers."""
+        for start in range(0, len(ids), _MAX_IDS):
+            yield cls(ids[start : start + _MAX_IDS])
 
     def command(self, hello: Hello) -> DocumentDict:
         return {"endSessions": self.ids}
 
 
 class KillSessions(Operation):
-    """`killSessions`: end all commands, cursors and transactions of sessions.
+    """`killSessions` command, which ends all commands, cursors and transactions of sessions.
 
     :param ids: the session identifiers.
-    :param address: the address of the server that runs the commands.
+    :param address: the address of the server on which the sessions run commands.
     """
 
     name = "killSessions"

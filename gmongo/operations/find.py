@@ -21,7 +21,7 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
-# The fields of the command for the modifiers of a legacy query.
+# Modifier of a legacy query -> field of the find command.
 _MODIFIERS = {
     "$comment": "comment",
     "$explain": "explain",
@@ -36,11 +36,17 @@ _MODIFIERS = {
     "$showRecordId": "showRecordId",
     "$snapshot": "snapshot",
 }
-_NO_MODIFIERS = ("$query", "$readPreference")  # the collection determines the read preference
+# Fields of a legacy query that give no command field. The collection determines the read preference.
+_NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Return the filter and the fields of a command, for a filter like ``{"$query": ..., "$orderby": ...}``."""
+    """Split a legacy query ``{"$query": ..., "$orderby": ...}`` into a filter and command fields.
+
+    Another filter is returned unchanged.
+
+    :param fields: the command fields, to which this function adds the fields of the modifiers.
+    """
     if "$query" not in filter:
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
@@ -55,7 +61,7 @@ def _batch(value: object) -> str | None:
 
 
 class CursorReply(NamedTuple):
-    """Reply that opens or continues a cursor."""
+    """Reply with a batch of a cursor."""
 
     cursor_id: int
     namespace: str
@@ -66,11 +72,11 @@ class CursorReply(NamedTuple):
 
 
 class CursorOperation(Operation):
-    """Command whose reply is a cursor.
+    """Base class of commands whose reply contains a cursor.
 
-    :param decoding: the options to decode the batch; None uses the context's. The documents may come from the server
-        itself, for example descriptions of collections.
-    :param raw: True leaves the batch encoded.
+    :param decoding: the codec options for the documents; None uses the codec options of `context`. Other codec options
+        are necessary for documents that the application did not write, such as descriptions of collections.
+    :param raw: True to return the batch as undecoded BSON.
     """
 
     retryable = True
@@ -97,7 +103,7 @@ class CursorOperation(Operation):
         except InvalidBSON:
             if not is_well_formed(body):
                 raise
-            # The cursor raises the error at the position of the document, and then closes on the server.
+            # When the iteration reaches the invalid document, the cursor raises the error and is closed.
             return cut_batch(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -118,7 +124,7 @@ class CursorOperation(Operation):
         return self._checked(reply, address)
 
     def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
-        """Check the reply in detail, and return it.
+        """Check each field of the reply, and return the :class:`CursorReply`.
 
         :raises ProtocolError: a field is missing or malformed.
         """
@@ -135,7 +141,7 @@ class CursorOperation(Operation):
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> CursorReply | None:
         try:
             opened: CursorReply = CursorOperation.result(self, reply, address)
-        except ProtocolError:  # a malformed reply or an error reply
+        except ProtocolError:  # the reply is malformed, or reports an error
             return None
         return opened if opened.cursor_id else None
 
@@ -154,11 +160,13 @@ class CursorOperation(Operation):
 
 
 class Find(CursorOperation):
-    """`find`: open a cursor over the documents that match.
+    """`find` command, which opens a cursor over the documents that match.
 
     :param filter: a query.
-    :param fields: further fields of the command, with the server's names.
-    :param takes_max_time: True sends the deadline as maxTimeMS; False for tailable cursors, which outlive it.
+    :param fields: optional fields of the command, with the server's field names.
+    :param raw: True to return the batch as undecoded BSON.
+    :param takes_max_time: True if a deadline sets ``maxTimeMS``; False for a tailable cursor, which outlives the
+        deadline.
     """
 
     name = "find"
@@ -188,7 +196,10 @@ class Find(CursorOperation):
 
 
 class ExhaustFind(Find):
-    """`find` of an exhaust cursor: the server streams all further batches on this connection."""
+    """`find` command of an exhaust cursor.
+
+    After the first `getMore`, the server streams all batches on this connection.
+    """
 
     pins_connection = True
 
@@ -197,8 +208,8 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command.
 
-        :raises InvalidOperation: the server is a mongos without exhaust support. Behind a load balancer the cursor uses
-            `getMore` commands instead, since another mongos may be newer.
+        :raises InvalidOperation: the server is a mongos without exhaust support. Behind a load balancer, such a mongos
+            raises no error, because other mongos may be newer. The cursor then sends a `getMore` for each batch.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
@@ -207,7 +218,7 @@ class ExhaustFind(Find):
 
 
 class FindOne(Find):
-    """`find` of the first document that matches."""
+    """`find` command that returns only the first document that matches."""
 
     opens_cursor = False
 

@@ -14,9 +14,9 @@ from gmongo.wire.reply import decode_field
 
 
 class FindAndModify(CollectionOperation):
-    """`findAndModify`: change or delete one document, and return the original or the new document.
+    """`findAndModify` command, which changes or deletes one document, and returns the original or the new document.
 
-    :param acknowledged: False sends an unacknowledged write, which is not retried.
+    :param acknowledged: False for the write concern w=0. The write is then not retried.
     """
 
     name = "findAndModify"

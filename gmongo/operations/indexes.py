@@ -1,4 +1,4 @@
-"""Index names, and index descriptions in the form of the public API."""
+"""Names of indexes, and conversion of the server's index descriptions to the form of the public API."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return the name of an index that is given by its name or its keys."""
+    """Return the name of an index. For keys, return the default name of an index with these keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
 def names_created(reply: Document, count: int) -> list[str]:
-    """Return the names in the reply to ``createSearchIndexes``.
+    """Return the index names in the reply to ``createSearchIndexes``.
 
-    :param count: the number of requested indexes.
-    :raises ProtocolError: the reply has another number of names.
+    :param count: the number of indexes in the command.
+    :raises ProtocolError: the number of names in the reply differs from `count`.
     """
     created = required_field(reply, "indexesCreated", DOCUMENTS)
     if len(created) != count:
@@ -28,7 +28,10 @@ def names_created(reply: Document, count: int) -> list[str]:
 
 
 def information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
-    """Return the result of ``listIndexes`` as a mapping of names to options, with the keys as lists of pairs."""
+    """Convert the documents of ``listIndexes`` to a mapping from index names to options.
+
+    The option ``key`` is a list of ``(field, direction)`` pairs.
+    """
     indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)

@@ -40,7 +40,7 @@ TEXT = "text"
 Direction: TypeAlias = int | str | Document
 """1, -1, the name of an index type, or a document such as ``{"$meta": "textScore"}``."""
 KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | ItemsView[str, Direction]
-"""The accepted forms of keys."""
+"""The accepted types of index keys and sort orders."""
 
 
 def index_list(
@@ -51,7 +51,7 @@ def index_list(
     :param key_or_list: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names
         to directions. A name without a direction is ascending.
     :param direction: the direction of a single field name; not allowed with a list or a mapping.
-    :param option: the option's name in an error message.
+    :param option: the name of the option in error messages.
 
     Raises :class:`TypeError` if a name is not a string, a direction has the wrong type, or `key_or_list` has another
     type. Raises :class:`ValueError` if there is no key or a pair does not have two items.
@@ -74,8 +74,8 @@ def index_list(
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
     """Return the keys as an ordered document, for ``createIndexes``, ``sort`` and ``hint``.
 
-    :param keys: a form that :func:`index_list` accepts; raises the same exceptions.
-    :param option: the option's name in an error message.
+    :param keys: the keys in a form that :func:`index_list` accepts. This function raises the same exceptions.
+    :param option: the name of the option in error messages.
     """
     return dict(index_list(keys, option=option))
 
@@ -83,8 +83,8 @@ def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
     """Return a sort order as an ordered document.
 
-    :param sort: a form that :func:`index_list` accepts, except a field name without a direction; raises the same
-        exceptions.
+    :param sort: the order in a form that :func:`index_list` accepts, except a field name without a direction. This
+        function raises the same exceptions.
     """
     if isinstance(sort, str):
         raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
@@ -94,8 +94,8 @@ def sort_document(sort: KeyOrList) -> dict[str, Direction]:
 def index_name(keys: KeyOrList, option: str = "keys") -> str:
     """Return the default name of an index: ``a_1_b_-1``.
 
-    :param keys: a form that :func:`index_list` accepts; raises the same exceptions.
-    :param option: the option's name in an error message.
+    :param keys: the keys in a form that :func:`index_list` accepts. This function raises the same exceptions.
+    :param option: the name of the option in error messages.
     """
     return "_".join(f"{name}_{direction}" for name, direction in index_list(keys, option=option))
 
@@ -104,7 +104,7 @@ def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "
     """Return a projection as a document.
 
     :param fields: the names of the fields to include, or a mapping, which is returned unchanged.
-    :param option: the option's name in an error message.
+    :param option: the name of the option in error messages.
 
     Raises :class:`TypeError` if `fields` has another type or a name is not a string.
     """

@@ -1,6 +1,6 @@
-"""Write models for ``bulk_write``, index models, and the checks of their arguments.
+"""Write models for ``bulk_write``, index models, and the checks of the models' arguments.
 
-Models contain checked data in the server's form. Other modules build the commands.
+Models contain checked data in the form that commands use. Other modules build the commands.
 """
 
 from __future__ import annotations
@@ -45,21 +45,22 @@ _BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
 
 
 class ReturnDocument:
-    """Version of the document that ``find_one_and_replace`` and ``find_one_and_update`` return.
+    """The values of ``return_document`` in ``find_one_and_replace`` and ``find_one_and_update``.
 
     Specification: CRUD API, "Find And Modify".
     """
 
     BEFORE = False
-    """The original document, or None after an insert."""
+    """Return the original document, or None if an upsert inserted a document."""
     AFTER = True
-    """The new document."""
+    """Return the document after the change."""
 
 
 class _Model:
-    """Equality and repr over `_fields`, the constructor's parameters in their order.
+    """Base class of models, with equality and ``repr``. `_fields` has the names of the constructor's parameters.
 
-    In-memory databases read models by PyMongo's private names: ``_filter`` is `filter`, and so on.
+    In-memory databases read the attributes by the private names of PyMongo's models. For example, ``_filter`` returns
+    `filter`.
     """
 
     __slots__ = ()
@@ -72,9 +73,9 @@ class _Model:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def _options(self) -> DocumentDict:
-        """Return the options that are not None, for `_add_to_bulk`."""
-        given = ((name, getattr(self, name)) for name in _BULK_OPTIONS if name in self._fields)
-        return {name: value for name, value in given if value is not None}
+        """Return the options that are not None, as keyword arguments for `_add_to_bulk`."""
+        options = ((name, getattr(self, name)) for name in _BULK_OPTIONS if name in self._fields)
+        return {name: value for name, value in options if value is not None}
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -82,17 +83,18 @@ class _Model:
         return all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
     def __repr__(self) -> str:
-        given = ((name, getattr(self, name)) for name in self._fields)
-        shown = ", ".join(f"{name}={value!r}" for name, value in given if value is not None)
+        arguments = ((name, getattr(self, name)) for name in self._fields)
+        shown = ", ".join(f"{name}={value!r}" for name, value in arguments if value is not None)
         return f"{type(self).__name__}({shown})"
 
 
 class InsertOne(_Model, Generic[DocumentType]):
-    """Insert of one document.
+    """Insert operation for one document.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param document: the document. The send adds an ``_id`` if it is missing, and checks that the document is a mapping.
+    :param document: the document. The bulk write checks that the document is a mapping, and adds an ``_id`` if the
+        document has no ``_id``.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
     :raises TypeError: `namespace` is not a string.
@@ -109,7 +111,7 @@ class InsertOne(_Model, Generic[DocumentType]):
     _doc = property(attrgetter("document"))
 
     def _add_to_bulk(self, bulk: _OtherBulk) -> None:
-        """Add the operation to the bulk write of another library."""
+        """Add this operation to the bulk write of another library."""
         bulk.add_insert(self.document)
 
 
@@ -140,13 +142,13 @@ class _Delete(_Model):
 
 
 class DeleteOne(_Delete):
-    """Delete of the first document that matches.
+    """Delete operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
     :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the collection's collation.
+        default) uses the default collation of the collection.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
         (the default) lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
@@ -160,13 +162,13 @@ class DeleteOne(_Delete):
 
 
 class DeleteMany(_Delete):
-    """Delete of every document that matches.
+    """Delete operation for every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
     :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the collection's collation.
+        default) uses the default collation of the collection.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
         (the default) lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
@@ -180,15 +182,16 @@ class DeleteMany(_Delete):
 
 
 class ReplaceOne(_Model, Generic[DocumentType]):
-    """Replacement of the first document that matches.
+    """Replace operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param replacement: the new document. The write checks that it does not begin with an update operator.
+    :param replacement: the new document. The bulk write checks that the document does not begin with an update
+        operator.
     :param upsert: True inserts the replacement if no document matches; None uses the server's default, which is False.
     :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the collection's collation.
+        default) uses the default collation of the collection.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
         lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
@@ -255,16 +258,16 @@ class _Update(_Model):
 
 
 class UpdateMany(_Update):
-    """Update of every document that matches.
+    """Update operation for every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The write checks that
-        the update begins with an operator.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The bulk write checks
+        that the update begins with an operator.
     :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
     :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the collection's collation.
+        default) uses the default collation of the collection.
     :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
         match the condition on ``name``. None by default.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
@@ -281,16 +284,16 @@ class UpdateMany(_Update):
 
 
 class UpdateOne(_Update):
-    """Update of the first document that matches.
+    """Update operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The write checks that
-        the update begins with an operator.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The bulk write checks
+        that the update begins with an operator.
     :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
     :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the collection's collation.
+        default) uses the default collation of the collection.
     :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
         match the condition on ``name``. None by default.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
@@ -325,7 +328,7 @@ class UpdateOne(_Update):
 WriteModel: TypeAlias = (
     InsertOne[DocumentType] | ReplaceOne[DocumentType] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
 )
-"""The write models of a bulk write."""
+"""Any write model of ``bulk_write``."""
 
 
 class IndexModel(_Model):
@@ -404,9 +407,11 @@ def _arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """Return `value`, copied if it is not a dict. Raises :class:`TypeError` if it is not a mapping.
+    """Return `value`, or a copy of `value` as a dict if `value` is another mapping.
 
-    :param option: the option's name in the error message.
+    Raises :class:`TypeError` if `value` is not a mapping.
+
+    :param option: the name of the option in the error message.
     """
     if isinstance(value, dict):
         return value
@@ -418,16 +423,17 @@ def checked_mapping(option: str, value: Document) -> Document:
 def check_is_mapping(option: str, value: object) -> None:
     """Raise :class:`TypeError` if `value` is not a mapping.
 
-    :param option: the option's name in the error message.
+    :param option: the name of the option in the error message.
     """
     if not isinstance(value, (dict, Mapping)):  # the check for dict is faster
         raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
 
 
 def checked_update(update: Update) -> Update:
-    """Return `update` after the check that it is a pipeline or begins with an operator.
+    """Check that `update` is a pipeline or begins with an operator, and return `update`.
 
-    Raises :class:`TypeError` if it has another type, :class:`ValueError` if it is empty or has no operator.
+    Raises :class:`TypeError` if `update` has another type. Raises :class:`ValueError` if `update` is empty or does not
+    begin with an operator.
     """
     if not isinstance(update, (dict, list, tuple, Mapping)):
         raise TypeError(f"update must be a mapping or a list of pipeline stages, not {short(update)}")
@@ -439,31 +445,35 @@ def checked_update(update: Update) -> Update:
 
 
 def checked_replacement(replacement: Document) -> Document:
-    """Return `replacement` after the check that it does not begin with an operator.
+    """Check that `replacement` does not begin with an operator, and return `replacement`.
 
-    Raises :class:`TypeError` if it is not a mapping, :class:`ValueError` if it begins with ``$``.
+    Raises :class:`TypeError` if `replacement` is not a mapping. Raises :class:`ValueError` if the first field name
+    begins with ``$``.
     """
     replacement = checked_mapping("replacement", replacement)
-    # Reading the first key of a raw document would decode the whole document.
+    # A raw document is not checked, because a read of the first field name would decode the whole document.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
         raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")
     return replacement
 
 
 def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
-    """Return the checked update or replacement of a model, or raise the exceptions of the checks."""
+    """Return the update or replacement of a model.
+
+    Raises the exceptions of :func:`checked_update` or :func:`checked_replacement`.
+    """
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
 def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Document] | None:
-    """Return `filters`. Raises :class:`TypeError` if it is neither None nor a list or a tuple."""
+    """Return `filters`. Raises :class:`TypeError` if `filters` is neither None nor a list or a tuple."""
     if filters is not None and not isinstance(filters, (list, tuple)):
         raise TypeError(f"array_filters must be a list of filters, not {short(filters)}")
     return filters
 
 
 def checked_hint(hint: Hint) -> str | DocumentDict | None:
-    """Return the hint in the server's form: the name of an index, or the document of its keys.
+    """Return the hint in the form for commands: the name of an index, or a document with the keys of an index.
 
     Raises :class:`TypeError` or :class:`ValueError` as :func:`gmongo.operations.keys.index_list` does.
     """
@@ -496,12 +506,12 @@ def _begins_with_operator(document: Document) -> bool:
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """Return a flag. Raises :class:`TypeError` if it is neither True nor False."""
+    """Return `value`. Raises :class:`TypeError` if `value` is neither True nor False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {short(value)}")
     return value
 
 
 def checked_let(let: Document | None) -> Document | None:
-    """Return the variables of a command. Raises :class:`TypeError` if they are not a mapping."""
+    """Return the variables for the field ``let``. Raises :class:`TypeError` if `let` is neither None nor a mapping."""
     return None if let is None else checked_mapping("let", let)

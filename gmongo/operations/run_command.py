@@ -1,4 +1,4 @@
-"""Commands with a known document: commands of the application, and administrative commands of the driver."""
+"""Commands whose document the caller has built: commands of the application, and administrative driver commands."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
 from gmongo.wire.reply_schema import OWN_FIELDS
 
-_SECRET_FIELDS = ("pwd", "payload", "key")  # fields of commands whose content is never shown
-# Operation names in the API for commands with other names. These commands name their collection.
+# Fields of commands with secrets, which are removed from the reply.
+_SECRET_FIELDS = ("pwd", "payload", "key")
+# Command name -> operation name in the API specifications. The value of the first command field is the collection.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
-    """Command that is sent unchanged.
+    """Command that the driver sends unchanged.
 
-    :param command: the command document, with the command's name first.
+    :param command: the command document. The first field has the command name.
     :param selector_is_explicit: True if the caller has set the read preference of `context` for this command.
     """
 
@@ -51,7 +52,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # Fields that the driver reads must not have custom types.
+            # The driver reads these fields of the reply, so the fields must not have custom types.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
@@ -61,7 +62,7 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """Command of the driver, with the command's name as the operation name."""
+    """Command of the driver. The operation name is the command name, except for the names in `_TITLES`."""
 
     is_generic = False
 
@@ -77,7 +78,10 @@ class _OwnCommand(RunCommand):
 
 
 class WriteCommand(_OwnCommand):
-    """Command that changes the schema. It sends a write concern, raises its error, and is not retried."""
+    """Command that changes the schema.
+
+    The command has a write concern, raises a write concern error, and is not retried.
+    """
 
     is_write = True
     takes_write_concern = True
@@ -98,7 +102,7 @@ class WriteCommand(_OwnCommand):
 
 
 class ReadCommand(_OwnCommand):
-    """Retryable command that only reads, with the server's reply as its result."""
+    """Retryable read command whose result is the server's reply."""
 
     retryable = True
 
@@ -117,7 +121,10 @@ class Explain(_OwnCommand):
 
 
 class ExplainedQuery(Explain):
-    """`explain` for a legacy query with ``$explain``, with the plan as the only document of a cursor."""
+    """`explain` command for a legacy query with ``$explain``.
+
+    The result is a cursor whose only document is the plan.
+    """
 
     __slots__ = ()
 
@@ -126,9 +133,10 @@ class ExplainedQuery(Explain):
 
 
 class CursorCommand(CursorOperation):
-    """Command that is sent unchanged and replies with a cursor.
+    """Command that the driver sends unchanged, and whose reply contains a cursor.
 
-    :param decoding: the options to decode the documents.
+    :param command: the command document. The first field has the command name.
+    :param decoding: the codec options for the documents.
     """
 
     __slots__ = ("_command", "name")
@@ -143,7 +151,7 @@ class CursorCommand(CursorOperation):
 
 
 class RunCursorCommand(CursorCommand):
-    """Command of the application that should reply with a cursor. It is not retried."""
+    """Command of the application whose reply must contain a cursor. The command is not retried."""
 
     retryable = False
     title = "runCursorCommand"

@@ -16,7 +16,7 @@ from gmongo.wire.address import Address
 
 
 class _EndTransaction(Operation):
-    """Base class of both commands. They are retryable writes even with ``retryWrites=False``.
+    """Base class of `commitTransaction` and `abortTransaction`, which are retried even with ``retryWrites=False``.
 
     :param transaction: the transaction to end.
     """
@@ -33,7 +33,7 @@ class _EndTransaction(Operation):
 
     @property
     def context(self) -> OperationContext:  # type: ignore[override]
-        """The context with the write concern of the next attempt."""
+        """The operation context, which contains the write concern of the next attempt."""
         return OperationContext("admin", write_concern=self._write_concern())
 
     def _write_concern(self) -> Document:
@@ -50,7 +50,7 @@ class _EndTransaction(Operation):
 
 
 class CommitTransaction(_EndTransaction):
-    """`commitTransaction`: make the writes of the transaction permanent."""
+    """`commitTransaction` command, which makes the writes of the transaction permanent."""
 
     name = "commitTransaction"
 
@@ -71,10 +71,10 @@ class CommitTransaction(_EndTransaction):
 
 
 class AbortTransaction(_EndTransaction):
-    """`abortTransaction`: undo the writes of the transaction.
+    """`abortTransaction` command, which undoes the writes of the transaction.
 
-    :param transaction: the transaction to end.
-    :param in_background: True in a background greenlet.
+    :param transaction: the transaction to abort.
+    :param in_background: True if a background greenlet runs the command.
     """
 
     name = "abortTransaction"
@@ -86,16 +86,18 @@ class AbortTransaction(_EndTransaction):
         self.in_background = in_background
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        if not overloaded:  # after an overload error the transaction is still open, and the retry needs its connection
+        # After an overload error, the transaction is still open, and the retry needs the pinned connection.
+        if not overloaded:
             transaction.unpin()
 
 
 class AbortAgain(Operation):
-    """`abortTransaction` for a transaction that an interrupted command may have started after the first abort.
+    """Second `abortTransaction` command, for a transaction that an interrupted command starts after the first abort.
 
-    The session may have another transaction by then, so the command names the session and the transaction number.
+    The session may already have another transaction. Therefore the command contains the session ID and the transaction
+    number of the aborted transaction.
 
-    :param transaction: the transaction to end.
+    :param transaction: the transaction to abort.
     :param session: the session of the transaction.
     """
 

@@ -1,4 +1,4 @@
-"""The `insert`, `update` and `delete` commands. Their statements are in a document sequence of the message."""
+"""The `insert`, `update` and `delete` commands. The statements are in a document sequence of the OP_MSG message."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from gmongo.wire.reply_schema import WRITE, check, unexpected
 _UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
-# Fields whose errors an unacknowledged write would hide.
+# Fields that an unacknowledged write must not have, because the server would not report an error.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers reject, which an unacknowledged write would hide: command, field, wire version, release.
+# Fields that older servers reject. For an unacknowledged write, the server would not report the error.
+# Each row: command, field, minimum wire version, release with this wire version.
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
@@ -39,15 +40,15 @@ _NEED_A_RELEASE = (
     ),
 )
 _NOTHING: Mapping[str, Container[str]] = {}
-_FREED_AT_ONCE = 1000
+_BUFFERS_PER_STEP = 1000
 _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """Documents of an insert, update or delete, encoded batch by batch.
+    """Statements of an insert, update or delete, which are encoded batch by batch.
 
     :param kind: ``insert``, ``update`` or ``delete``.
-    :param documents: the documents; each is encoded once.
+    :param documents: the documents to insert, or the update or delete statements. Each document is encoded once.
     """
 
     __slots__ = ("_ahead", "_codec_options", "_documents", "has_reply", "kind")
@@ -57,13 +58,16 @@ class Statements:
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
         self.has_reply = True  # True if the server replies to the next message
-        self._ahead: tuple[Document, bytes] | None = None  # encoded, but did not fit into the last message
+        # Statement that is encoded, but did not fit into the last message.
+        self._ahead: tuple[Document, bytes] | None = None
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Return the documents that fit into one message, and their encodings. Empty at the end.
+        """Remove and return the statements that fit into one message, and the encoded statements.
 
-        :raises DocumentTooLarge: the first document does not fit into a message, or is too large for a server that
-            would not reply.
+        Both lists are empty if no statement remains.
+
+        :raises DocumentTooLarge: the first statement does not fit into a message, or an unacknowledged write contains a
+            statement above ``maxBsonObjectSize``.
         """
         taken: list[Document] = []
         encoded: list[bytes] = []
@@ -91,19 +95,19 @@ class Statements:
         codec_options = self._codec_options
         for document in self._documents:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
-            # The server rejects a document that is too large, and writes the others. The error needs a reply.
+            # The server reports an error for a document that is too large, but only if the server sends a reply.
             if not self.has_reply and len(body) > hello.max_bson_size:
                 raise _too_large(body, hello)
             yield document, body
 
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
-    """Check the fields of an unacknowledged write: the application would not see the server's error.
+    """Check the field names of an unacknowledged write, because the server does not report an error.
 
     :param kind: the name of the unacknowledged command.
-    :param fields: the fields of the command, or of a statement.
-    :param hello: the handshake reply of the server.
-    :raises ConfigurationError: a field needs a reply, or a newer server.
+    :param fields: the field names of the command, or of a statement.
+    :param hello: the hello reply of the server.
+    :raises ConfigurationError: an unacknowledged write cannot use a field, or a field needs a newer server.
     """
     for name in _NEED_A_REPLY:
         if name in fields:
@@ -114,14 +118,14 @@ def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> Non
 
 
 def needs_a_reply(name: str) -> ConfigurationError:
-    """Return the error for a field whose errors an unacknowledged write would hide."""
+    """Return the exception for a field that an unacknowledged write cannot use."""
     return ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
 
 
 def check_validation_not_bypassed(fields: Container[str]) -> None:
-    """Check that an unacknowledged bulk write does not bypass document validation.
+    """Check that an unacknowledged bulk write does not set ``bypassDocumentValidation``.
 
-    :raises OperationFailure: the fields of the command bypass it.
+    :raises OperationFailure: `fields` contains ``bypassDocumentValidation``.
     """
     if "bypassDocumentValidation" in fields:
         raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
@@ -135,10 +139,11 @@ def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """`insert`, `update` or `delete` command.
+    """Base class of `insert`, `update` and `delete` commands.
 
     :param kind: ``insert``, ``update`` or ``delete``.
-    :param fields: further fields of the command, such as ``ordered``.
+    :param taken: the statements of the command.
+    :param fields: optional fields of the command, such as ``ordered``.
     :param acknowledged: True if the server replies.
     :param retryable: True if the write may be retried; False for updates and deletes of many documents.
     """
@@ -163,7 +168,7 @@ class _Write(Operation):
         self.retryable = retryable
         self.taken = taken
         self._fields = fields
-        self._encoded: list[bytes] | None = None  # a retry sends the same bytes
+        self._encoded: list[bytes] | None = None  # the encoded statements, which a retry sends again
 
     def command(self, hello: Hello) -> DocumentDict:
         return {self.name: self.context.collection, **self._fields}
@@ -174,7 +179,7 @@ class _Write(Operation):
         return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
     def encode(self, hello: Hello) -> list[bytes]:
-        """Encode the statements of one message, and set `taken` to these statements."""
+        """Encode the statements of the command. A batch also sets `taken` to these statements."""
         raise NotImplementedError
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -189,16 +194,17 @@ class _Write(Operation):
 
 
 class WriteBatch(_Write):
-    """One `insert`, `update` or `delete` command with as many statements as fit.
+    """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    :param statements: the source of the statements.
-    :param takes_session: True if the command uses an implicit session.
-    :param takes_write_concern: True if the command sends the write concern.
-    :param operation_id: the operation ID of the whole bulk write.
-    :param need_reply: for an unacknowledged bulk write, the fields of all commands and statements, by command.
+    :param statements: the remaining statements.
+    :param takes_session: True if the command uses a session.
+    :param takes_write_concern: True if the command contains the write concern.
+    :param operation_id: the operation ID of the whole bulk write in command events.
+    :param unacknowledged_fields: for an unacknowledged bulk write, the field names of all commands and statements, by
+        command name. For an acknowledged bulk write, an empty mapping.
     """
 
-    __slots__ = ("_need_reply", "_statements", "operation_id", "reply", "takes_write_concern")
+    __slots__ = ("_statements", "_unacknowledged_fields", "operation_id", "reply", "takes_write_concern")
 
     def __init__(
         self,
@@ -211,15 +217,15 @@ class WriteBatch(_Write):
         takes_session: bool,
         takes_write_concern: bool,
         operation_id: int,
-        need_reply: Mapping[str, Container[str]],
+        unacknowledged_fields: Mapping[str, Container[str]],
     ) -> None:
         super().__init__(context, statements.kind, (), fields, acknowledged, retryable)
-        self._need_reply = need_reply
+        self._unacknowledged_fields = unacknowledged_fields
         self.takes_session = takes_session
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # the reply of the successful attempt, also after a failed retry
+        self.reply: DocumentDict | None = None  # the last reply without an error. If a retry fails, the reply remains
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
@@ -228,7 +234,7 @@ class WriteBatch(_Write):
         return reply
 
     def encode(self, hello: Hello) -> list[bytes]:
-        for kind, used in self._need_reply.items():
+        for kind, used in self._unacknowledged_fields.items():
             check_unacknowledged(kind, used, hello)
         self.taken, encoded = self._statements.take(hello)
         return encoded
@@ -238,18 +244,18 @@ class WriteBatch(_Write):
         return reply
 
     def free(self) -> None:
-        """Free the sent buffers in pieces: freeing thousands of buffers at once takes milliseconds."""
+        """Free the sent buffers in pieces, because a single step for thousands of buffers would take milliseconds."""
         encoded, self._encoded = self._encoded, None
         work = LongWork()
         while encoded:
-            del encoded[-_FREED_AT_ONCE:]
+            del encoded[-_BUFFERS_PER_STEP:]
             work.checkpoint()
 
 
 class SingleWrite(_Write):
-    """`insert`, `update` or `delete` of one statement, which raises the write's errors. The parameters are the same.
+    """`insert`, `update` or `delete` command with a single statement. A write error is raised as an exception.
 
-    `taken` contains only this statement.
+    The parameter `taken` contains only this statement.
     """
 
     __slots__ = ()
@@ -285,9 +291,9 @@ class SingleWrite(_Write):
 
 
 def check_written(reply: Document, count: int) -> None:
-    """Check the reply to a write.
+    """Check the reply to a write command.
 
-    :param count: the number of statements in the write.
+    :param count: the number of statements in the command.
     :raises ProtocolError: a field is malformed, or refers to a statement that does not exist.
     """
     check(reply, WRITE)
@@ -300,7 +306,7 @@ def check_written(reply: Document, count: int) -> None:
 def ensure_id(document: Value) -> Value:
     """Add an ``_id`` to a document without ``_id``, in place.
 
-    :returns: the ``_id``; None for a raw document, which remains unchanged.
+    :returns: the ``_id``; None for a raw document, which this function does not change.
     """
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
@@ -320,7 +326,7 @@ def update_statement(
     hint: Value,
     sort: Value,
 ) -> DocumentDict:
-    """Return an element of an update command."""
+    """Return a statement of an update command."""
     statement: DocumentDict = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
     if collation is not None:
         statement["collation"] = collation
@@ -334,9 +340,9 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return an element of a delete command.
+    """Return a statement of a delete command.
 
-    :param limit: 1 for the first document that matches, 0 for all.
+    :param limit: 1 to delete the first document that matches, 0 to delete all documents that match.
     """
     statement: DocumentDict = {"q": filter, "limit": limit}
     if collation is not None:

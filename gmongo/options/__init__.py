@@ -1,4 +1,4 @@
-"""Client options: their table, parsing, validation, and rules between options."""
+"""Client options: the table of options, parsing, validation, and rules between options."""
 
 from __future__ import annotations
 

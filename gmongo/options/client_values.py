@@ -1,16 +1,19 @@
-"""Objects from the merged options of URI and keyword arguments."""
+"""Conversion of the options of a client to objects, such as a WriteConcern.
+
+The options of the URI and the keyword arguments are already merged.
+"""
 
 from __future__ import annotations
 
 from bson.codec_options import CodecOptions
 
 from gmongo._documents import Document, Value
-from gmongo.options.rules import TLS_DETAILS, given
+from gmongo.options.rules import TLS_DETAILS, any_option_set
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference, make_read_preference, read_pref_mode_from_name
 from gmongo.write_concern import WriteConcern
 
-# Option names, and the corresponding parameters of CodecOptions.
+# Option name in lower case -> parameter of CodecOptions.
 _CODEC_PARAMETERS = {
     "document_class": "document_class",
     "tz_aware": "tz_aware",
@@ -25,12 +28,12 @@ _CODEC_PARAMETERS = {
 def codec_options(options: Document) -> CodecOptions[Value]:
     """Return the codec options.
 
-    :raises ValueError: there is a `tzinfo` without ``tz_aware``.
+    :raises ValueError: the option ``tzinfo`` is set, but ``tz_aware`` is not True.
     """
-    given = {
+    arguments = {
         parameter: options[option] for option, parameter in _CODEC_PARAMETERS.items() if options.get(option) is not None
     }
-    return CodecOptions(**given)
+    return CodecOptions(**arguments)
 
 
 def write_concern(options: Document) -> WriteConcern:
@@ -49,7 +52,7 @@ def read_concern(options: Document) -> ReadConcern:
 def read_preference(options: Document) -> _ReadPreference:
     """Return the read preference from `read_preference`, or from readPreference and related options.
 
-    :raises gmongo.errors.ConfigurationError: the mode primary has tags or maxStalenessSeconds.
+    :raises gmongo.errors.ConfigurationError: the mode is primary, and readPreferenceTags or maxStalenessSeconds is set.
     """
     if "read_preference" in options:
         preference: _ReadPreference = options["read_preference"]
@@ -62,4 +65,4 @@ def tls_enabled(options: Document) -> bool:
     """Return True if connections use TLS. Without the option tls, any other TLS option enables TLS."""
     if options.get("tls") is not None:
         return bool(options["tls"])
-    return given(options, TLS_DETAILS)
+    return any_option_set(options, TLS_DETAILS)

@@ -1,6 +1,6 @@
 """Hosts in connection strings: names, IPv4 and IPv6 addresses, paths of Unix domain sockets.
 
-Messages never quote a host or a port: in a malformed URI it may be a username or password.
+Error messages never quote a host or a port, because this part of a malformed URI may be a username or a password.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
     :param default_port: the port of a host without a port.
     :returns: pairs of host and port; the port of a Unix domain socket is None.
     :raises gmongo.errors.ConfigurationError: a host is empty.
-    :raises ValueError: (a ConfigurationError as well) a host or a port is malformed.
+    :raises ValueError: a host or a port is malformed. The error is also a ConfigurationError.
     """
     return [parse_host(entity, default_port) for entity in hosts.split(",")]
 
 
 def split_encoded_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split a list of hosts in the form of a URI, percent-encoded where necessary. See :func:`split_hosts`."""
+    """Split the hosts part of a URI, where hosts may be percent-encoded. Otherwise equal to :func:`split_hosts`."""
     return split_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
 
 
@@ -40,9 +40,9 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
 
     :param entity: the host, with or without a port.
     :param default_port: the port if `entity` has no port.
-    :returns: the host in lower case (except a path) and the port.
+    :returns: the host and the port. The host is in lower case, unless it is a path.
     :raises gmongo.errors.ConfigurationError: the host is empty.
-    :raises ValueError: (a ConfigurationError as well) the host or the port is malformed.
+    :raises ValueError: the host or the port is malformed. The error is also a ConfigurationError.
     """
     if entity.endswith(_SOCKET_SUFFIX):
         return entity, None
@@ -57,13 +57,12 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
 
 
 def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str, str | int | None]:
-    """Split an IPv6 address in brackets from its port.
+    """Split an IPv6 address in brackets and its port.
 
     :param entity: an address such as ``"[::1]"`` or ``"[::1]:27018"``.
     :param default_port: the port if `entity` has no port.
-    :returns: the address without its brackets, and the port: `default_port`, or the unchecked text from
-        `entity`.
-    :raises ValueError: (a ConfigurationError as well) a bracket is missing.
+    :returns: the address without the brackets, and the port. A port in `entity` is returned as text, without a check.
+    :raises ValueError: a bracket is missing. The error is also a ConfigurationError.
     """
     address, bracket, rest = entity[1:].partition("]")
     if not bracket or not address or (rest and not rest.startswith(":")):
@@ -72,7 +71,10 @@ def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str,
 
 
 def is_on_this_machine(address: Address) -> bool:
-    """Return True for an address of the loopback interface. Names except localhost are not resolved."""
+    """Return True for localhost, an IP address of the loopback interface, or a Unix domain socket.
+
+    Other names are not resolved, and give False.
+    """
     host, port = address
     if port is None or host == "localhost":
         return True

@@ -10,12 +10,14 @@ from gmongo.options.table import find, unknown_option
 def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient.
 
-    :param keywords: options by case-insensitive name or alias.
-    :returns: the options by lower-case name, with aliases resolved. Times are in seconds, except
+    If a name has several spellings, such as ``appName`` and ``appname``, the last value takes effect.
+
+    :param keywords: the options. The keys are names or aliases in any case.
+    :returns: the converted options. The keys are the canonical names in lower case. Times are in seconds, except
         ``localthresholdms``, which stays in milliseconds.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, rejects its value (the error is also a ValueError or
-        a TypeError), or has two names with different values. For one name in several spellings (``appName``,
-        ``appname``) the last value takes effect, unless the values differ in security.
+    :raises gmongo.errors.ConfigurationError: an option is unknown. An option rejects a value (this error is also a
+        ValueError or a TypeError). A name and its alias have different values. Several spellings of a security flag,
+        such as ``tlsInsecure``, have different values.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
@@ -32,11 +34,13 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
 
 def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
-    """Return the keyword options that override the options of a URI. A keyword of None cannot relax security.
+    """Return the keyword options that override the options of a URI.
+
+    If the URI has an option that protects the client, the value None of the keyword does not override the option.
 
     :param keywords: the result of :func:`validate_keyword_options`.
-    :param uri: the options in the URI, without options from DNS and the scheme.
-    :raises gmongo.errors.InvalidURI: a keyword is less secure than the URI's option.
+    :param uri: the options in the URI, without the options that DNS or the scheme sets.
+    :raises gmongo.errors.InvalidURI: the value of a keyword is less secure than the value in the URI.
     """
     effective = {}
     for key, value in keywords.items():

@@ -10,7 +10,7 @@ from gmongo.options.table import find
 
 
 class Options(MutableMapping[str, Any]):
-    """Options by case-insensitive name. Iteration yields lower-case names, and `repr` hides secrets.
+    """Mapping of options with case-insensitive names. Iteration yields lower-case names, and `repr` hides secrets.
 
     :param items: the initial options.
     """

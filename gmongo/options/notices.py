@@ -1,4 +1,4 @@
-"""Warnings about options, attributed to the application's line."""
+"""Warnings about options, with the application's line as the location of the warning."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import warnings
 
 
 def notice(message: str, kind: type[Warning] = UserWarning) -> None:
-    """Warn with the first caller outside of gmongo as the location.
+    """Show a warning whose location is the line of the first caller outside of gmongo.
 
     :param kind: the warning class.
     """
-    warnings.warn(message, kind, stacklevel=_levels_to_the_application())
+    warnings.warn(message, kind, stacklevel=_stack_level_of_application())
 
 
-def _levels_to_the_application() -> int:
+def _stack_level_of_application() -> int:
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gmongo."):
         frame, level = frame.f_back, level + 1

@@ -1,6 +1,6 @@
-"""Validators of options with Python objects as values, which are keyword options only.
+"""Validators of options whose values are Python objects. A URI cannot contain these options.
 
-Classes of higher layers are recognised by their names, as this layer imports none of them.
+This layer does not import higher layers. Therefore the validators recognise a class of a higher layer by its name.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.options.validators import Rejected, Validator
 from gmongo.read_preferences import _ReadPreference
 
-# Every listener class of the monitoring API has one of these methods.
+# Every listener class of the monitoring API has at least one of these methods.
 _LISTENER_METHODS = ("started", "opened", "pool_created")
 
 
 def document_class(value: Value) -> type[Value]:
-    """Check a class for decoded documents: a mutable mapping or RawBSONDocument. None is dict."""
+    """Check the class of decoded documents: a mutable mapping or RawBSONDocument. None means dict."""
     try:
         return CodecOptions(document_class=value or dict).document_class
     except TypeError:
@@ -82,7 +82,10 @@ def metrics(value: object) -> DocumentDict | None:
 
 
 def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
-    """Check a mapping with some of `names`. The first is a switch, and the last an OpenTelemetry object."""
+    """Check a mapping whose keys are a part of `names`.
+
+    The first name is ``enabled``, and its value is a flag. The value of the last name is an OpenTelemetry provider.
+    """
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -98,7 +101,7 @@ def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
 
 
 def instance_of(class_name: str) -> Validator:
-    """Return a validator of instances of the class with that name, or None."""
+    """Return a validator that accepts None and instances of the class with the name `class_name`."""
 
     def validate(value: object) -> object:
         if value is None or any(cls.__name__ == class_name for cls in type(value).__mro__):

@@ -1,4 +1,4 @@
-"""Options in a connection string: splitting, repeated names, aliases, validation."""
+"""Options in a connection string: the parser, repeated names, aliases and validation."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ Pairs = list[tuple[str, str]]
 def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimited: bool = True) -> Options:
     """Parse the options part of a connection string.
 
-    :param opts: the part after the question mark; all separators are ``&``, or all are ``;``.
-    :param validate: True converts values and rejects unknown options; False keeps strings.
-    :param warn: True warns about invalid options and omits them, instead of raising. Invalid options that protect the
-        client, such as ``tls`` and ``authMechanism``, still raise.
-    :param normalize: True replaces aliases by their canonical names, such as ``ssl`` by ``tls``.
-    :param delimited: True if a slash precedes the question mark, which otherwise may belong to a password.
-    :returns: the options in a case-insensitive mapping. Times are in seconds, except ``localThresholdMS``,
-        which stays in milliseconds.
+    :param opts: the part after the question mark. The separators are all ``&`` or all ``;``.
+    :param validate: True to convert values and to reject unknown options; False to keep the values as strings.
+    :param warn: True to warn about an invalid option and to omit it, instead of an error. An invalid option that
+        protects the client, such as ``tls`` or ``authMechanism``, is always an error.
+    :param normalize: True to replace aliases by canonical names, such as ``ssl`` by ``tls``.
+    :param delimited: True if a slash precedes the question mark. Without the slash, the question mark may belong to a
+        password that is not percent-encoded.
+    :returns: the options in a case-insensitive mapping. Times are in seconds, except ``localThresholdMS``, which stays
+        in milliseconds.
     :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
     :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
-    :raises ValueError: (a ConfigurationError as well) an option does not accept a value, unless `warn`.
+    :raises ValueError: an option rejects its value, unless `warn`. The error is also a ConfigurationError.
     """
     pairs = _split_pairs(opts)
     private = _secret_names(pairs, delimited and "@" not in opts)
@@ -46,9 +47,9 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
 
 
 def validated(options: Document, warn: bool) -> Options:
-    """Return the options with converted values.
+    """Convert the values of options.
 
-    :param warn: True warns about invalid options and omits them, instead of raising.
+    :param warn: True to warn about an invalid option and to omit it, instead of an error.
     :raises gmongo.errors.ConfigurationError: an option is unknown or rejects its value, unless `warn`.
     """
     return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
@@ -72,9 +73,12 @@ def _split_pairs(opts: str) -> Pairs:
 
 
 def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
-    """Return the lower-case names that messages must not quote, as name and value may be part of a secret.
+    """Return the names, in lower case, that messages must not quote, because name and value may belong to a secret.
 
-    An unencoded '?' in a password, or '&' in a secret option, turns the rest of the secret into an option.
+    If a password contains an unencoded '?', or a secret option an unencoded '&', the rest of the secret is parsed as an
+    option.
+
+    :param quotable: False if the question mark before the options may belong to a password.
     """
     names = set()
     for name, _ in pairs:
@@ -86,10 +90,11 @@ def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
 
 
 def refuse_hidden_options(text: str) -> None:
-    """Check that no protecting option is hidden in a database name or in the value of another option.
+    """Check that a database name or the value of an option does not contain a security option by mistake.
 
-    :param text: a part of the URI outside of the options, still encoded.
-    :raises gmongo.errors.InvalidURI: the text has the name of such an option with an equals sign.
+    :param text: the path of the URI or the value of an option, percent-encoded.
+    :raises gmongo.errors.InvalidURI: the text contains the name of an option that protects the client, and an equals
+        sign.
     """
     for name in _NAME_WITH_VALUE.findall(text):
         option = find(name)
@@ -110,7 +115,7 @@ def _refuse_contradictions(pairs: Pairs) -> None:
 
 
 def _refuse_flags_with_two_values(pairs: Pairs) -> None:
-    """Check that flags do not have two values of different security. For other options the last value takes effect."""
+    """Check that no security flag has two different values. For other options, the last value takes effect."""
     flags: dict[str, str] = {}
     for name, value in pairs:
         option = find(name)
@@ -137,7 +142,7 @@ def _collect(pairs: Pairs, private: Collection[str]) -> Options:
 
 
 def _without_aliases(options: Options) -> Options:
-    """Replace aliases by canonical names. The value of a canonical name takes precedence."""
+    """Replace aliases by canonical names. If an option has both names, the value of the canonical name takes effect."""
     result = Options()
     for name, value in options.items():
         option = find(name)
@@ -159,7 +164,11 @@ def _deprecation(name: str, proper: str, ignored: bool) -> None:
 def _validated(
     options: Options, spelling: Mapping[str, str], warn: bool, private: Collection[str] = frozenset()
 ) -> Options:
-    """Convert the options. `spelling` maps names to the spelling in the URI, for messages."""
+    """Convert the values of options.
+
+    :param spelling: lower-case name -> spelling in the URI, for messages.
+    :param private: the lower-case names that messages must not quote.
+    """
     result = Options()
     for name, value in options.items():
         try:
@@ -186,6 +195,9 @@ def _option_for_uri(name: str, quoted: bool) -> Option:
 
 
 def names_of(options: Iterable[str]) -> str:
-    """Return the documented spelling of option keys, for messages."""
+    """Return the documented names of options with commas between them, for messages.
+
+    :param options: the keys of the options.
+    """
     options_by_key = ((find(key), key) for key in options)
     return ", ".join(sorted(option.name if option else key for option, key in options_by_key))

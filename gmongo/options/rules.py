@@ -1,4 +1,4 @@
-"""Rules between options that exclude contradictory combinations."""
+"""Rules that forbid contradictory combinations of options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.options.table import find
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
 
-# At most one option of each group may be given, regardless of the values.
+# A client may set the first option of a group, or the other options of the group. The values do not matter.
 _EXCLUSIVE_TLS_OPTIONS = (
     ("tlsInsecure", "tlsAllowInvalidHostnames"),
     (
@@ -39,8 +39,9 @@ _LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")
 _Options = Document
 _Rule = tuple[Callable[[_Options, int, bool], object], str]
 
-# (condition of an error, message). The arguments of the condition are the options, the number of hosts, and True for
-# mongodb+srv. A message contains the values of the numbers in braces.
+# Each rule has a condition and the message of the error that the condition causes. The arguments of a condition are the
+# options, the number of hosts, and True for a mongodb+srv URI. In a message, a name in braces is replaced by the value
+# of the option or by the number of hosts.
 _RULES_OF_A_URI: tuple[_Rule, ...] = (
     (
         lambda options, hosts, srv: options.get("directconnection") and srv,
@@ -75,7 +76,7 @@ _RULES_OF_A_URI: tuple[_Rule, ...] = (
         "srvAllowedHostsSuffix and srv_host_validator cannot be used together",
     ),
     (
-        lambda options, hosts, srv: not srv and given(options, _SRV_OPTIONS),
+        lambda options, hosts, srv: not srv and any_option_set(options, _SRV_OPTIONS),
         f"{', '.join(_SRV_OPTIONS)} can only be used with a mongodb+srv URI",
     ),
 )
@@ -87,7 +88,9 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
         "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
     ),
     (
-        lambda options, hosts, srv: not options.get("drainlatereplies") and given(options, _LIMITS_OF_LATE_REPLIES),
+        lambda options, hosts, srv: (
+            not options.get("drainlatereplies") and any_option_set(options, _LIMITS_OF_LATE_REPLIES)
+        ),
         f"{' and '.join(_LIMITS_OF_LATE_REPLIES)} are limits of drainLateReplies=true",
     ),
     (
@@ -100,7 +103,7 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
     ),
     (
         lambda options, hosts, srv: (
-            given(options, ("proxyPort", "proxyUsername", "proxyPassword")) and not options.get("proxyhost")
+            any_option_set(options, ("proxyPort", "proxyUsername", "proxyPassword")) and not options.get("proxyhost")
         ),
         "proxyPort, proxyUsername and proxyPassword need proxyHost",
     ),
@@ -112,12 +115,12 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
 
 
 def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check the options of a client against each other, after URI and keyword arguments were merged.
+    """Check that the options of a client do not contradict each other.
 
-    :param options: the converted options by lower-case name.
+    :param options: the converted options of the URI and the keyword arguments, by lower-case name.
     :param nodes_count: the number of hosts from the URI or from DNS.
     :param srv: True if the hosts came from a ``mongodb+srv`` URI.
-    :raises InvalidURI: TLS options exclude each other.
+    :raises InvalidURI: two TLS options exclude each other.
     :raises InvalidOption: other options contradict each other.
     """
     complaint = exclusive_tls_options(options)
@@ -127,14 +130,14 @@ def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
 
 
 def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check only the rules that keyword arguments cannot fix. The parameters are as in :func:`check_combination`."""
+    """Check only the rules for options of a URI. The parameters equal the parameters of :func:`check_combination`."""
     _raise_if(_broken(_RULES_OF_A_URI, options, nodes_count, srv))
 
 
 def exclusive_tls_options(names: Collection[str]) -> str | None:
-    """Return the message about TLS options that exclude each other, or None.
+    """Return the error message if two TLS options exclude each other, or None.
 
-    :param names: the given options, in lower case.
+    :param names: the names of the options that are set, in lower case.
     """
     for group in _EXCLUSIVE_TLS_OPTIONS:
         for first, second in combinations(group, 2):
@@ -155,13 +158,13 @@ def _raise_if(complaint: str | None) -> None:
         raise InvalidOption(complaint)
 
 
-def given(options: _Options, names: Iterable[str]) -> bool:
-    """Return True if at least one of the options is not None."""
+def any_option_set(options: _Options, names: Iterable[str]) -> bool:
+    """Return True if at least one of the named options is not None."""
     return any(options.get(name.lower()) is not None for name in names)
 
 
 def _relies_on_tls(options: _Options) -> bool:
-    """Return True if a TLS option is given that does more than disable a check."""
+    """Return True if a TLS option has another value than the value that disables a check."""
     return any(options.get(each.lower(), None) not in (None, _insecure(each)) for each in TLS_DETAILS)
 
 

@@ -1,6 +1,6 @@
-"""Hosts and options from DNS for ``mongodb+srv`` URIs: SRV and TXT records.
+"""Hosts and options of ``mongodb+srv`` URIs, which come from the SRV and TXT records of DNS.
 
-dnspython queries DNS in a native thread, so that the event loop is not blocked.
+dnspython sends the DNS queries in a native thread, so that the queries do not block the event loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_SERVICE_NAME = "mongodb"
 _DEFAULT_TIMEOUT = 20.0
 _OPTIONS_IN_TXT = frozenset(("authsource", "replicaset", "loadbalanced"))
 
-# Option keys, and the fields of SrvName that they set.
+# Option key -> field of SrvName.
 _FIELDS = {
     "srvservicename": "service_name",
     "srvmaxhosts": "max_hosts",
@@ -41,10 +41,10 @@ HostPort = tuple[str, int]
 
 
 class Answer(NamedTuple):
-    """Answer from DNS.
+    """Answer to a DNS query.
 
     :param records: pairs of host and port from SRV records, or the text of each TXT record.
-    :param ttl: the time to live of the answer, in seconds; 0 by default.
+    :param ttl: the time to live of the records, in seconds; 0 by default.
     """
 
     records: list[Any]
@@ -55,13 +55,13 @@ Lookup = Callable[[str, str, float], Answer]
 
 
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
-    """Query DNS in a native thread. A test may replace this function.
+    """Send a DNS query in a native thread. Tests may replace this function.
 
     :param name: the domain name.
     :param record_type: ``"SRV"`` or ``"TXT"``.
     :param timeout: the time limit of the query with all retries, in seconds.
     :param ref: True if the query keeps the event loop alive.
-    :returns: the answer, without records if the name or the records do not exist.
+    :returns: the answer. The answer has no records if the name or the records do not exist.
     :raises gmongo.errors.ConfigurationError: the query failed.
     """
     import dns.resolver
@@ -72,7 +72,8 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return Answer([])
         finally:
-            if monkey.is_module_patched("socket"):  # dnspython's sockets have created a hub in this thread
+            # The monkey-patched sockets of dnspython have created a gevent hub in this thread.
+            if monkey.is_module_patched("socket"):
                 get_hub().destroy(destroy_loop=True)
 
     outcome = run_in_native_thread(job, ref)
@@ -92,14 +93,15 @@ def _to_answer(record_type: str, reply: Any) -> Answer:
 
 @dataclass(frozen=True)
 class SrvName:
-    """Host name of a ``mongodb+srv`` URI, with the options of its resolution.
+    """Host name of a ``mongodb+srv`` URI, and the options for the DNS queries.
 
     :param hostname: the host of the URI.
     :param service_name: the option ``srvServiceName``.
     :param max_hosts: the option ``srvMaxHosts``; 0 means no limit.
-    :param allowed_suffix: the option ``srvAllowedHostsSuffix``, the required domain of hosts instead of the
-        domain of `hostname`.
-    :param host_validator: a function that returns true to accept a host; it replaces the check of the domain.
+    :param allowed_suffix: the option ``srvAllowedHostsSuffix``: the domain of all hosts; None uses the domain of
+        `hostname`.
+    :param host_validator: a function that returns True to accept a host, and replaces the check of the domain. None
+        checks the domain.
     :param timeout: the time limit of each DNS query, in seconds.
     """
 
@@ -111,11 +113,10 @@ class SrvName:
     timeout: float = _DEFAULT_TIMEOUT
 
     def all_hosts(self, ref: bool = True) -> Answer:
-        """Return every host in the SRV records, with the time to live.
+        """Return all hosts in the SRV records, and the time to live.
 
         :param ref: True if the query keeps the event loop alive.
-        :raises gmongo.errors.ConfigurationError: the query failed, there are no records, or a host is outside
-            of the allowed domain.
+        :raises gmongo.errors.ConfigurationError: the query failed, there are no records, or a host is not allowed.
         """
         answer = self._look_up(ref)
         for host, _ in answer.records:
@@ -124,9 +125,9 @@ class SrvName:
         return answer
 
     def verified_hosts(self) -> Answer:
-        """Return the allowed hosts in the SRV records, and warn about others.
+        """Return the allowed hosts in the SRV records, and log a warning for each other host.
 
-        The query of this method does not keep the event loop alive.
+        The DNS query does not keep the event loop alive.
 
         :raises gmongo.errors.ConfigurationError: the query failed, or no host is allowed.
         """
@@ -149,19 +150,22 @@ class SrvName:
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """Return the seeds: all hosts, or `max_hosts` random hosts.
+        """Return the seeds: all hosts in the SRV records, or `max_hosts` random hosts of these hosts.
 
         :param ref: True if the query keeps the event loop alive.
-        :raises gmongo.errors.ConfigurationError: as :meth:`all_hosts`.
+        :raises gmongo.errors.ConfigurationError: the query failed, there are no records, or a host is not allowed.
         """
         hosts: list[HostPort] = self.all_hosts(ref).records
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
-        """Return the options in the TXT record of the host, empty without a record.
+        """Return the options in the TXT record of the host. Return no options if there is no record.
+
+        The parameters `validate`, `warn` and `normalize` equal the parameters of
+        :func:`~gmongo.options.query.split_options`.
 
         :param ref: True if the query keeps the event loop alive.
-        :raises gmongo.errors.ConfigurationError: the query failed, there are several records, or a record has an
+        :raises gmongo.errors.ConfigurationError: the query failed, there are several records, or the record contains an
             option other than authSource, replicaSet and loadBalanced.
         """
         records = lookup(self.hostname, "TXT", self.timeout, ref).records
@@ -193,10 +197,10 @@ class SrvName:
 
 
 def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
-    """Return the name to resolve, with the options of a client.
+    """Return the host name of a URI, and the options of a client for the DNS queries.
 
     :param hostname: the host of the URI.
-    :param options: the options by lower-case name; the function converts strings.
+    :param options: the options by lower-case name. String values are converted.
     :param timeout: the time limit of each DNS query, in seconds; None uses connectTimeoutMS, or 20 seconds.
     :raises gmongo.errors.ConfigurationError: an option does not accept its value.
     """
@@ -225,9 +229,10 @@ def srv_hostname(hosts: str) -> str:
 
 
 def own_domain(hostname: str) -> str:
-    """Return the required domain of the hosts in SRV records.
+    """Return the domain that all hosts in the SRV records must have.
 
-    It is `hostname` without its first label, or `hostname` itself if it has fewer than three labels.
+    The domain is `hostname` without the first label. If `hostname` has fewer than three labels, the domain is
+    `hostname`.
     """
     return hostname.partition(".")[2] if hostname.count(".") >= 2 else hostname
 

@@ -1,6 +1,6 @@
-"""Validators of structured values: write concern, tags, authentication properties, compressors, codecs.
+"""Validators of structured values: write concerns, tags, authentication properties, compressors, codec options.
 
-They follow the contract of :mod:`gmongo.options.validators`.
+:mod:`gmongo.options.validators` describes the arguments, results and exceptions of validators.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ STRING_PROPERTIES = (
     "SERVICE_REALM",
     "TOKEN_RESOURCE",
 )
-SHOWN_PROPERTIES = frozenset(STRING_PROPERTIES) - {"AWS_SESSION_TOKEN"}  # other properties may contain secrets
+# Properties whose values `repr` may show. Other properties may contain secrets.
+SHOWN_PROPERTIES = frozenset(STRING_PROPERTIES) - {"AWS_SESSION_TOKEN"}
 OBJECT_PROPERTIES = ("ALLOWED_HOSTS", "OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK")
 RESERVED_TOP_LEVEL_NAMES = frozenset(
     ("corp", "example", "home", "internal", "invalid", "local", "localhost", "mail", "test")
@@ -53,7 +54,7 @@ _DATETIME_CONVERSIONS = {conversion.name: conversion for conversion in DatetimeC
 
 
 def write_acknowledgement(value: object) -> int | str:
-    """Check the option ``w``: a number of members, or the name of a mode."""
+    """Check the option ``w``: a number of members, or the name of a mode such as ``majority``."""
     if isinstance(value, str) and not _looks_like_a_number(value):
         return value
     try:
@@ -65,19 +66,19 @@ def write_acknowledgement(value: object) -> int | str:
 
 
 def tag_sets(value: object) -> list[dict[str, str]]:
-    """Convert a tag set such as ``dc:ny,rack:1``, or a list of tag sets. An empty string is the empty tag set.
+    """Convert a tag set such as ``dc:ny,rack:1``, or a list of tag sets. An empty string gives an empty tag set.
 
-    Commas in names and values, and colons in names, are percent-encoded.
+    Commas in names and values, and colons in names, must be percent-encoded.
     """
     entries = value if isinstance(value, (list, tuple)) else [value]
     return [_tag_set(entry) for entry in entries]
 
 
 def mechanism_properties(value: object) -> DocumentDict:
-    """Convert properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
+    """Convert the properties of an authentication mechanism: a string ``NAME:value,NAME:value``, or a mapping.
 
-    Only a mapping may have callbacks and ``ALLOWED_HOSTS``, not a connection string. Names are case-insensitive. The
-    result has upper-case names.
+    Only a mapping may contain callbacks and ``ALLOWED_HOSTS``. Names are case-insensitive. The names in the result are
+    in upper case.
     """
     if isinstance(value, str):
         properties: DocumentDict = dict(_pairs(value, "comma-separated NAME:value pairs"))
@@ -94,7 +95,7 @@ def mechanism_properties(value: object) -> DocumentDict:
 
 
 def compressors(value: object) -> list[str]:
-    """Convert names of compressors in the order of preference. Warn about unknown names and omit them."""
+    """Convert a list or string of compressor names, in the order of preference. Omit unknown names with a warning."""
     if isinstance(value, str):
         names = value.split(",")
     elif isinstance(value, Iterable):
@@ -108,14 +109,14 @@ def compressors(value: object) -> list[str]:
 
 
 def uuid_representation(value: object) -> int:
-    """Convert the name of a UUID representation to the number in ``bson``."""
+    """Convert the name of a UUID representation to the number of ``bson.binary.UuidRepresentation``."""
     if not isinstance(value, str) or value not in _UUID_REPRESENTATIONS:
         raise Rejected(f"one of {', '.join(_UUID_REPRESENTATIONS)}")
     return _UUID_REPRESENTATIONS[value]
 
 
 def datetime_conversion(value: object) -> DatetimeConversion:
-    """Convert a :class:`bson.codec_options.DatetimeConversion`, its name or its number. None is the default."""
+    """Convert a :class:`bson.codec_options.DatetimeConversion`, its name or its number. None means ``DATETIME``."""
     if value is None:
         return DatetimeConversion.DATETIME
     if isinstance(value, str) and value in _DATETIME_CONVERSIONS:
@@ -128,10 +129,10 @@ def datetime_conversion(value: object) -> DatetimeConversion:
 
 
 def allowed_hosts_suffix(value: object) -> str:
-    """Convert the required domain of hosts from SRV records to lower case without outer dots.
+    """Convert the option ``srvAllowedHostsSuffix`` to lower case without a dot at the start or the end.
 
-    A single label must be reserved for private use, such as ``localhost`` or ``internal``. Public suffixes of
-    two labels, such as ``co.uk``, are not rejected.
+    If the suffix is a single label, the label must be reserved for private use, such as ``localhost`` or ``internal``.
+    Public suffixes of two labels, such as ``co.uk``, are not rejected.
     """
     if not isinstance(value, str):
         raise Rejected("a domain name", wrong_type=True)

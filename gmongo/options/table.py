@@ -16,33 +16,36 @@ from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, o
 
 
 class Source(Enum):
-    """Sources of an option."""
+    """Where an option may be set."""
 
     ANYWHERE = "URI or keyword"
     KEYWORD = "keyword only"
 
 
 class Repeat(Enum):
-    """Meaning of a repeated option in a URI."""
+    """Meaning of an option that occurs several times in a URI."""
 
-    LAST_WINS = "the last one counts, with a warning"
-    LIST = "the values make a list"
+    LAST_WINS = "the last value takes effect, with a warning"
+    LIST = "the value is the list of all values"
     ERROR = "an error"
 
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """One option.
+    """One option of a client.
 
-    :param name: the name in the spelling of the specifications; its lower case is the key of the option.
+    :param name: the name in the spelling of the specifications. The name in lower case is the key of the option.
     :param validate: a function that checks and converts a value.
-    :param aliases: equivalent names.
-    :param deprecated: names that are accepted with a warning.
+    :param aliases: other names of the option.
+    :param deprecated: old names of the option, which are accepted with a warning.
+    :param source: where the option may be set.
+    :param repeat: the meaning of several values in a URI.
     :param secret: True if the value must never be shown.
     :param protects: True if the client would be less secure without the option. An invalid value in a URI is then
-        always an error, never a warning.
-    :param decodes: True if `validate` percent-decodes the parts of a text, as an encoded delimiter is not a delimiter.
-    :param insecure: the less secure value of a flag, which never overrides the other value; None for other options.
+        always an error, and never only a warning.
+    :param decodes: True if `validate` itself percent-decodes the value, after the value was split at its delimiters.
+    :param insecure: the less secure value of a security flag, which never overrides the other value; None for other
+        options.
     """
 
     name: str
@@ -58,20 +61,20 @@ class Option:
 
     @property
     def key(self) -> str:
-        """The name in lower case, the key of the option in results."""
+        """The name in lower case, which is the key of the option in converted options."""
         return self.name.lower()
 
     def check(self, value: object, quoted: bool = True) -> object:
-        """Convert `value`.
+        """Check and convert a value of the option.
 
-        :param quoted: True if an error may quote the value.
-        :raises InvalidOption: (or :class:`InvalidOptionType`) the option does not accept `value`.
+        :param quoted: True if an error message may quote the value.
+        :raises InvalidOption: the value is invalid; :class:`InvalidOptionType`: the value has the wrong type.
         """
         try:
             return self.validate(value)
         except Rejected as refusal:
             rule, kind = refusal.rule, InvalidOptionType if refusal.wrong_type else InvalidOption
-        # Raise outside of the handler, so that the error's context does not quote the value.
+        # Outside of the `except` block, the error has no context. The context could quote the value.
         shown = f", not {short(value)}" if quoted and not self.secret else ""
         raise kind(f"{self.name} must be {rule}{shown}")
 
@@ -192,7 +195,7 @@ OPTIONS = (
     *_DOCUMENTS,
     *_OBSERVATION,
 )
-"""All options."""
+"""All options of a client."""
 
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)}
 
@@ -202,13 +205,13 @@ SECRET = frozenset(option.name.lower() for option in OPTIONS if option.secret)
 
 
 def find(name: str) -> Option | None:
-    """Return the option with this case-insensitive name or alias, or None."""
+    """Return the option with the name or alias `name` in any case, or None."""
     return _BY_NAME.get(name.lower())
 
 
-# An option name with one of these parts concerns security, even if the option does not exist.
+# If an unknown option name contains one of these words, the name probably means a security option.
 _PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
-# Replacements of options that PyMongo 4 removed.
+# Option that PyMongo 4 removed -> option that replaces it.
 _SUCCESSORS = {
     "ssl_ca_certs": "tlsCAFile",
     "ssl_cert_reqs": "tlsAllowInvalidCertificates (True for CERT_NONE)",
@@ -222,10 +225,11 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def protects(name: str) -> bool:
-    """Return True if the client may be less secure without this option, which need not exist.
+    """Return True if the client may be less secure without the option `name`.
 
-    This includes unknown names that contain a word such as ``tls``, or resemble the name of such an option. The check
-    ignores percent-encoding, case, spaces and punctuation.
+    For an unknown name, the result is True if the name contains a word such as ``tls``. The result is also True if the
+    name resembles the name of an option that protects the client. The comparison ignores percent-encoding, case, spaces
+    and punctuation.
     """
     option = find(name)
     if option is not None:
@@ -236,10 +240,10 @@ def protects(name: str) -> bool:
 
 
 def unknown_option(name: str, in_uri: bool) -> str:
-    """Return the message for an unknown option, with a similar name.
+    """Return the error message for an unknown option. The message suggests a known option with a similar name.
 
     :param name: the unknown name.
-    :param in_uri: True if the option was in a URI, where keyword options are not suggested.
+    :param in_uri: True if the unknown option was in a URI. The message then suggests no option that a URI cannot have.
     """
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:

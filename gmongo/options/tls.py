@@ -1,7 +1,9 @@
-"""TLS context of a client. The client reads certificate files once, in its constructor, which reports invalid files.
+"""TLS context of a client.
 
-The standard library's ``ssl`` checks revocation against ``tlsCRLFile`` only. Only :mod:`gmongo.wire.openssl`
-supports stapled OCSP responses.
+The constructor of the client reads the certificate files once, and raises an error for an invalid file.
+
+The module ``ssl`` of the standard library checks the revocation of certificates only with ``tlsCRLFile``. For
+stapled OCSP responses, see :mod:`gmongo.wire.openssl`.
 """
 
 from __future__ import annotations
@@ -23,28 +25,32 @@ _CONTENT = {
 
 
 class _NoPassword(Exception):
-    """Error for an encrypted key without a password."""
+    """Error for an encrypted key if the application has not set a password."""
 
 
 def tls_context(options: Document) -> ssl.SSLContext | None:
-    """Return the TLS context, or None without TLS.
+    """Return the TLS context, or None if the client does not use TLS.
 
     :param options: the options of the client by lower-case name.
     :raises ConfigurationError: a file cannot be read or is invalid; the message names the option.
     """
     if not tls_enabled(options):
         return None
-    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # gevent's works with and without monkey-patching
+    # The class of gevent works with and without monkey-patching.
+    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
-    context.hostname_checks_common_name = False  # only subject alternative names, as in RFC 6125
+    # As RFC 6125 requires, only the subject alternative names of a certificate are valid host names.
+    context.hostname_checks_common_name = False
     insecure = bool(options.get("tlsinsecure"))
     if insecure or options.get("tlsallowinvalidcertificates") or options.get("tlsallowinvalidhostnames"):
         context.check_hostname = False
     if insecure or options.get("tlsallowinvalidcertificates"):
         context.verify_mode = ssl.CERT_NONE
     if options.get("tlscertificatekeyfile"):
-        _load_own(context, options["tlscertificatekeyfile"], options.get("tlscertificatekeyfilepassword"))
+        _load_client_certificate(
+            context, options["tlscertificatekeyfile"], options.get("tlscertificatekeyfilepassword")
+        )
     if options.get("tlscafile"):
         _load("tlsCAFile", options["tlscafile"], context.load_verify_locations)
     elif context.verify_mode != ssl.CERT_NONE:
@@ -65,10 +71,10 @@ def _load(option: str, path: str, load: Callable[[str], None]) -> None:
         raise ConfigurationError(f"{option}: cannot read {path!r}: {error.strerror or error}") from error
 
 
-def _load_own(context: ssl.SSLContext, path: str, password: str | None) -> None:
+def _load_client_certificate(context: ssl.SSLContext, path: str, password: str | None) -> None:
     is_encrypted = False
 
-    def give_password() -> str:  # without this callback, OpenSSL would prompt on the terminal
+    def password_callback() -> str:  # without this callback, OpenSSL would prompt on the terminal
         nonlocal is_encrypted
         is_encrypted = True
         if password is None:
@@ -77,7 +83,7 @@ def _load_own(context: ssl.SSLContext, path: str, password: str | None) -> None:
 
     option = "tlsCertificateKeyFile"
     try:
-        _load(option, path, lambda file: context.load_cert_chain(file, password=give_password))
+        _load(option, path, lambda file: context.load_cert_chain(file, password=password_callback))
     except _NoPassword:
         raise ConfigurationError(f"{option}: the key in {path!r} needs tlsCertificateKeyFilePassword") from None
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Complete connection strings, with hosts and options from DNS."""
+"""Parser of complete connection strings, with hosts and options from DNS."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def read_uri(
     srv_host_validator: Callable[[str], object] | None = None,
     resolve: bool = True,
 ) -> DocumentDict:
-    """Parse a connection string, as :func:`gmongo.uri_parser.parse_uri` does.
+    """Parse a connection string. :func:`gmongo.uri_parser.parse_uri` describes the other parameters and the result.
 
-    The options of the result are case-insensitive. Its field ``own`` has the options in the URI, without options from
-    DNS or scheme.
+    In addition, the field ``own`` of the result contains the options in the URI, without the options that DNS or the
+    scheme sets. The options of the result are case-insensitive.
 
-    :param resolve: False sends no DNS query: the only node of a ``mongodb+srv`` URI is its host, without a port.
+    :param resolve: False to send no DNS query. The only node of a ``mongodb+srv`` URI is then the host of the URI, and
+        the port of the node is None.
     """
     if not isinstance(uri, str):
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")
@@ -75,6 +76,6 @@ def read_uri(
 
 
 def _checked_arguments(**arguments: object) -> DocumentDict:
-    """Return the arguments that are not None, converted, by the keys of their options."""
-    given = {name: find(name) for name, value in arguments.items() if value is not None}
-    return {option.key: option.check(arguments[name]) for name, option in given.items() if option}
+    """Convert the arguments that are not None. The keys of the result are option keys."""
+    options = {name: find(name) for name, value in arguments.items() if value is not None}
+    return {option.key: option.check(arguments[name]) for name, option in options.items() if option}

@@ -1,4 +1,4 @@
-"""Parts of a connection string, and its userinfo. Messages never show possible credentials."""
+"""Split of a connection string into its parts. Error messages quote no part that may contain credentials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORBIDDEN_IN_DATABASE = frozenset('/\\ "$\0')
 
 
 class UriParts(NamedTuple):
-    """Parts of a connection string, still percent-encoded."""
+    """Percent-encoded parts of a connection string."""
 
     srv: bool
     userinfo: str | None
@@ -42,7 +42,8 @@ def split_uri(uri: str) -> UriParts:
     rest = uri[len(SRV_SCHEME if srv else SCHEME) :]
     before_options, _, options = rest.partition("?")
     authority, slash, path = before_options.partition("/")
-    # An '@' further right means that an unencoded '/' or '?' of a username or password was parsed as a delimiter.
+    # An '@' in the path or the options means that a username or password contains an unencoded '/' or '?', which was
+    # parsed as a delimiter.
     if "@" in path or ("@" not in authority and "@" in options.partition("=")[0]):
         raise InvalidURI(ESCAPE_THE_USERINFO)
     userinfo, at_sign, hosts = authority.rpartition("@")
@@ -54,10 +55,10 @@ def split_uri(uri: str) -> UriParts:
 
 
 def parse_userinfo(userinfo: str) -> tuple[str, str]:
-    """Split and decode the userinfo of a connection string, ``username`` or ``username:password``.
+    """Split and decode the userinfo of a connection string: ``username`` or ``username:password``.
 
-    A plus sign is decoded as a space, as in :func:`urllib.parse.quote_plus`, unless other characters show another
-    encoding.
+    A plus sign is decoded as a space, because :func:`urllib.parse.quote_plus` encodes a space as a plus sign. If the
+    text contains characters that `quote_plus` would have encoded, a plus sign stays a plus sign.
 
     :param userinfo: the text before the at-sign.
     :returns: username and password; the password may be empty.
@@ -72,10 +73,10 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
 
 
 def parse_namespace(path: str) -> tuple[str | None, str | None]:
-    """Decode the path of a connection string, ``database`` or ``database.collection``.
+    """Decode the path of a connection string: ``database`` or ``database.collection``.
 
-    :returns: database and collection; each is None if absent.
-    :raises gmongo.errors.InvalidURI: the name of the database is empty or has a forbidden character.
+    :returns: the database name and the collection name. A missing name is None.
+    :raises gmongo.errors.InvalidURI: the database name is empty or contains a forbidden character.
     """
     if not path:
         return None, None

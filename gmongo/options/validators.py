@@ -1,7 +1,7 @@
 """Validators of plain values: flags, numbers, times and strings.
 
-A validator takes a Python value, or a string from a URI, and returns the converted value. For an invalid value it
-raises :class:`Rejected` with the rule, which becomes part of the option's error message.
+The argument of a validator is a Python value, or a string from a URI. The validator returns the converted value. For
+an invalid value, the validator raises :class:`Rejected` with a rule. The option's error message contains the rule.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ Validator = Callable[[object], Any]
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _TOO_MANY_MILLISECONDS = 1_000_000_000
-_DIGITS = re.compile(r"-?[0-9]{1,100}")  # int() raises a different error for thousands of digits
+# At most 100 digits, because int() raises a different error for thousands of digits.
+_DIGITS = re.compile(r"-?[0-9]{1,100}")
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
 _MAX_APPNAME_BYTES = 128
 
 
 class Rejected(Exception):
-    """Invalid value.
+    """Exception for an invalid value.
 
-    :param rule: the rule for the value, which follows "must be" in the message.
+    :param rule: the rule for the value. In the error message, the rule follows the words "must be".
     :param wrong_type: True if the value has the wrong type.
     """
 
@@ -47,14 +48,14 @@ def boolean(value: object) -> bool:
 
 
 def optional_boolean(value: object) -> bool:
-    """Convert a value like :func:`boolean`. None is False."""
+    """Convert a value like :func:`boolean`. None gives False."""
     return False if value is None else boolean(value)
 
 
 def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -> Validator:
     """Return a validator of integers from `minimum` to `maximum`.
 
-    :param optional: True also accepts None.
+    :param optional: True to accept also None.
     """
     rule = f"an integer from {minimum} to {maximum}"
 
@@ -78,7 +79,7 @@ def staleness(value: object) -> int:
 
 
 def milliseconds(value: object) -> float:
-    """Convert a non-negative number of milliseconds, and keep the unit."""
+    """Convert a non-negative number of milliseconds to a float in milliseconds."""
     rule = f"a number of milliseconds from 0 to {_TOO_MANY_MILLISECONDS - 1}"
     number = _as_number(value, rule)
     if not 0 <= number < _TOO_MANY_MILLISECONDS:
@@ -105,7 +106,7 @@ def optional_seconds(value: object) -> float | None:
 
 
 def limit_in_seconds(value: object) -> float | None:
-    """Convert a value like :func:`seconds`. 0 and None both mean no limit and return None."""
+    """Convert a value like :func:`seconds`. 0 and None mean no limit, and give None."""
     return optional_seconds(value) or None
 
 
@@ -122,7 +123,7 @@ def optional_string(value: object) -> str | None:
 
 
 def path(value: Any) -> str | None:
-    """Convert the path of a file, a string or a path-like object, to a string, without opening the file."""
+    """Convert the path of a file, which is a string or a path-like object, to a string. Do not open the file."""
     if value is None:
         return None
     try:
@@ -135,7 +136,7 @@ def path(value: Any) -> str | None:
 
 
 def one_of(*choices: str) -> Validator:
-    """Return a validator of a fixed set of strings."""
+    """Return a validator that accepts only the strings in `choices`."""
     rule = f"one of {', '.join(choices)}"
 
     def validate(value: object) -> str:

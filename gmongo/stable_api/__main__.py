@@ -11,13 +11,14 @@ from gmongo.monitoring import register
 from gmongo.stable_api import Audit
 from gmongo.stable_api.report import write
 
-_FOUND = 3
+_FINDINGS_STATUS = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program with an audit of all its clients, and write the report when the program ends.
+    """Run a program with an audit of all clients, and write the report at the end of the program.
 
-    Return the exit status of the program. With ``--check``, return 3 if that status is 0 and the audit found commands.
+    Return the exit status of the program. With ``--check``, return 3 if the exit status is 0 and the audit found
+    commands that strict mode would refuse.
     """
     options = _parser().parse_args(arguments)
     audit = Audit()
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # runs also after an exception of the program
         write(audit, options.output, options.json)
-    return _FOUND if options.check and status == 0 and not audit.is_clean else status
+    return _FINDINGS_STATUS if options.check and status == 0 and not audit.is_clean else status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -37,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("--json", action="store_true", help="write the report as JSON")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to FILE instead of standard error")
-    parser.add_argument("--check", action="store_true", help=f"exit with status {_FOUND} after findings")
+    parser.add_argument("--check", action="store_true", help=f"exit with status {_FINDINGS_STATUS} after findings")
     parser.add_argument("program", help="a Python file; with -m, a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     return parser

@@ -19,11 +19,11 @@ _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "pla
 
 
 class Audit(CommandListener):
-    """Listener that finds commands outside of API version 1, and deprecated commands.
+    """Command listener that finds commands outside of API version 1, and deprecated commands.
 
     ``MongoClient(event_listeners=[audit])`` audits one client. ``gmongo.monitoring.register(audit)`` audits all clients
-    that the application creates later. The clients need no ``server_api``. Of a command with secret content, such as
-    ``createUser``, the audit checks only the name.
+    that the application creates later. The clients need no ``server_api``. If a command has secret content, such as
+    ``createUser``, the audit checks only the name of the command.
 
     :ivar commands: the number of audited commands.
     """
@@ -40,7 +40,7 @@ class Audit(CommandListener):
 
     @property
     def is_clean(self) -> bool:
-        """True if ``strict=True`` and ``deprecation_errors=True`` would turn no finding into an error."""
+        """True if no audited command would fail with ``strict=True`` and ``deprecation_errors=True``."""
         return not any(finding.hinders for finding in self._findings.values())
 
     def report(self) -> str:
@@ -50,15 +50,15 @@ class Audit(CommandListener):
     # Methods that the driver calls
 
     def started(self, event: CommandStartedEvent) -> None:
-        """Check a command.
+        """Check a command, and record the findings.
 
-        :param event: the command.
+        :param event: the event with the command.
         """
         self.commands += 1
         self._note(remarks_on(event.command_name, event.command))
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """Ignore a success.
+        """Do nothing, because :meth:`started` has checked the command.
 
         :param event: the event of the command.
         """
@@ -81,7 +81,10 @@ class Audit(CommandListener):
 
 
 def _place() -> str:
-    """Return ``file:line`` of the innermost application code, or else of the innermost library code."""
+    """Return ``file:line`` of the innermost frame of the application.
+
+    Without such a frame, use the innermost library frame.
+    """
     fallback = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -1,8 +1,9 @@
-"""Commands, parameters, stages and indexes inside and outside of API version 1.
+"""Tables of the commands, parameters, stages and indexes inside and outside of API version 1.
 
-The facts come from the MongoDB manual: "Stable API", and the section of that name on the page of each command. Other
-sources are the command definitions in the public source of the server, up to MongoDB 8.0. A parameter in neither table
-of a command is unknown. The tables include internal parameters, since the server does not refuse them.
+The facts come from the page "Stable API" of the MongoDB manual, and from the section "Stable API" on the page of each
+command. Other sources are the command definitions in the public source code of the server, up to MongoDB 8.0. A
+parameter that is neither in `inside` nor in `outside` of a command is unknown. The tables include internal parameters,
+because the server accepts internal parameters from clients.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import NamedTuple
 
 
 class CommandFacts(NamedTuple):
-    """Facts of a command of API version 1.
+    """Facts about a command that is part of API version 1.
 
-    :param inside: its parameters in API version 1, without the generic parameters.
-    :param outside: its parameters outside of API version 1.
-    :param since: the first MongoDB version with the command in API version 1.
+    :param inside: the parameters of the command that are part of API version 1, without the generic parameters.
+    :param outside: the parameters of the command that are not part of API version 1.
+    :param since: the first MongoDB version whose API version 1 contains the command.
     """
 
     inside: frozenset[str]
@@ -31,7 +32,7 @@ def _facts(inside: str = "", outside: str = "", since: str = "5.0") -> CommandFa
     return CommandFacts(_names(inside), _names(outside), since)
 
 
-# Generic parameters of all commands.
+# Parameters that every command may have.
 GENERIC = _names(
     "$db $clusterTime $readPreference apiVersion apiStrict apiDeprecationErrors autocommit comment lsid maxTimeMS "
     "readConcern startTransaction txnNumber writeConcern"
@@ -90,17 +91,17 @@ COMMANDS = {
     "refreshSessions": _facts(),
     "saslContinue": _facts("conversationId payload"),
     "saslStart": _facts("autoAuthorize mechanism options payload"),
-    "testDeprecation": _facts(),  # only with enableTestCommands, for tests of DEPRECATED
+    "testDeprecation": _facts(),  # a deprecated command for tests, which servers have only with enableTestCommands
     "update": _facts("updates bypassDocumentValidation let ordered", "runtimeConstants"),
 }
 
-# Names that the server accepts instead of other names.
+# Name that the server also accepts -> name of the command.
 ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 
-# Commands in API version 1 that MongoDB may remove. So far, MongoDB has deprecated none of its own commands.
+# Deprecated commands of API version 1. MongoDB has deprecated only this test command.
 DEPRECATED = frozenset({"testDeprecation"})
 
-# Aggregation stages outside of API version 1. $collStats is inside with the field count only.
+# Aggregation stages outside of API version 1. The stage $collStats is part of API version 1 only with the field count.
 STAGES_OUTSIDE = _names(
     "$backupCursor $currentOp $indexStats $listCatalog $listLocalSessions $listSampledQueries $listSearchIndexes "
     "$listSessions $operationMetrics $planCacheStats $querySettings $queryStats $rankFusion $search $searchBeta "
@@ -118,7 +119,7 @@ INDEX_OPTIONS_OUTSIDE = _names(
     "background bucketSize columnstoreProjection originalSpec prepareUnique sparse storageEngine"
 )
 
-# Replacements of commands.
+# Command outside of API version 1 -> advice which command to use instead.
 ADVICE = {
     "collStats": "use aggregate with {$collStats: {count: {}}} if the number of documents is all you need",
     "distinct": "use aggregate with $group",

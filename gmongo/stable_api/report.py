@@ -1,4 +1,4 @@
-"""Report of an audit: plain text, or a table if ``rich`` is installed and the output is a terminal."""
+"""Report of an audit as plain text, as JSON, or as tables on a terminal if ``rich`` is installed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _HEADER = ("what", "times", "first used at", "")
 
 
 class AuditResults(Protocol):
-    """The results of an audit."""
+    """Attributes of an audit that the report shows."""
 
     commands: int
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings, the most serious first."""
+        """All findings. The most serious findings are first."""
 
     @property
     def is_clean(self) -> bool:
-        """True if strict mode refuses nothing."""
+        """True if no audited command would fail in strict mode."""
 
 
 def as_text(audit: AuditResults) -> str:
@@ -44,7 +44,7 @@ def as_json(audit: AuditResults) -> str:
 
 
 def show(audit: AuditResults, stream: TextIO) -> None:
-    """Write the report: as a coloured table if `stream` is a terminal and ``rich`` is installed."""
+    """Write the report as plain text, or as coloured tables if `stream` is a terminal and ``rich`` is installed."""
     if stream.isatty():
         try:
             return _show_rich(audit, stream)
@@ -103,9 +103,9 @@ def _plain(audit: AuditResults) -> list[DocumentDict]:
 def write(audit: AuditResults, path: str | None, machine_readable: bool) -> None:
     """Write the report to a file, or to the standard error stream.
 
-    :param path: the path of the file; None writes to standard error, apart from the output of the application.
-    :param machine_readable: True for JSON.
-    :raises OSError: the file is not writable.
+    :param path: the path of the file; None writes to standard error, because the program may use standard output.
+    :param machine_readable: True to write JSON.
+    :raises OSError: the function cannot write the file.
     """
     if path is not None:
         with open(path, "w", encoding="utf-8") as stream:

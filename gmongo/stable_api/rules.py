@@ -1,4 +1,4 @@
-"""Rules of API version 1: pure functions over :mod:`gmongo.stable_api.facts`."""
+"""Rules of API version 1: functions that check a command with the tables in :mod:`gmongo.stable_api.facts`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gmongo.stable_api.facts import (
 
 
 class Verdict(Enum):
-    """Verdict on a command or on a part of a command."""
+    """Verdict on a command or on a part of a command. The most serious verdict is first."""
 
     OUTSIDE = "not in API version 1"
     DEPRECATED = "deprecated in API version 1"
@@ -33,12 +33,12 @@ class Verdict(Enum):
 
 
 class Remark(NamedTuple):
-    """Remark on a command.
+    """Remark on a command or on a part of a command.
 
-    :param verdict: the verdict.
+    :param verdict: the verdict on the command or the part.
     :param command: the name of the command.
-    :param part: the parameter, stage, index type or operator; empty for the command itself.
-    :param advice: a replacement or a reason; may be empty.
+    :param part: the parameter, stage, index type or operator; empty for a remark on the whole command.
+    :param advice: a replacement for the command or the part, or a reason. The advice may be empty.
     """
 
     verdict: Verdict
@@ -49,10 +49,10 @@ class Remark(NamedTuple):
 
 @dataclass
 class Finding:
-    """Remark with its count and its first place.
+    """Remark, the number of its occurrences, and the place of its first occurrence.
 
     :param remark: the remark.
-    :param place: ``file:line`` of the application code that first caused the remark; empty without such code.
+    :param place: ``file:line`` of the code that sent the first command with this remark; empty if only driver code ran.
     :param count: the number of commands with this remark.
     """
 
@@ -67,7 +67,7 @@ class Finding:
 
 
 def remarks_on(name: str, command: Document) -> Iterator[Remark]:
-    """Return all remarks on a command.
+    """Yield all remarks on a command.
 
     :param name: the name of the command.
     :param command: the command; empty if its content is secret.
@@ -91,7 +91,7 @@ def remarks_on(name: str, command: Document) -> Iterator[Remark]:
         yield from inspect(name, command)
 
 
-# Contents of some commands
+# Checks of the contents of some commands
 
 
 def _pipeline(name: str, command: Document) -> Iterator[Remark]:
@@ -142,7 +142,7 @@ def _operators(name: str, value: object) -> Iterator[Remark]:
 
 
 def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the operators in these parameters."""
+    """Return a function that checks the operators in the given parameters of a command."""
 
     def inspect(name: str, command: Document) -> Iterator[Remark]:
         for field in fields:
@@ -152,7 +152,10 @@ def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
 
 
 def _filters(field: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the filters in the statements of a write."""
+    """Return a function that checks the filters in the statements of a write command.
+
+    :param field: the field of the command with the list of statements.
+    """
 
     def inspect(name: str, command: Document) -> Iterator[Remark]:
         for statement in _documents(command.get(field)):
@@ -180,7 +183,7 @@ def _explained(name: str, command: Document) -> Iterator[Remark]:
 
 
 def _documents(value: object) -> list[Document]:
-    """Return the documents in a list. The server rejects other elements."""
+    """Return the documents in a list. Other elements need no check, because the server rejects them."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return []
     return [each for each in value if isinstance(each, Mapping)]

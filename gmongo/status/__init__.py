@@ -1,12 +1,12 @@
-"""State of the MongoDB clients of a process: in a browser, as JSON, or in a terminal.
+"""State of the MongoDB clients of one or several processes: in a browser, as JSON, or in a terminal.
 
 The state is visible only if an application mounts the page (:class:`StatusPage`) or publishes its state
-(:func:`publish`). Each request for the page reads the state of the clients: servers, pools, users of connections,
-waiting greenlets, and recent events. The page contains no secrets and no documents, and text of queries only if the
-application enables the text.
+(:func:`publish`). Each request for the page reads the current state of the clients: servers, pools, greenlets that use
+connections, waiting greenlets, and recent events. The page contains no secrets and no documents. The page contains the
+text of queries only if the application enables the text.
 
-The page shows the names of hosts, databases and collections. Mount it behind the same authentication as your other
-pages for operators.
+The page shows the names of hosts, databases and collections. Protect the page by the authentication that protects the
+other pages for the operators of the application.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from gmongo.status.workers import worker_states
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Show the states of the processes that publish them in a directory, once or every second.
+    """Show the states that processes publish in a directory, once or every second.
 
     :param arguments: the command line arguments; None uses the arguments of the process.
     """
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--once", action="store_true", help="show the states once and exit; the default if the output is not a terminal"
     )
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
         from rich.console import Console
 
@@ -33,15 +33,15 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError:
         print("python -m gmongo.status needs the package rich (pip install gmongo[status])", file=sys.stderr)
         return 1
-    if not chosen.directory.is_dir():
-        print(f"the directory {chosen.directory} does not exist", file=sys.stderr)
+    if not options.directory.is_dir():
+        print(f"the directory {options.directory} does not exist", file=sys.stderr)
         return 1
     console = Console()
     try:
-        if chosen.once or not console.is_terminal:
-            console.print(Tables(worker_states(chosen.directory)))
+        if options.once or not console.is_terminal:
+            console.print(Tables(worker_states(options.directory)))
         else:
-            watch(console, lambda: worker_states(chosen.directory))
+            watch(console, lambda: worker_states(options.directory))
         return 0
     except KeyboardInterrupt:
         return 0

@@ -1,5 +1,5 @@
 "use strict";
-const SAMPLES = 120;  // of a trend, one per second
+const SAMPLES = 120;  // maximum number of values of a trend: one value per second
 const find = id => document.getElementById(id);
 const element = (tag, attributes, ...children) => {
   const made = document.createElement(tag);
@@ -7,7 +7,7 @@ const element = (tag, attributes, ...children) => {
   made.append(...children);
   return made;
 };
-// Unchanged nodes stay, so that they keep the selection and the focus.
+// Set the text of a node. An unchanged node is not replaced, so that the selection and the focus remain.
 const put = (node, text) => {
   const inside = node.firstChild;
   if (!inside) { if (text !== "") node.append(text); }
@@ -19,8 +19,8 @@ const time = ms => ms === null || ms === undefined ? "" :
   ms < 120000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : `${Math.round(ms / 60000)}\u00a0min`;
 const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
-// Update the children of an element: one for each item. An item keeps its element. Items with the same key are numbered
-// from the end, where the oldest items are.
+// Update the children of an element, which has one child for each item. An item that existed before keeps its child.
+// Items with equal keys are numbered from the end of the list, where the oldest items are.
 const known = new WeakMap();
 const keep = (parent, items, key, make, update) => {
   const before = known.get(parent) || new Map(), now = new Map(), times = new Map();
@@ -40,8 +40,9 @@ const keep = (parent, items, key, make, update) => {
   known.set(parent, now);
 };
 
-// A table with its name, its caption, the key function of its rows, and its columns (header, class, cell). A cell is a
-// text or a pair of a text and a class. Roles are explicit, since a narrow page shows rows as blocks.
+// Create a table. Parameters: its name, its caption, a function that returns the key of an item, and the columns. A
+// column consists of a header, a class, and a function that returns a cell of an item: a text, or a pair of a text and a
+// class. The ARIA roles are explicit, because a narrow page shows rows as blocks.
 let captions = 0;
 const table = (name, caption, key, columns) => {
   const id = `caption-${++captions}`;
@@ -62,7 +63,7 @@ const table = (name, caption, key, columns) => {
   made.show = items => {
     keep(body, items, key, row, fill);
     inside.hidden = items.length === 0;
-    // A scrollable table must be reachable by keyboard.
+    // The keyboard must be able to focus a scrollable table.
     if (made.scrollWidth > made.clientWidth) made.tabIndex = 0; else made.removeAttribute("tabindex");
   };
   return made;
@@ -91,7 +92,7 @@ const operations = () => table("operations", "Operations that use a connection o
   ["for", "number", each => time(each.sinceMS)], ["greenlet", "wide", each => each.greenlet]]);
 const parts = [["selection", "selectionMS"], ["check-out", "checkOutMS"], ["connecting", "connectingMS"], ["server", "serverMS"],
   ["network", "networkMS"], ["decoding", "decodingMS"], ["back-off", "backOffMS"], ["driver", "driverMS"]];
-// The longest phase first, without phases below one percent.
+// The phases of a slow operation, the longest phase first. Phases below one percent of the duration are omitted.
 const spent = each => parts.map(([head, name]) => [each[name], head]).filter(([ms]) => ms > each.durationMS / 100)
   .sort(([one], [other]) => other - one).map(([ms, head]) => `${head} ${time(ms)}`).join(", ");
 const slow = () => table("slow", "Slow operations and where their time went, the latest first",
@@ -157,7 +158,7 @@ const trend = (caption, look) => {
     values.push(value);
     if (values.length > SAMPLES) values.shift();
     const most = Math.max(...values), scale = Math.max(most, 1);
-    put(words, `${caption}: ${Math.round(value)} (of ${counted(values.length, "look", "looks")} at most ${Math.round(most)})`);
+    put(words, `${caption}: ${Math.round(value)} (of ${counted(values.length, "sample", "samples")} at most ${Math.round(most)})`);
     const first = SAMPLES - values.length;
     line.setAttribute("points", values.map((each, index) => `${first + index},${(29 - 28 * each / scale).toFixed(1)}`).join(" "));
   };
@@ -168,7 +169,8 @@ const trends = {
   requests: trend("Requests per second", "is-good"), waiting: trend("Waiting for a connection", "is-wait"),
   errors: trend("Failed attempts per second", "is-bad"),
 };
-// The growth since the last refresh, in processes and clients of both refreshes.
+// The counters of a reply, and the growth of the counters since the last refresh. Only processes and clients that exist
+// in both replies count.
 const counts = reply => new Map(reply.processes.flatMap(each => each.error ? [] : [
   [`requests ${each.process}`, each.requests],
   ...each.clients.map(item => [`errors ${each.process} ${item.number}`, item.retries.errors])]));
@@ -179,8 +181,8 @@ const follow = reply => {
   const now = {at: performance.now(), counts: counts(reply)};
   if (last) {
     const seconds = (now.at - last.at) / 1000;
-    const looks = reply.processes.length;  // each refresh counts as a request
-    trends.requests.add(Math.max(0, grown(last.counts, now.counts, "requests") - looks) / seconds);
+    const ownRequests = reply.processes.length;  // the refresh itself increases the counter of each process by one
+    trends.requests.add(Math.max(0, grown(last.counts, now.counts, "requests") - ownRequests) / seconds);
     trends.waiting.add(reply.summary.waiting);
     trends.errors.add(grown(last.counts, now.counts, "errors") / seconds);
   }

@@ -20,9 +20,9 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class StatusPage:
-    """WSGI application that shows the MongoDB clients of processes, as a page that refreshes itself, or as JSON.
+    """WSGI application that shows the state of the MongoDB clients, on a page that is refreshed every second.
 
-    A request for JSON has the query ``?format=json``.
+    With the query ``?format=json``, the response is the state as JSON.
 
     ::
 
@@ -31,13 +31,14 @@ class StatusPage:
 
         app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage()})
 
-    The page has no access control: mount it behind the access control of the application. It answers GET only, changes
-    nothing, sends nothing to servers, and contains no secrets and no documents.
+    The page has no access control: protect the page by the access control of the application. The page answers only GET
+    and HEAD requests, changes nothing, sends nothing to servers, and contains no secrets and no documents.
 
-    :param directory: the directory of published states, including the state of this process; see
-        :func:`~gmongo.status.publish`. None (the default) shows this process only.
-    :param query_text: True shows the text of slow operations, which contains user data; False by default. Clients keep
-        the text if they have ``slow_operation_ms``, and ``query_text_max_length`` in ``tracing``.
+    :param directory: a directory. This process publishes its state in the directory (see
+        :func:`~gmongo.status.publish`), and the page shows all states in the directory. None (the default) shows only
+        this process.
+    :param query_text: True to show the text of slow operations, which contains user data; False by default. Clients
+        keep the text if they have the option ``slow_operation_ms``, and ``query_text_max_length`` in ``tracing``.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
 
@@ -53,7 +54,7 @@ class StatusPage:
             return [process_state(self._query_text)]
         try:
             return worker_states(self._directory, self._query_text)
-        except (ConfigurationError, OSError) as error:  # a change of the directory since the construction
+        except (ConfigurationError, OSError) as error:  # the directory was changed after the construction of the page
             return [unavailable_state("", str(error))]
 
     def _content(self) -> DocumentDict:
@@ -61,13 +62,13 @@ class StatusPage:
         return {"summary": summary(states), "processes": states}
 
     def __call__(self, environ: DocumentDict, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request.
+        """Answer an HTTP request.
 
         :param environ: the WSGI environment of the request.
         :param start_response: the WSGI function that starts the response.
         """
         if environ.get("REQUEST_METHOD", "GET") not in ("GET", "HEAD"):
-            start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), *_NOTHING])
+            start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), *_EMPTY_BODY])
             return []
         requested = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
         if requested == "json":
@@ -78,14 +79,14 @@ class StatusPage:
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
 
-def _source(text: str, tag: str) -> str:
-    """Return the source hash of the text between two tags, for the content security policy."""
+def _source_hash(text: str, tag: str) -> str:
+    """Return the hash of the text between an opening and a closing tag, in the form of the content security policy."""
     content = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
     return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
 
 
 def _page_text() -> str:
-    """Return the page with its style and its script."""
+    """Return the HTML page, which includes the style sheet and the script."""
     html, css, js = (
         files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
     )
@@ -97,10 +98,10 @@ def _page_text() -> str:
 _TEXT = _page_text()
 _PAGE = _TEXT.encode()
 _POLICY = (
-    f"default-src 'none'; connect-src 'self'; script-src {_source(_TEXT, 'script')}; "
-    f"style-src {_source(_TEXT, 'style')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    f"default-src 'none'; connect-src 'self'; script-src {_source_hash(_TEXT, 'script')}; "
+    f"style-src {_source_hash(_TEXT, 'style')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_NOTHING = [("Content-Type", "text/plain"), ("Content-Length", "0")]
+_EMPTY_BODY = [("Content-Type", "text/plain"), ("Content-Length", "0")]
 _HEADERS = [
     ("Cache-Control", "no-store"),
     ("Content-Security-Policy", _POLICY),

@@ -1,7 +1,7 @@
-"""Schema of the state of a process.
+"""Schema of the state of a process: the fields of the JSON document, and their types.
 
-:func:`select_fields` copies the fields of the schema from a state and rejects a malformed state. So pages and terminals
-show no other data of this process, and no arbitrary data from another process.
+:func:`select_fields` copies only the fields of the schema from a state, and rejects a malformed state. Therefore pages
+and terminals show no other data of this process, and no malformed data of another process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable
 
-_LARGEST = 2**53  # the largest exact integer of JavaScript
+# JavaScript represents all integers up to this number exactly.
+_LARGEST = 2**53
 
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, None)
@@ -61,7 +62,7 @@ _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?"
 
 
 def select_fields(state: object, query_text: bool) -> DocumentDict:
-    """Return the fields of the schema, with control characters escaped.
+    """Return a copy of a state that contains only the fields of the schema. Escape the control characters in texts.
 
     :param query_text: True to include the text of slow operations.
     :raises ValueError: the state does not match the schema.
@@ -71,7 +72,7 @@ def select_fields(state: object, query_text: bool) -> DocumentDict:
 
 
 def _select_fields(value: object, shape: Any, path: str) -> Any:
-    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # (schema, None) allows None
+    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # a pair (schema, None) also allows the value None
         return None if value is None else _select_fields(value, shape[0], path)
     if isinstance(shape, list):
         return [
@@ -89,7 +90,7 @@ def _select_fields(value: object, shape: Any, path: str) -> Any:
 
 
 def _fields(value: Document, shape: Mapping[Any, Any], path: str) -> DocumentDict:
-    if str in shape:  # a mapping with any names
+    if str in shape:  # the mapping may have any field names
         return {printable(name): _select_fields(each, shape[str], f"a field of {path}") for name, each in value.items()}
     fields = {}
     for key, part_shape in shape.items():

@@ -1,4 +1,4 @@
-"""Screen: the states of processes on a terminal, with a refresh every second. Keys select, sort and scroll."""
+"""Screen: view of process states on a terminal, with a refresh every second. Keys select a page, sort and scroll."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ States = list[DocumentDict]
 
 
 class Screen:
-    """Selected page, sort order and scroll position."""
+    """State of the screen: the selected page, the sort orders, the scroll position, and the pause."""
 
     def __init__(self) -> None:
         self.is_paused = False
         self._page = "1"
         self._offset = 0
-        self._orders = {page: views[-1].order for page, views in _PAGES.items()}  # keys sort the last table of a page
+        # The keys s and r sort the last table of a page.
+        self._orders = {page: views[-1].order for page, views in _PAGES.items()}
 
     def press(self, key: str, width: int) -> None:
-        """Handle a key. Ignore unknown keys.
+        """Handle a pressed key. Ignore unknown keys.
 
         :param width: the width of the terminal in characters.
         """
@@ -57,12 +58,12 @@ class Screen:
 
     def _sort_by_next(self, width: int) -> None:
         names = [each.name for each in _PAGES[self._page][-1].shown(width)]
-        now = self._orders[self._page].column
-        following = names.index(now) + 1 if now in names else 0
+        current = self._orders[self._page].column
+        following = names.index(current) + 1 if current in names else 0
         self._orders[self._page] = Order(names[following % len(names)])
 
     def shown(self, states: States, console: Console) -> Group:
-        """Return the visible part of the page, from the scroll position on."""
+        """Return the part of the selected page that is visible at the scroll position."""
         width, height = console.size
         *above, last = _PAGES[self._page]
         page = Group(
@@ -80,10 +81,10 @@ class Screen:
 
 
 def watch(console: Console, read: Callable[[], States]) -> None:
-    """Show states until a key ends the program.
+    """Show states until the user presses the key ``q``.
 
-    :param console: the console.
-    :param read: returns the present states.
+    :param console: the console of the terminal.
+    :param read: a function that returns the current states.
     """
     screen = Screen()
     with _keys() as pressed, Live(console=console, auto_refresh=False, screen=True) as live:
@@ -99,7 +100,10 @@ def watch(console: Console, read: Callable[[], States]) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], list[str]]]:
-    """Yield a function that waits for keys up to a number of seconds. Without a terminal, it returns no keys."""
+    """Yield a function that waits up to a number of seconds for keys, and returns the pressed keys.
+
+    If standard input is not a terminal, the function returns no keys.
+    """
     fd = sys.stdin.fileno()
     is_terminal = os.isatty(fd)
 

@@ -1,4 +1,4 @@
-"""State of the clients of this process."""
+"""Collection of the state of the MongoDB clients in this process."""
 
 from __future__ import annotations
 
@@ -20,31 +20,39 @@ from gmongo.status.schema import select_fields
 from gmongo.wire.address import address_text
 from gmongo.wire.message import next_request_id
 
-_MOST_OPERATIONS = 200  # maximum number of operations on a page
+_MAX_OPERATIONS = 200  # maximum number of operations on a page
 
 
 def process_state(query_text: bool = False) -> DocumentDict:
-    """Return the state of the clients of this process as JSON values, without I/O. Any thread may call the function.
+    """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
     The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
-    the number of requests that gmongo has sent, including heartbeats. Each call counts as one request.
+    the number of requests that gmongo has sent, including heartbeats. Each call of this function also increases the
+    number by one.
 
-    Each open client has ``number`` (in the order of creation), ``application`` (its ``appName``), ``topology``,
-    ``servers`` with their pools, and ``operations`` (present operations and their phases). It also has ``slow`` (with
-    ``slow_operation_ms``), ``history`` (failed heartbeats, elections) and ``retries``. Times are in milliseconds.
+    Each open client has these fields. Times are in milliseconds.
 
-    :param query_text: True includes the text of slow operations, which contains user data; False by default. Clients
+    - ``number``: a number in the order of creation.
+    - ``application``: the option ``appName``.
+    - ``topology`` and ``replicaSet``: the topology type and the name of the replica set.
+    - ``servers``: the servers and their pools.
+    - ``operations``: the operations in progress and their phases.
+    - ``slow``: the latest slow operations, if the client has the option ``slow_operation_ms``.
+    - ``history``: the latest failed heartbeats, elections, and added and removed servers.
+    - ``retries``: the counters of retries.
+
+    :param query_text: True to include the text of slow operations, which contains user data; False by default. Clients
         keep the text if ``tracing`` has a ``query_text_max_length``.
     """
     executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
     clients = [_client(each) for each in executors]
-    # Requests have consecutive numbers, so the next number is the count of requests.
+    # Request IDs are consecutive numbers from 1, so a new request ID shows the number of requests.
     state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}
     return select_fields(state, query_text)
 
 
 def _is_shown(each: object) -> TypeGuard[Executor]:
-    """Return True for the executor of an open client, except an internal client that sends plaintext."""
+    """Return True for the executor of an open client. Return False for an internal client, which may send plaintext."""
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 
@@ -62,7 +70,7 @@ def _client(executor: Executor) -> DocumentDict:
             _server(each, server.pool if (server := topology.servers.get(address)) else None)
             for address, each in sorted(description.server_descriptions().items(), key=lambda item: str(item[0]))
         ],
-        "operations": _operations(executor)[:_MOST_OPERATIONS],
+        "operations": _operations(executor)[:_MAX_OPERATIONS],
         "slow": [_slow(each) for each in _slow_operations(executor)],
         "history": [_event(each) for each in reversed(events)],
         "retries": {**overload.stats(), "others": overload.others, "errors": overload.errors},
@@ -95,7 +103,10 @@ def _pool(pool: Pool) -> DocumentDict:
 
 
 def _operations(executor: Executor) -> list[DocumentDict]:
-    """Return the present operations: in server selection, check-out, connecting, on a connection, or in backoff."""
+    """Return the operations in progress, each with its phase.
+
+    The phases are server selection, check-out, the establishment of a connection, use of a connection, and backoff.
+    """
     topology, now = executor.topology, _clock.monotonic()
     running = [
         _operation("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
@@ -156,7 +167,7 @@ def _event(event: SdamEvent) -> DocumentDict:
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return an error message without data of the application."""
+    """Return the text of an error, without data of the application. Return an empty string for None."""
     return "" if error is None else exception_of(error, 0)["exception.message"]
 
 

@@ -1,4 +1,4 @@
-"""Summary of all processes: problems with their beginnings and causes, and totals."""
+"""Summary of all processes: totals, and the problems with their beginnings and causes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gmongo._documents import DocumentDict
 
-_LONG = 1000.0  # the waiting time that counts as a problem, in milliseconds
+_LONG_WAIT = 1000.0  # a wait of at least this duration in milliseconds is a problem
 _WORST_FIRST = (
     "does not answer",
     "no primary",
@@ -21,13 +21,23 @@ _WORST_FIRST = (
 def summary(states: list[DocumentDict]) -> DocumentDict:
     """Return the summary of all processes as JSON values.
 
-    The mapping has ``wrong`` (the problems, the most serious problem first) and totals of all processes. The totals are
-    ``processes``, ``clients``, the connections ``inUse`` and in ``total``, the greenlets that are ``waiting`` for a
-    connection, and ``errors`` (failed attempts).
+    The field ``wrong`` is the list of problems, the most serious problem first. The other fields are totals of all
+    processes:
 
-    A problem has ``what`` (its kind), ``server`` (or a replica set), ``in`` (the processes) and ``count`` (the number
-    of clients or operations). It also has ``sinceMS`` (None if unknown), ``event`` (the event that began it) and
-    ``error`` (its cause).
+    - ``processes`` and ``clients``: the number of processes and clients.
+    - ``inUse`` and ``total``: the number of connections in use, and of all connections.
+    - ``waiting``: the number of operations that wait for a connection.
+    - ``errors``: the number of failed attempts.
+
+    A problem has these fields:
+
+    - ``what``: the kind of the problem.
+    - ``server``: an address, or the name of a replica set.
+    - ``in``: the process IDs.
+    - ``count``: the number of clients or operations.
+    - ``sinceMS``: the age of the problem in milliseconds, or None if unknown.
+    - ``event``: the event that began the problem.
+    - ``error``: the cause.
 
     :param states: the result of :func:`~gmongo.status.worker_states`.
     """
@@ -43,7 +53,7 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
 
 
 def wrong(states: list[DocumentDict]) -> list[DocumentDict]:
-    """Return the problems, the most serious problem first. Equal problems of several clients are one problem."""
+    """Return the problems, the most serious problem first. Merge equal problems of several clients into one problem."""
     merged: dict[tuple[str, str, str], DocumentDict] = {}
     for state in states:
         for each in _problems(state):
@@ -51,7 +61,8 @@ def wrong(states: list[DocumentDict]) -> list[DocumentDict]:
             problem["count"] += each["count"]
             if state["process"] not in problem["in"]:
                 problem["in"].append(state["process"])
-            if (each["sinceMS"] or 0) > (problem["sinceMS"] or 0):  # the problem began with its first instance
+            # A merged problem began when its oldest instance began.
+            if (each["sinceMS"] or 0) > (problem["sinceMS"] or 0):
                 problem.update(sinceMS=each["sinceMS"], event=each["event"])
     return sorted(merged.values(), key=lambda each: (_WORST_FIRST.index(each["what"]), -(each["sinceMS"] or 0)))
 
@@ -80,24 +91,25 @@ def _without_primary(client: DocumentDict) -> Iterator[DocumentDict]:
 
 def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
     for server in client["servers"]:
-        if server["type"] == "Unknown" and server["error"]:  # without an error, no heartbeat has ended yet
+        # An Unknown server without an error has not yet had a heartbeat.
+        if server["type"] == "Unknown" and server["error"]:
             events = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in events if each["what"] != "check failed"]
             yield _finding("server unknown", server["address"], error=server["error"], **_since(changes or events))
 
 
 def _since(events: list[DocumentDict]) -> DocumentDict:
-    """Return time and kind of the latest event, if one is recorded."""
+    """Return the age and the kind of the latest event, as keyword arguments for :func:`_finding`."""
     return {"since": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 
 
 def _waiting(client: DocumentDict) -> Iterator[DocumentDict]:
     selecting = [each["sinceMS"] for each in client["operations"] if each["phase"] == "server selection"]
-    if selecting and max(selecting) >= _LONG:
+    if selecting and max(selecting) >= _LONG_WAIT:
         yield _finding("waiting for a server", client["replicaSet"], len(selecting), max(selecting))
     for server in client["servers"]:
         pool = server["pool"]
-        if pool and (pool["oldestWaitMS"] or 0) >= _LONG:
+        if pool and (pool["oldestWaitMS"] or 0) >= _LONG_WAIT:
             usage = f"{pool['inUse']} of {pool['maxPoolSize'] or 'any number of'} connections in use"
             yield _finding(
                 "waiting for a connection", server["address"], pool["waiting"], pool["oldestWaitMS"], error=usage

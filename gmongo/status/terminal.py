@@ -11,12 +11,12 @@ from gmongo._documents import DocumentDict
 from gmongo.status.summary import summary
 from gmongo.status.views import VIEWS, Column, Order, Row, View, duration
 
-_MOST_ROWS = 20
+_MAX_ROWS = 20
 _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
 class Tables:
-    """All problems, and the first rows of all tables, with the columns that fit the width.
+    """Renderable for a terminal: all problems, and the first rows of all tables, with the columns that fit the width.
 
     :param states: the result of :func:`gmongo.status.worker_states`.
     """
@@ -28,11 +28,11 @@ class Tables:
         yield headline(self._states)
         yield problems(self._states)
         for view in VIEWS:
-            yield table(view, self._states, options.max_width, view.order, _MOST_ROWS)
+            yield table(view, self._states, options.max_width, view.order, _MAX_ROWS)
 
 
 def headline(states: list[DocumentDict]) -> RenderableType:
-    """Return a summary of all processes in one line."""
+    """Return the totals of all processes in one line."""
     if not states:
         return Text("no process publishes its state here")
     totals = summary(states)
@@ -44,7 +44,7 @@ def headline(states: list[DocumentDict]) -> RenderableType:
 
 
 def problems(states: list[DocumentDict]) -> RenderableType:
-    """Return the problems, each with its full error."""
+    """Return the text of all problems, each problem with the complete error."""
     wrong = summary(states)["wrong"]
     if not wrong:
         return Text("Nothing is wrong." if states else "", "green")
@@ -57,7 +57,7 @@ def problems(states: list[DocumentDict]) -> RenderableType:
 
 
 def _occurrence(problem: DocumentDict) -> str:
-    """Return the event that began a problem, the number of instances, and the processes."""
+    """Return a text with the event that began a problem, the number of instances, and the process IDs."""
     event = f"since: {problem['event']}; " if problem["event"] else ""
     many = f"{problem['count']} times " if problem["count"] > len(problem["in"]) else ""
     return f"{event}{many}in process {', '.join(map(str, problem['in']))}"
@@ -70,7 +70,9 @@ def _counted(number: int, one: str, many: str) -> str:
 def table(view: View, states: list[DocumentDict], width: int, order: Order, most: int | None = None) -> RenderableType:
     """Return a table with sorted rows.
 
+    :param view: the definition of the table.
     :param width: the width of the terminal in characters.
+    :param order: the sort order.
     :param most: the maximum number of rows; None shows all rows.
     """
     columns, rows = view.shown(width), list(view.rows(states))
@@ -90,7 +92,7 @@ def table(view: View, states: list[DocumentDict], width: int, order: Order, most
 
 
 def _sort_key(value: float | str | None) -> tuple[bool, float, str]:
-    """Return a sort key: None before numbers, numbers before text."""
+    """Return a sort key that orders None before numbers, and numbers before texts."""
     return (True, 0, value) if isinstance(value, str) else (False, float("-inf") if value is None else value, "")
 
 

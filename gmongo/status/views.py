@@ -1,4 +1,4 @@
-"""Rows and columns of process states for a terminal."""
+"""Definitions of the tables that show process states on a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gmongo._documents import DocumentDict
 
-WIDE = 120  # minimum width in characters for all columns
+WIDE = 120  # the terminal width in characters from which a table shows all columns
 
 Row = DocumentDict
 
@@ -16,10 +16,10 @@ Row = DocumentDict
 class Column(NamedTuple):
     """Column of a table.
 
-    :param name: the header.
-    :param value: returns the sort key of a row.
-    :param text: returns the text of a cell; None shows the sort key.
-    :param is_wide: True to omit the column on a narrow terminal.
+    :param name: the header of the column.
+    :param value: a function that returns the sort key of a row.
+    :param text: a function that returns the text of the cell in a row; None shows the sort key.
+    :param is_wide: True if only a wide terminal shows the column.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Column(NamedTuple):
     is_wide: bool = False
 
     def shown(self, row: Row) -> str:
-        """Return the text of a cell."""
+        """Return the text of the cell in a row."""
         if self.text is not None:
             return self.text(row)
         value = self.value(row)
@@ -36,10 +36,10 @@ class Column(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Sort order of rows.
+    """Sort order of the rows of a table.
 
-    :param column: the name of a column.
-    :param descending: True to sort the largest value first.
+    :param column: the name of the column to sort by.
+    :param descending: True if the largest value is first.
     """
 
     column: str
@@ -50,7 +50,7 @@ class View(NamedTuple):
     """Definition of a table.
 
     :param title: the title.
-    :param rows: returns the rows from the states of processes.
+    :param rows: a function that converts the states of processes to rows.
     :param columns: the columns from left to right.
     :param order: the default sort order.
     """
@@ -61,22 +61,30 @@ class View(NamedTuple):
     order: Order
 
     def shown(self, width: int) -> list[Column]:
-        """Return the columns that fit the width."""
+        """Return the columns that a terminal with `width` characters shows."""
         return [each for each in self.columns if width >= WIDE or not each.is_wide]
 
 
 def _field(name: str, key: str | None = None, is_wide: bool = False) -> Column:
-    """Return a column of unchanged values."""
+    """Return a column whose cells show the values of a field.
+
+    :param name: the header of the column.
+    :param key: the name of the field; None uses `name`.
+    """
     return Column(name, lambda row: row.get(key or name), None, is_wide)
 
 
 def _duration_column(name: str, key: str, is_wide: bool = False) -> Column:
-    """Return a column of times in milliseconds."""
+    """Return a column whose cells show a duration.
+
+    :param name: the header of the column.
+    :param key: the name of the field with the duration in milliseconds.
+    """
     return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)), is_wide)
 
 
 def duration(milliseconds: float | None) -> str:
-    """Return a duration in a suitable unit."""
+    """Return the text of a duration in milliseconds, seconds or minutes. Return an empty string for None."""
     if milliseconds is None:
         return ""
     if milliseconds < 1000:
@@ -85,7 +93,7 @@ def duration(milliseconds: float | None) -> str:
 
 
 def _servers(states: list[DocumentDict]) -> Iterator[Row]:
-    """Return one row for each server, with the views of all clients."""
+    """Yield one row for each server, which merges the descriptions that all clients have of the server."""
     by_address: dict[str, list[DocumentDict]] = {}
     for state in states:
         for client in state["clients"]:
@@ -116,7 +124,10 @@ def _pools(states: list[DocumentDict]) -> Iterator[Row]:
 
 
 def _rows_of_list(key: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
-    """Return a function from process states to the rows of a field of all clients."""
+    """Return a function that yields the elements of a list in all clients as rows.
+
+    :param key: the field of a client that has the list.
+    """
 
     def rows(states: list[DocumentDict]) -> Iterator[Row]:
         for state in states:
@@ -177,7 +188,10 @@ OPERATIONS = View(
 
 
 def _phase_durations(row: Row) -> str:
-    """Return the phases of a slow operation with their durations, the longest phase first."""
+    """Return a text with the phases of a slow operation and their durations, the longest phase first.
+
+    The text omits phases below one percent of the operation's duration.
+    """
     minimum = row["durationMS"] / 100
     parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PARTS.items()), reverse=True)
     return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > minimum)

@@ -1,4 +1,4 @@
-"""States of several processes: each process publishes its state on a Unix socket in one directory."""
+"""Exchange of states between processes: each process publishes its state on a Unix socket in a common directory."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from gmongo.status.state import process_state
 
 _SUFFIX = ".sock"
 _NUMBER = re.compile("[1-9][0-9]{0,6}")
-_PATIENCE = 1.0  # seconds until a process must have answered
+_PATIENCE = 1.0  # timeout in seconds for the state of a process
 _CHECK_INTERVAL = 1.0  # seconds between two checks for a fork
-_PAUSE = 0.05  # seconds between two attempts
-_MOST_BYTES = 4_000_000  # maximum number of bytes of a state
-_AT_A_TIME = 50
+_RETRY_INTERVAL = 0.05  # seconds between two attempts to read a state
+_MAX_BYTES = 4_000_000  # maximum size of a state in bytes
+_MAX_CONCURRENT = 50  # maximum number of connections that a process reads or serves concurrently
 _published: dict[Path, Publisher] = {}
 
 
 def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None:
-    """Publish the states of this process and its forked children in a directory.
+    """Publish the states of this process and of its forked children in a directory.
 
-    The page and ``python -m gmongo.status DIRECTORY`` read them. Call the function once, such as where the application
-    creates its client. Further calls have no effect.
+    The page and ``python -m gmongo.status DIRECTORY`` read the states. Call this function once, for example where the
+    application creates the client. Later calls with the same directory only enable `query_text`.
 
-    Each process listens on a separate Unix socket, which only the same user can open.
+    Each process listens on its own Unix socket. Only processes of the same user can open the socket.
 
-    :param directory: the directory, which the function creates. It must belong to the user, and other users must not
-        be able to write to it.
-    :param query_text: True publishes the text of slow operations too; False by default. One call with True suffices.
-        A reader gets the text only on request.
+    :param directory: the directory, which this function creates. The directory must belong to the user, and other users
+        must not be able to write to the directory.
+    :param query_text: True to publish also the text of slow operations; False by default. A reader receives the text
+        only if the reader requests the text.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     path = Path(directory)
@@ -54,7 +54,10 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
 
 def _checked(path: Path) -> Path:
-    """Return the directory if only this user can write to it."""
+    """Return the resolved path of a directory to which only this user can write.
+
+    :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
+    """
     path = path.resolve()
     status = path.stat()
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -65,7 +68,7 @@ def _checked(path: Path) -> Path:
 
 
 class _Server(StreamServer):  # type: ignore[misc]
-    """Server that does not keep the hub running."""
+    """Socket server that does not keep the event loop alive."""
 
     def start_accepting(self) -> None:
         super().start_accepting()
@@ -73,10 +76,10 @@ class _Server(StreamServer):  # type: ignore[misc]
 
 
 class Publisher:
-    """Publisher of the state of the current process.
+    """Publisher of the state of this process, and of forked children.
 
-    :param directory: the directory of the socket.
-    :param query_text: True to publish the text of slow operations. The attribute may change later.
+    :param directory: the directory in which each process creates a socket.
+    :param query_text: True to publish also the text of slow operations. The attribute may change later.
     """
 
     def __init__(self, directory: Path, query_text: bool) -> None:
@@ -84,11 +87,11 @@ class Publisher:
         self.query_text = query_text
         self._server: StreamServer | None = None
         self._process = 0
-        # The greenlet continues in forked children, where it detects the new process.
+        # The greenlet also runs in forked children, where the greenlet detects the new process ID.
         self._background = spawn_for(self, Wakeup(), Publisher.publish_after_fork)
 
     def publish_after_fork(self) -> float:
-        """Publish the state if the process is new. Return the seconds until the next check."""
+        """Publish the state if the process has not yet published a state. Return the seconds until the next check."""
         if self._process != os.getpid():
             self._process = os.getpid()
             self._serve()
@@ -97,7 +100,7 @@ class Publisher:
     def _serve(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
         unfinished = path.with_suffix(".new")
-        for each in (unfinished, path):  # files of an earlier process with the same ID
+        for each in (unfinished, path):  # files of an ended process that had the same process ID
             if _is_own_socket(each):
                 each.unlink()
         if os.path.lexists(path):
@@ -108,11 +111,12 @@ class Publisher:
             listener.bind(str(unfinished))
         finally:
             os.umask(old_mask)
-        listener.listen(_AT_A_TIME)
-        unfinished.rename(path)  # after listen(): a reader takes a socket without a listener for a dead process
+        listener.listen(_MAX_CONCURRENT)
+        # After listen(), because a reader of a socket without a listener would assume that the process has ended.
+        unfinished.rename(path)
         if self._server is not None:
-            self._server.close()  # the inherited copy of the parent's server
-        self._server = _Server(listener, lambda sock, _address: _answer(sock, self.query_text), spawn=_AT_A_TIME)
+            self._server.close()  # in a forked child, the server of the parent process
+        self._server = _Server(listener, lambda sock, _address: _answer(sock, self.query_text), spawn=_MAX_CONCURRENT)
         self._server.start()
 
 
@@ -122,13 +126,13 @@ def _answer(sock: socket.socket, query_text: bool) -> None:
 
 
 def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[DocumentDict]:
-    """Return the states of all processes that publish them in a directory, ordered by process ID.
+    """Return the states that processes publish in a directory, ordered by process ID.
 
-    A process that does not answer within a second, or sends a malformed answer, has ``error`` and no clients. The
-    function removes the sockets that :func:`publish` created in processes that have ended. It changes nothing else.
+    If a process sends no state within a second, or sends a malformed state, its entry has the field ``error`` and no
+    clients. This function removes the sockets of processes that have ended, and changes nothing else.
 
-    :param directory: the directory of :func:`publish`. If it does not exist, no process publishes its state.
-    :param query_text: True includes the text of slow operations, if processes publish it; False by default.
+    :param directory: the directory of :func:`publish`. If the directory does not exist, the list is empty.
+    :param query_text: True to include the text of slow operations, if processes publish the text; False by default.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     try:
@@ -136,12 +140,12 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     except FileNotFoundError:
         return []
     paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
-    states = Pool(_AT_A_TIME).map(lambda path: _fetch(path, query_text), paths)
+    states = Pool(_MAX_CONCURRENT).map(lambda path: _fetch(path, query_text), paths)
     return [state for state in states if state is not None]
 
 
 def _is_own_socket(path: Path) -> bool:
-    """Return True if a process of this user may have created the socket."""
+    """Return True if `path` is a socket that :func:`publish` may have created in a process of this user."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -168,7 +172,8 @@ def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
                 state = select_fields(json.loads(_read(path)), query_text)
                 if str(state["process"]) == path.stem:
                     return state
-                gevent.sleep(_PAUSE)  # a child just after the fork has its parent's socket
+                # Directly after a fork, the child may answer on the socket of the parent process.
+                gevent.sleep(_RETRY_INTERVAL)
     except (ConnectionRefusedError, FileNotFoundError):
         if _has_ended(int(path.stem)):
             path.unlink(missing_ok=True)
@@ -188,7 +193,11 @@ def _reason(error: Exception) -> str:
 
 
 def unavailable_state(process: str, reason: str) -> DocumentDict:
-    """Return a placeholder for the state of a process that does not answer."""
+    """Return a placeholder for the state of a process that sends no state.
+
+    :param process: the process ID, or an empty string.
+    :param reason: the reason, which the field ``error`` shows.
+    """
     return {"process": process, "error": reason, "clients": []}
 
 
@@ -198,6 +207,6 @@ def _read(path: Path) -> bytes:
         received = bytearray()
         while part := sock.recv(65536):
             received += part
-            if len(received) > _MOST_BYTES:
-                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+            if len(received) > _MAX_BYTES:
+                raise ValueError(f"it has more than {_MAX_BYTES} bytes")
     return bytes(received)

@@ -1,4 +1,4 @@
-"""Module ``pymongo``: gmongo's names, and the PyMongo version whose API gmongo implements."""
+"""Module ``pymongo`` of the stand-in: gmongo's public names, and the PyMongo version whose API gmongo implements."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gmongo._stand_in.pymongo.asynchronous import AsyncMongoClient
 __all__ = [*gmongo.__all__, "AsyncMongoClient"]  # noqa: PLE0604 - they are strings
 
 __version__ = version = module_aliases.PYMONGO_VERSION
-"""The PyMongo version that libraries see. ``gmongo.version`` is the version of gmongo."""
+"""The PyMongo version whose API gmongo implements. ``gmongo.version`` is the version of gmongo."""
 
 version_tuple = tuple(map(int, version.split(".")))
-"""The version as a tuple."""
+"""The parts of :data:`version` as a tuple of integers."""
 
 
 def get_version_string() -> str:  # type: ignore[no-redef]

@@ -1,6 +1,6 @@
-"""PyMongo's asynchronous classes in one module: libraries use them in annotations and ``isinstance``.
+"""Placeholders for all asynchronous classes of PyMongo, which libraries use in annotations and ``isinstance``.
 
-gmongo is for greenlets and does not implement these classes, so they are placeholders.
+gmongo does not implement these classes, because gmongo supports greenlets instead of asyncio.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
 __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
 
-__path__: list[str] = []  # the module is also the package of pymongo.asynchronous.mongo_client
+__path__: list[str] = []  # with a path, the module is also a package, which contains pymongo.asynchronous.mongo_client
 
 
 def _placeholder(name: str, *bases: type[object]) -> type[object]:
-    """Return a class whose construction raises ConfigurationError."""
+    """Return a placeholder class, whose construction raises ConfigurationError."""
     why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
     return type(name, bases or (Placeholder,), {"__module__": __name__, "why": why})
 

@@ -1,4 +1,4 @@
-"""Names of a private PyMongo module that libraries import: limits, defaults and a few checks."""
+"""Names of the private module ``pymongo.common`` that libraries import: limits, defaults and a check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of a private PyMongo module that libraries import."""
+"""Names of the private module ``pymongo.database_shared`` that libraries import."""
 
 from __future__ import annotations
 

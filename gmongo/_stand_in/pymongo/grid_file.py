@@ -1,4 +1,4 @@
-"""PyMongo's module of GridFS classes. Replacing a class here, as mongomock does, replaces it in GridFS."""
+"""Module ``gridfs.grid_file``. If mongomock replaces a class of this module, GridFS uses the replacement."""
 
 from __future__ import annotations
 

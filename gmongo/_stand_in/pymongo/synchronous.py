@@ -1,3 +1,3 @@
-"""Package of PyMongo's synchronous modules, which libraries import for annotations."""
+"""Package ``pymongo.synchronous``, whose modules libraries import for annotations."""
 
 from __future__ import annotations

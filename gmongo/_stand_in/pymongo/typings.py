@@ -1,4 +1,4 @@
-"""Names of a private PyMongo module that libraries import: types for annotations."""
+"""Names of the private module ``pymongo.typings`` that libraries import: types for annotations."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ ClusterTime = Document
 
 
 def strip_optional(elem: _T | None) -> _T:
-    """Return `elem`, which is not None."""
+    """Return `elem` after an assertion that `elem` is not None."""
     assert elem is not None
     return elem
