@@ -33,8 +33,8 @@ class Part(NamedTuple):
     shows: str
 
 
-MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput of a crowd")
-CONTENDERS = Part("contenders", "contenders.svg", "CPU time of all clients, and their latencies")
+MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
+CONTENDERS = Part("contenders", "contenders.svg", "CPU time per operation and latency of each client")
 
 
 def part_of(record: Record) -> Part:
