@@ -77,8 +77,8 @@ A server admits {rate} requests a second and rejects the others with `IngressReq
 greenlet of a client requests documents. The measurement compares three reactions to a rejection:
 
 - **gmongo's policy** (the default): the driver [retries](retries.md) as long as the client has tokens.
-- **An immediate retry loop**: the application repeats a rejected request immediately, for up to {patience:g} seconds.
-  The client has `maxAdaptiveRetries=0`.
+- **An immediate retry loop**: the application repeats a rejected request immediately, for up to
+  {retry_seconds:g} seconds. The client has `maxAdaptiveRetries=0`.
 - **No retries**: with `maxAdaptiveRetries=0` and without a loop, the application gets each rejection.
 
 ## Long overload

@@ -1,4 +1,4 @@
-"""Tables of text, for the terminal and for the page."""
+"""Convert the results of a run into tables of text, for the terminal and for the pages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
     head += [f"{TITLES[name]} µs" for name in contenders]
     names = dict.fromkeys(row.name for row in rows)
     groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
-    yield Sheet("Client CPU time per operation: median of the ratios, ± half of their interquartile range", head, groups)
+    yield Sheet("Client CPU time per operation: median of the ratios, ± half the interquartile range", head, groups)
 
 
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
@@ -80,11 +80,11 @@ def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
     yield Sheet(f"Additional cost of variants, {surcharge.GREENLETS} greenlets: medians", head, [lines])
 
 
-def _crowd(rows: Sequence[Row]) -> Iterator[Sheet]:
+def _many_greenlets(rows: Sequence[Row]) -> Iterator[Sheet]:
     head = ["contender", "greenlets", crowd.THROUGHPUT, crowd.COST, "operations / s", "µs"]
     by_place = {(row.name, row.greenlets): row for row in rows}
     groups = [
-        [_crowd_line(by_place, name, size) for size in sizes]
+        [_many_greenlets_line(by_place, name, size) for size in sizes]
         for name, sizes in crowd.SIZES.items()
         if any(name in row.numbers for row in rows)
     ]
@@ -92,7 +92,7 @@ def _crowd(rows: Sequence[Row]) -> Iterator[Sheet]:
     yield Sheet(title, head, groups)
 
 
-def _crowd_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -> list[str]:
+def _many_greenlets_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -> list[str]:
     ratios, numbers = [], []
     for quantity in (crowd.THROUGHPUT, crowd.COST):
         row = rows[quantity, size]
@@ -187,7 +187,7 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 
 _SHEETS = {
     operations.TABLE: _operations,
-    crowd.TABLE: _crowd,
+    crowd.TABLE: _many_greenlets,
     stall.TABLE: _stall,
     start.TABLE: _start,
     surcharge.TABLE: _surcharge,
@@ -198,7 +198,7 @@ _SHEETS = {
 
 
 def _ratio(row: Row, over: str, under: str) -> str:
-    """Return a ratio, for gmongo with its range and its target."""
+    """Return the text of a ratio. If the numerator is gmongo, the text has the range and the mark of the target."""
     result = ratio(row, over, under)
     if over == "gmongo":
         return _number(result, target_of(row, under))
@@ -239,7 +239,7 @@ def _rounded(number: float | None) -> str:
 
 
 def failures(rows: Iterable[Row]) -> list[str]:
-    """Return a line for each error, with the rows that it affects."""
+    """Return a line for each error of a contender, with the rows that have no number because of the error."""
     places: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for name, reason in row.failures.items():

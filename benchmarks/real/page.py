@@ -1,4 +1,4 @@
-"""The page with the results of one or two runs: ``docs/performance-real.md``, below its mark."""
+"""Write the results of one or two runs into ``docs/performance-real.md``, between two marks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def write(runs: Sequence[Run]) -> None:
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the lines of the page. Each number is the mean of the runs. The sign ± precedes half the range of the runs."""
+    """Yield the lines of the page. Each number is the mean of the runs, and ± precedes half of their range."""
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:
         yield from _operations([run["operations"][deployment] for run in runs], deployment)
     if all("failover" in run for run in runs):
         yield from _failover([run["failover"] for run in runs])
     if all("crowds" in run for run in runs):
-        yield from _crowds([run["crowds"] for run in runs])
+        yield from _cost_per_item([run["crowds"] for run in runs])
 
 
 def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _quantiles(found: Sequence[dict[str, float]]) -> str:
     return " · ".join(f"{fmean(each[quantile] for each in found):.0f}" for quantile in ("p50", "p99"))
 
 
-def _crowds(runs: Sequence[Run]) -> Iterator[str]:
+def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
     for name, contenders in runs[0].items():
         sizes = list(next(iter(contenders.values())))
         yield from ("", f"## {name.capitalize()}: CPU ms · memory KB for each", "")
