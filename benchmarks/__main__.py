@@ -44,11 +44,11 @@ def _numbers(text: str) -> list[int]:
 
 def _names(known: list[str]) -> Callable[[str], list[str]]:
     def names(text: str) -> list[str]:
-        chosen = known if text == ALL else text.split(",")
-        unknown = [name for name in chosen if name not in known]
+        selected = known if text == ALL else text.split(",")
+        unknown = [name for name in selected if name not in known]
         if unknown:
             raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
-        return [name for name in known if name in chosen]
+        return [name for name in known if name in selected]
 
     return names
 
@@ -66,7 +66,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--listener", action="store_true", help="register a command listener with the drivers")
     add("--timeout", type=_positive, default=120, help="seconds for one turn (default 120)")
     add("--json", type=Path, metavar="FILE", help="write every round's numbers to a file")
-    add("--docs", type=Path, metavar="DIRECTORY", help="write performance.md and its plot there")
+    add("--docs", type=Path, metavar="DIRECTORY", help="write performance.md and its plot into this directory")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.operations = options.operations or (QUICK_OPERATIONS if options.quick else OPERATIONS)
@@ -96,11 +96,11 @@ def main(arguments: list[str] | None = None) -> int:
     :param arguments: the command line arguments; None uses the arguments of the process.
     :returns: the exit status, which is 1 if a measurement of a contender failed, else 0.
     """
-    given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["--real"]:
-        from benchmarks.real.__main__ import main as on_real_servers
+    command_line = sys.argv[1:] if arguments is None else arguments
+    if command_line[:1] == ["--real"]:
+        from benchmarks.real.__main__ import main as measure_real_servers
 
-        return on_real_servers(given[1:])
+        return measure_real_servers(command_line[1:])
     options = _options(arguments)
     progress = Console(stderr=True)
     record = _measure(options, lambda text: progress.print(text, style="dim"))

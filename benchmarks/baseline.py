@@ -1,8 +1,8 @@
-"""The baseline: the minimum cost of the same requests and replies in greenlets.
+"""The baseline: hand-written code with the minimum cost of the requests and replies of the benchmark.
 
-The baseline uses raw non-blocking sockets, ``bson``, and a list as a pool with a queue of waiters. Each connection has
-a reused watcher and a receive buffer. The baseline has no monitoring, no retries, no timeouts and no error handling.
-The additional cost of a driver is the cost of these features. The tables name the baseline ``floor``.
+The baseline uses non-blocking sockets, ``bson``, and a list as a pool with a queue of waiting greenlets. A connection
+has a reused watcher and a receive buffer. The baseline has no monitoring, no retries, no timeouts and no error
+handling. The additional cost of a driver is the cost of these features. The tables name the baseline ``floor``.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Channel:
         self._sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         self._sock.setblocking(False)
         self._hub = gevent.get_hub()
-        self._watcher = self._hub.loop.io(self._sock.fileno(), _READ)
-        self._room = self._hub.loop.io(self._sock.fileno(), _WRITE)
-        self._view = memoryview(bytearray(65536))
+        self._read_watcher = self._hub.loop.io(self._sock.fileno(), _READ)
+        self._write_watcher = self._hub.loop.io(self._sock.fileno(), _WRITE)
+        self._buffer = memoryview(bytearray(65536))
         self.session = {"id": Binary(uuid.uuid4().bytes, 4)}
 
     def exchange(self, message: bytes) -> Document:
@@ -50,39 +50,39 @@ class Channel:
         sent = self._sock.send(message)
         if sent != len(message):
             self._send_rest(memoryview(message)[sent:])
-        view = self._view
-        filled = self._receive(view)
-        length: int = INT32.unpack_from(view)[0]
-        if length > len(view):
-            view = memoryview(bytearray(length))
-            view[:filled] = self._view[:filled]
+        buffer = self._buffer
+        filled = self._receive(buffer)
+        length: int = INT32.unpack_from(buffer)[0]
+        if length > len(buffer):
+            buffer = memoryview(bytearray(length))
+            buffer[:filled] = self._buffer[:filled]
         while filled < length:
-            filled += self._receive(view[filled:])
-        return bson.decode(view[_DOCUMENT:length])
+            filled += self._receive(buffer[filled:])
+        return bson.decode(buffer[_DOCUMENT:length])
 
     def _send_rest(self, rest: memoryview) -> None:
         while rest:
-            self._room.start(gevent.getcurrent().switch)
+            self._write_watcher.start(gevent.getcurrent().switch)
             try:
                 self._hub.switch()
             finally:
-                self._room.stop()
+                self._write_watcher.stop()
             rest = rest[self._sock.send(rest) :]
 
-    def _receive(self, room: memoryview) -> int:
-        self._watcher.start(gevent.getcurrent().switch)
+    def _receive(self, target: memoryview) -> int:
+        self._read_watcher.start(gevent.getcurrent().switch)
         try:
             self._hub.switch()
         finally:
-            self._watcher.stop()
-        received = self._sock.recv_into(room)
+            self._read_watcher.stop()
+        received = self._sock.recv_into(target)
         if not received:
             raise ConnectionError("the server closed the connection")
         return received
 
     def close(self) -> None:
-        self._watcher.close()
-        self._room.close()
+        self._read_watcher.close()
+        self._write_watcher.close()
         self._sock.close()
 
 
@@ -91,7 +91,7 @@ class SecureChannel(Channel):
 
     def __init__(self, port: int) -> None:
         super().__init__(port)
-        self._sealed = memoryview(bytearray(65536))
+        self._encrypted = memoryview(bytearray(65536))
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -103,7 +103,7 @@ class SecureChannel(Channel):
             self._engine.do_handshake()
         except ssl.SSLWantReadError:
             self._sock.send(self._outgoing.read())
-            self._fill()
+            self._receive_encrypted()
             return self._shake_hands()
         self._sock.send(self._outgoing.read())
 
@@ -111,17 +111,17 @@ class SecureChannel(Channel):
         self._engine.write(message)
         return super().exchange(self._outgoing.read())
 
-    def _receive(self, room: memoryview) -> int:
+    def _receive(self, target: memoryview) -> int:
         if not self._engine.pending() and not self._incoming.pending:
-            self._fill()
+            self._receive_encrypted()
         while True:
             try:
-                return self._engine.read(len(room), room)  # type: ignore[arg-type]
+                return self._engine.read(len(target), target)  # type: ignore[arg-type]
             except ssl.SSLWantReadError:
-                self._fill()
+                self._receive_encrypted()
 
-    def _fill(self) -> None:
-        self._incoming.write(self._sealed[: super()._receive(self._sealed)])
+    def _receive_encrypted(self) -> None:
+        self._incoming.write(self._encrypted[: super()._receive(self._encrypted)])
 
 
 class Baseline:
@@ -182,14 +182,14 @@ class Baseline:
             command["$db"] = DATABASE
             return channel.exchange(self._message(command, label, payload))
         finally:
-            self._give_back(channel)
+            self._return_channel(channel)
 
     def _wait_for_channel(self) -> Channel:
         self._waiting.append(gevent.getcurrent())
         channel: Channel = self._hub.switch()
         return channel
 
-    def _give_back(self, channel: Channel) -> None:
+    def _return_channel(self, channel: Channel) -> None:
         if self._waiting:
             self._hub.loop.run_callback(self._waiting.popleft().switch, channel)
         else:
@@ -204,9 +204,9 @@ class Baseline:
 
 
 def operations(baseline: Baseline) -> dict[str, Callable[[], Any]]:
-    """Return the operations by their names in the benchmark."""
+    """Return the operations, with their names in the benchmark as keys."""
 
-    def drain(collection: str) -> int:
+    def iterate(collection: str) -> int:
         count = 0
         for _document in baseline.find_all(collection):
             count += 1
@@ -218,7 +218,7 @@ def operations(baseline: Baseline) -> dict[str, Callable[[], Any]]:
         "insert_many": baseline.insert_many,
         "update_one": baseline.update_one,
         "delete_one": baseline.delete_one,
-        "find_100": lambda: drain(HUNDRED),
-        "find_zipf": lambda: drain(ZIPF),
-        "find_megabyte": lambda: drain(MEGABYTE),
+        "find_100": lambda: iterate(HUNDRED),
+        "find_zipf": lambda: iterate(ZIPF),
+        "find_megabyte": lambda: iterate(MEGABYTE),
     }

@@ -1,7 +1,7 @@
-"""A server of canned replies, which is fast enough to show the cost of the client.
+"""A server that sends canned replies. The server is so fast that a measurement shows the cost of the client.
 
 The server is a standalone, with or without TLS, or the primary of a replica set with one member.
-``python -m benchmarks.canned_server --port 27100`` serves until an interrupt. The benchmark passes a listening socket
+``python -m benchmarks.canned_server --port 27100`` serves until SIGINT. The benchmark passes a listening socket
 (``--fd``) and keeps the standard input of the server open. The server ends when its standard input closes.
 """
 
@@ -47,7 +47,7 @@ class Peer:
             if events & READ:
                 self._receive()
         except ssl.SSLWantReadError:
-            pass  # the handshake or the record is incomplete
+            pass  # the TLS handshake or the TLS record is incomplete
         except (ConnectionError, ssl.SSLError):
             self._close()
         except ValueError as error:
@@ -100,9 +100,9 @@ class Server(NamedTuple):
 
 
 def server_of(kind: ServerKind, address: tuple[str, int]) -> Server:
-    """Return a server of one kind.
+    """Return the data of a server of this kind.
 
-    :param address: the listening address.
+    :param address: the host and port on which the server listens.
     """
     if kind == "tls":
         return Server(Replies(), _tls_context())

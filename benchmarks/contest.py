@@ -13,7 +13,7 @@ from benchmarks.settings import Settings
 
 TABLE = "contenders"
 CALLERS = 10
-#: The operations, and the number of runs of each for every ``find_one``.
+#: For each operation, the number of runs for every run of ``find_one``.
 SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
 
 
@@ -33,7 +33,7 @@ def rows(settings: Settings) -> Iterator[Row]:
             if contender not in programs:
                 uri = canned_uri(settings.servers.port("standalone"))
                 programs[contender] = stack.enter_context(running(contender, uri, CALLERS))
-                _cost(programs[contender], kind, count)  # connects
+                _cost(programs[contender], kind, count)  # the first requests open the connections
             return _cost(programs[contender], kind, count)
 
         for kind, share in SHARES.items():

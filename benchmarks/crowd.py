@@ -1,7 +1,7 @@
-"""The table of throughput with many more greenlets than connections (a crowd).
+"""The table of throughput with many more greenlets than connections.
 
-The table compares each contender with itself at 100 greenlets, one for each connection. Other load on the machine
-reduces the throughput, but hardly changes the CPU time of an operation.
+The table divides the numbers of a contender by its numbers with 100 greenlets, one greenlet for each connection. Other
+load on the machine reduces the throughput, but hardly changes the CPU time of an operation.
 
 The baseline shows the inevitable cost of many greenlets. After a long wait of a greenlet, its stack and objects are no
 longer in the processor caches.
@@ -18,24 +18,24 @@ from benchmarks.settings import Settings
 TABLE = "crowd"
 THROUGHPUT, COST = "throughput", "CPU per operation"
 BASE = 100
-#: The sizes of the crowd for each contender.
+#: The numbers of greenlets for each contender.
 SIZES = {"gmongo": (BASE, 1000, 10_000), "pymongo": (BASE, 1000), "floor": (BASE, 1000, 10_000)}
-#: The number of operations for each ``find_one`` of the first table, so that each of 10,000 greenlets has three.
+#: The number of operations for each ``find_one`` of the first table, so that each of 10,000 greenlets runs three.
 SHARE = {"gmongo": 30, "pymongo": 10, "floor": 30}
 
 Turn = tuple[str, int]
 
 
 def turns(contenders: Sequence[str]) -> list[Turn]:
-    """Return the measurements of a round."""
+    """Return the measurements of a round: pairs of a contender and a number of greenlets."""
     return [(name, size) for name in contenders for size in SIZES.get(name, ())]
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure all sizes of all contenders in turns: a row of throughput and one of cost for each size."""
+    """Measure all numbers of greenlets in turns. Yield a row of throughput and a row of CPU time for each number."""
     if TABLE not in settings.only:
         return
-    settings.show_progress("a crowd on 100 connections")
+    settings.show_progress("many greenlets on 100 connections")
     with settings.workers() as workers:
 
         def measure(turn: Turn) -> Result:

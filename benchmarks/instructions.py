@@ -1,4 +1,4 @@
-"""Counts of the interpreter's work for one operation, with budgets.
+"""Count the work of the Python interpreter for one operation, and compare the counts with a budget.
 
 The benchmark counts the bytecode instructions and the calls in the code of gmongo. The counts are equal in all runs and
 on all machines, but differ between versions of Python, so ``budget.json`` has a budget for each version.
@@ -53,7 +53,7 @@ Tally = Counter[tuple[str, str]]
 
 
 def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
-    """Run an operation, and count its events in gmongo without the events of other greenlets.
+    """Run an operation, and count its events in the code of gmongo. Ignore the events of other greenlets.
 
     :param start: ``sys.settrace`` or ``sys.setprofile``.
     """
@@ -61,7 +61,7 @@ def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
     greenlet = getcurrent()
 
     def observe(frame: FrameType, event: str, _argument: Any) -> Any:
-        # The module also identifies generated methods of dataclasses, unlike the file.
+        # A generated method of a dataclass has the name of the module, but not the name of the file.
         module, code = str(frame.f_globals.get("__name__")), frame.f_code
         if module.partition(".")[0] != "gmongo" or getcurrent() is not greenlet:
             return None

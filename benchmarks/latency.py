@@ -1,6 +1,7 @@
-"""The table of latencies of ``find_one`` at fixed request rates (an open loop), each from its due time.
+"""The table of latencies of ``find_one`` in an open loop: the rate of the requests is fixed.
 
-The latencies include a round trip through a Unix socket between this process and the contender.
+A latency is the time from the due time of a request to the reply. The latencies include a round trip through a Unix
+socket between this process and the contender.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ SATURATION, BESIDE = "saturation", f"{EQUAL_RATE} / s beside 1 MB reads"
 SHARES = {"20 %": 0.2, "50 %": 0.5, "80 %": 0.8}
 LOADS = [*SHARES, f"{EQUAL_RATE} / s", BESIDE]
 QUANTILES = {"p50": 500, "p99": 990, "p99.9": 999}
-#: The duration of each load in seconds, for each operation in a turn of the first table.
+#: The duration of each load in seconds is this number, multiplied by the ``operations`` of the settings.
 SECONDS = 0.002
 
 
 class LoadSetup(NamedTuple):
-    """The numbers of callers and of processes, which share one processor."""
+    """The number of callers, and the number of processes. All processes share one processor."""
 
     callers: int
     processes: int
@@ -48,7 +49,7 @@ def rows(settings: Settings) -> Iterator[Row]:
             settings.show_progress(f"latency of {contender}, {setup.callers} callers in {setup.processes} processes")
             try:
                 with beside_server():
-                    found[contender] = _measured(contender, setup, settings)
+                    found[contender] = _measure_contender(contender, setup, settings)
             except WorkerFailed as failure:
                 failures[contender] = str(failure)
         yield from _rows(setup, found, failures)
@@ -68,30 +69,30 @@ def _rows(setup: LoadSetup, found: dict[str, dict[str, dict[str, float]]], failu
             yield Row(name(load_name, setup, quantity), setup.callers, unit, numbers, failures)
 
 
-def _measured(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:
-    """Return the numbers of one contender by load and quantity."""
+def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:
+    """Measure one contender, and return load → quantity → number."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
     with running(
         contender, canned_uri(settings.servers.port("standalone")), setup.callers + setup.processes, setup.processes
     ) as program:
         streams, other = program.streams[: setup.callers], program.streams[-1]
 
-        def under(rate: float, beside: bool = False) -> dict[str, float]:
+        def quantiles_at(rate: float, beside: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS))
             return quantiles_of(load.send(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
 
         count = max(4 * settings.operations, setup.callers)
-        load.send(streams, one, count)  # connects
+        load.send(streams, one, count)  # the first requests open the connections
         saturation = count / load.send(streams, one, count).clock
         found = {SATURATION: {"": saturation}}
-        found |= {share: under(part * saturation) for share, part in SHARES.items()}
-        found[f"{EQUAL_RATE} / s"] = under(EQUAL_RATE)
+        found |= {share: quantiles_at(part * saturation) for share, part in SHARES.items()}
+        found[f"{EQUAL_RATE} / s"] = quantiles_at(EQUAL_RATE)
         if setup == SETUPS[0]:
-            found[BESIDE] = under(EQUAL_RATE, beside=True)
+            found[BESIDE] = quantiles_at(EQUAL_RATE, beside=True)
         return found
 
 
 def quantiles_of(latencies: list[float]) -> dict[str, float]:
-    """Return quantiles in milliseconds."""
+    """Return quantiles of latencies in seconds, converted to milliseconds."""
     thousandths = quantiles(latencies, n=1000, method="inclusive")
     return {name: thousandths[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}

@@ -1,4 +1,4 @@
-"""Generator of requests to programs and applications over streams. Each stream answers one request at a time."""
+"""Load generator: send requests to programs and applications over streams. A stream has one request at a time."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Exchange(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Result of a load.
+    """Result of a series of requests.
 
-    :param latencies: the seconds from the due time of each request to its answer, with the wait for a stream.
-        With an infinite rate, the time starts when the request is sent.
+    :param latencies: the seconds from the due time of each request to its answer, including the wait for a stream.
+        With an infinite rate, a latency starts when the request is sent.
     :param clock: the seconds from the start to the last answer.
     """
 
@@ -39,7 +39,7 @@ class Load(NamedTuple):
 
 
 def arrivals(rate: float, count: int) -> Iterator[float]:
-    """Yield the due times of requests in seconds: random, as with many clients, but equal for all contenders."""
+    """Yield the due times of requests in seconds. They are random, as with many clients, but equal in each call."""
     random = Random(_SEED)
     return accumulate(repeat(0.0, count) if rate == inf else (random.expovariate(rate) for _ in range(count)))
 
@@ -54,8 +54,8 @@ def send(
 ) -> Load:
     """Send each request at its due time, on the stream with the longest idle time. Wait if all streams are busy.
 
-    :param rate: the requests per second; infinity sends the next request of each stream at once.
-    :param beside: another stream with continuous unmeasured requests.
+    :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
+    :param beside: another stream and its request, which is sent again after each answer and is not measured.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
     by_number = {stream.fileno(): stream for stream in streams}
@@ -100,7 +100,7 @@ def _write(number: int, exchange: Exchange) -> None:
     try:
         os.write(number, exchange.request)
     except OSError as error:
-        raise WorkerFailed(f"ended: {error}")
+        raise WorkerFailed(f"the contender ended: {error}")
 
 
 def _read(number: int, exchange: Exchange) -> None:
@@ -108,4 +108,4 @@ def _read(number: int, exchange: Exchange) -> None:
     while 0 < len(data) < exchange.size:
         data += os.read(number, exchange.size - len(data))
     if not data.startswith(exchange.beginning):
-        raise WorkerFailed(f"answered {data[:80]!r}, not {exchange.beginning!r}")
+        raise WorkerFailed(f"the contender answered {data[:80]!r}, not {exchange.beginning!r}")

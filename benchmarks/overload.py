@@ -27,10 +27,10 @@ from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RATE = 500  # requests per second that the server admits
-BURST = 0.2  # seconds: an idle server admits the requests of this duration at once
+BURST = 0.2  # seconds: an idle server immediately admits the number of requests that it otherwise admits in this time
 PEAK = 300  # simultaneous requests
 PAUSE = 0.4  # seconds between two requests of a greenlet, on average
-PATIENCE = 5.0  # seconds after which a naive application gives up
+RETRY_SECONDS = 5.0  # after this time, the retry loop of the application ends
 WARM_UP = 2.0  # seconds until the client has no tokens left
 SIZES = (50, 200, 300, 500, 1000)
 
@@ -41,14 +41,14 @@ SendRequest = Callable[[MongoClient[Any]], int]
 
 
 def send_one_request(client: MongoClient[Any]) -> int:
-    """Leave rejections to the driver, and return the number of commands of the application."""
+    """Send one request without a retry loop, and return 1, the number of attempts of the application."""
     client.shop.orders.find_one({"_id": 1})
     return 1
 
 
-def retry_at_once(client: MongoClient[Any]) -> int:
-    """Retry after each error at once, and return the number of attempts."""
-    until = monotonic() + PATIENCE
+def retry_immediately(client: MongoClient[Any]) -> int:
+    """Send one request, retry immediately after each error, and return the number of attempts."""
+    until = monotonic() + RETRY_SECONDS
     attempts = 0
     while True:
         attempts += 1
@@ -73,7 +73,7 @@ class RetriesStopped(PyMongoError):
 
 STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
     "policy": (send_one_request, {}),
-    "naive": (retry_at_once, {"maxAdaptiveRetries": 0}),
+    "naive": (retry_immediately, {"maxAdaptiveRetries": 0}),
     "none": (send_one_request, {"maxAdaptiveRetries": 0}),
 }
 
@@ -137,12 +137,12 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, **options) as client:
         tally = Tally(client, send)
-        crowd = [gevent.spawn(_send_requests, tally) for _ in range(greenlets)]
+        senders = [gevent.spawn(_send_requests, tally) for _ in range(greenlets)]
         gevent.sleep(WARM_UP)
         tally.begin()
         gevent.sleep(seconds)
         result = tally.results(strategy, greenlets)
-        gevent.killall(crowd)
+        gevent.killall(senders)
     return result
 
 
@@ -200,7 +200,7 @@ def main() -> None:
         rate=RATE,
         burst=RATE * BURST,
         peak=PEAK,
-        patience=PATIENCE,
+        retry_seconds=RETRY_SECONDS,
         pause=PAUSE,
         seconds=options.seconds,
         warm_up=WARM_UP,

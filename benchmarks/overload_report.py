@@ -63,7 +63,7 @@ def table(results: Sequence[Result]) -> str:
 def peak_table(peaks: Sequence[Peak], requested: int) -> str:
     """Return the results of the `requested` simultaneous requests as a table."""
     lines = [
-        "| strategy | served | failed | commands sent | seconds until all had ended |",
+        "| strategy | served | failed | commands sent | seconds until the last request ended |",
         "|---|---:|---:|---:|---:|",
     ]
     for strategy, served, commands, seconds in peaks:
@@ -73,13 +73,13 @@ def peak_table(peaks: Sequence[Peak], requested: int) -> str:
 
 PAGE = """# Overload: measurements of the retry policy
 
-A server admits {rate} requests a second and rejects the others with `IngressRequestRateLimitExceeded`. The
-greenlets of a client each request a document. The measurement compares three reactions to a rejection:
+A server admits {rate} requests a second and rejects the others with `IngressRequestRateLimitExceeded`. Each
+greenlet of a client requests documents. The measurement compares three reactions to a rejection:
 
-- **gmongo's policy** (the default): the [retries](retries.md) of the driver, as long as the client has tokens.
-- **An immediate retry loop**: a loop of the application around a client with `maxAdaptiveRetries=0`, for up to
-  {patience:g} seconds.
-- **No retries**: `maxAdaptiveRetries=0`, so the application gets each rejection.
+- **gmongo's policy** (the default): the driver [retries](retries.md) as long as the client has tokens.
+- **An immediate retry loop**: the application repeats a rejected request immediately, for up to
+  {retry_seconds:g} seconds. The client has `maxAdaptiveRetries=0`.
+- **No retries**: with `maxAdaptiveRetries=0` and without a loop, the application gets each rejection.
 
 ## Long overload
 
@@ -87,20 +87,22 @@ Each greenlet sends its next request {pause:g} seconds after its last reply, on 
 
 ![Commands that reach the server, and requests that are served, by the number of greenlets](overload.png)
 
-Rates are per second, over {seconds:g} seconds after a warm-up of {warm_up:g}. *Requested* are the requests of the
-application. *Offered* are the commands at the server, with retries. *Served* are the successful requests, and
-*failed* is the share of requests that fail.
+The rates are per second, measured for {seconds:g} seconds after a warm-up of {warm_up:g} seconds. *Requested* are the
+requests of the application. *Offered* are the commands that reach the server, including retries. *Served* are the
+successful requests, and *failed* is the share of requests that fail. *Client's processor* is the share of a processor
+that the client uses.
 
 {table}
 
-No strategy makes the server serve more than it admits. But the loop makes the server reject as many requests as
-the client and the network can send, and keeps the client's processor busy. The policy soon has no tokens left.
-Then the client sends one retry for ten successes, and the load is hardly more than the application requests.
+No strategy makes the server serve more requests than the server admits. But the retry loop makes the server reject
+as many commands as the client and the network can send, and keeps the client's processor busy. With gmongo's policy,
+the client soon has no tokens left. Then the client sends one retry for ten successes, and the server gets hardly more
+commands than the application has requests.
 
 ## A short peak
 
-{peak} greenlets send one request each at the same moment. The server admits {burst:.0f} at once, and then {rate} a
-second.
+{peak} greenlets send one request each at the same moment. The server admits {burst:.0f} requests immediately, and then
+{rate} requests a second.
 
 {peak_table}
 

@@ -1,7 +1,7 @@
 """Write the main tables of a run into the result pages, between two marks. The rest of a page is handwritten.
 
-The main page has parts from two runs: gmongo with PyMongo and the baseline, and gmongo with all other contenders.
-Another page has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
+``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of all contenders.
+``concurrency.md`` has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ GREENLETS = 10
 
 
 class Part(NamedTuple):
-    """Part of the page.
+    """Part of a page between two marks.
 
-    :param name: the name in its marks.
-    :param plot: the file of its plot.
-    :param shows: the content of the plot.
+    :param name: the name in the marks.
+    :param plot: the file name of the plot.
+    :param shows: the description of the plot.
     """
 
     name: str
@@ -33,19 +33,19 @@ class Part(NamedTuple):
     shows: str
 
 
-MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput of a crowd")
-CONTENDERS = Part("contenders", "contenders.svg", "CPU time of all clients, and their latencies")
+MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
+CONTENDERS = Part("contenders", "contenders.svg", "CPU time per operation and latency of each client")
 
 
 def part_of(record: Record) -> Part:
-    """Return the part for a run."""
+    """Return the part of the page that shows a run."""
     return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
 
 
 def write(record: Record, directory: Path) -> Path:
-    """Write the results of a run into the page, and into other pages that exist. Create a missing page.
+    """Write the results of a run into ``performance.md``, and into ``concurrency.md`` if it exists.
 
-    :returns: the path of the page.
+    :returns: the path of ``performance.md``, which is created if it is missing.
     :raises ValueError: the page lacks a mark.
     """
     page = directory / NAME
@@ -89,7 +89,7 @@ def results(record: Record) -> Iterator[str]:
 
 
 def _selected_rows(record: Record) -> Record:
-    """Return the record with its plain operations at one number of greenlets."""
+    """Return a record without the variants of operations, and with one number of greenlets for each operation."""
     rows = record.tables.get(operations.TABLE, [])
     rows = [row for row in rows if row.greenlets == GREENLETS and "+" not in row.name]
     return record._replace(tables={**record.tables, operations.TABLE: rows})

@@ -21,7 +21,7 @@ WIDTH = 0.8
 def write(record: Record, directory: Path) -> None:
     """Update the page and its plot. Requires matplotlib.
 
-    :raises ValueError: the page has no marks at the begin and end of the results.
+    :raises ValueError: the page lacks a mark at the begin or the end of the results.
     """
     page.write(record, directory)
     part = page.part_of(record)
@@ -44,12 +44,12 @@ def draw(record: Record, path: Path, fill: Callable[[Record, Any], None]) -> Non
 
 
 def _measured(record: Record, axes: Any) -> None:
-    """Draw the ratios of gmongo, PyMongo and the baseline, and the throughput of a crowd."""
+    """Draw the CPU time relative to PyMongo and to the baseline, and the throughput with many greenlets."""
     rows = record.tables.get(operations.TABLE, [])
     _bars(axes[0], rows, "pymongo", ["gmongo"], "CPU time over PyMongo's (lower is better)")
     with_baseline = [row for row in rows if "floor" in row.numbers]
     _bars(axes[1], with_baseline, "floor", ["gmongo", "pymongo"], "CPU time over the floor's (lower is better)")
-    _crowd(axes[2], record.tables.get(crowd.TABLE, []))
+    _throughput(axes[2], record.tables.get(crowd.TABLE, []))
 
 
 def _contenders(record: Record, axes: Any) -> None:
@@ -75,7 +75,7 @@ def _contenders(record: Record, axes: Any) -> None:
 
 
 def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: str) -> None:
-    """Draw a group of bars for each row, with a line at its target."""
+    """Draw a group of bars for each row, and a line at the target of the row."""
     width = WIDTH / len(contenders)
     for number, contender in enumerate(contenders):
         ratios = [ratio(row, contender, under) for row in rows]
@@ -96,7 +96,7 @@ def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: 
     axes.legend()
 
 
-def _crowd(axes: Any, rows: list[Row]) -> None:
+def _throughput(axes: Any, rows: list[Row]) -> None:
     throughput = {row.greenlets: row for row in rows if row.name == crowd.THROUGHPUT}
     for name, sizes in crowd.SIZES.items():
         ratios = {size: ratio_to_row(throughput[size], throughput[crowd.BASE], name) for size in sizes if throughput}

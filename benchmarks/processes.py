@@ -1,4 +1,4 @@
-"""Processes of a run: canned servers, and workers that measure in turns."""
+"""Processes of a run: canned servers, and workers that take turns in measuring."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class CannedServers(ExitStack):
 def canned_server(kind: ServerKind = "standalone") -> Iterator[int]:
     """Run a canned server during a block, and yield its port.
 
-    This process opens the listening socket, so clients may connect at once. The server also ends with this process,
-    which has the other end of its standard input.
+    This process opens the listening socket, so clients may connect before the server runs. The server also ends when
+    this process ends, because then the standard input of the server closes.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port: int = listener.getsockname()[1]
@@ -113,7 +113,7 @@ class Worker:
         try:
             self._process.stdin.write(b"\n")
         except BrokenPipeError:
-            pass  # the process has ended, and `result` raises
+            pass  # the process has ended, and `result` raises the error
 
     def result(self) -> Result:
         """Wait for the result of the current turn, and return the result.
@@ -140,9 +140,9 @@ class Worker:
 
 
 def last_output_line(process: subprocess.Popen[bytes], errors: IO[str], timeout: float) -> str:
-    """Return the last line of the output of a process, after its end.
+    """Wait for the end of a process, and return the last line of its error output.
 
-    :param errors: the file with the output.
+    :param errors: the file with the error output.
     :param timeout: the time limit for the end of the process, in seconds.
     """
     status = process.wait(timeout)
@@ -163,7 +163,7 @@ class Workers(ExitStack):
         self._workers: dict[Measurement, list[Worker]] = {}
 
     def run(self, task: Measurement) -> Result:
-        """Measure once. Several processes of one task run at the same time.
+        """Measure once, and return the result. If the variant has several processes, they run concurrently.
 
         :raises WorkerFailed: a measurement failed.
         """

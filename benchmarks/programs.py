@@ -1,8 +1,8 @@
 """Contenders as programs: drivers of several languages and kinds of concurrency, with a common protocol.
 
-The arguments of a program are the URI of the server, the path of a Unix socket, the number of callers, and a
-file. The file has one document with the documents ``query``, ``change`` and ``unsaved``,
-and the array ``pipeline``.
+A program has four arguments: the server's URI, the path of a Unix socket, the number of callers, and the path of a
+file. The file contains one BSON document with the documents ``query``, ``change`` and ``unsaved``, and the array
+``pipeline``.
 
 Each caller (a greenlet, thread, task or goroutine) connects to the socket, and reads four bytes for each request. The
 highest byte is the number of an operation in :data:`KINDS`, and the other bytes are a count. The caller runs the
@@ -53,10 +53,10 @@ _START_SECONDS, _BUILD_SECONDS = 120, 3600
 
 
 class Contender(NamedTuple):
-    """Contender.
+    """Client that the benchmark compares with the other clients.
 
     :param title: the displayed name, with the type of its documents unless they are dictionaries.
-    :param tools: the programs on the path that build and run the contender; none for contenders in Python.
+    :param tools: the programs in PATH that build and run the contender; none for contenders in Python.
     :param build: the commands that build the contender, in a copy of its sources.
     :param command: the command that starts the contender in the copy.
     """
@@ -122,7 +122,7 @@ class Program:
 
     @property
     def processor_seconds(self) -> float:
-        """The CPU time of its processes in seconds."""
+        """The CPU time of the contender's processes in seconds."""
         return processor_seconds([process.pid for process in self._processes])
 
 
@@ -192,6 +192,6 @@ def processor_seconds(processes: Sequence[int]) -> float:
 
 
 def exchange(kind: str, count: int = 1) -> Exchange:
-    """Return a request to a caller, with the expected answer."""
+    """Return a request to a caller, and the answer that the caller must send."""
     request, answer = list(KINDS).index(kind) << 24 | count, KINDS[kind] * count
     return Exchange(request.to_bytes(4, "big"), answer.to_bytes(4, "big"), 4)

@@ -1,4 +1,4 @@
-"""Results of a run, and their form in a file."""
+"""Results of a run, and their conversion to and from JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _processor() -> str:
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return the results of each round, and the targets."""
+    """Return the numbers of each round and the targets, as a value for JSON."""
     rows = record.rows()
     return {
         "versions": record.versions,

@@ -1,4 +1,4 @@
-"""The table of applications: a small JSON service with several kinds of concurrency, each with one worker."""
+"""The table of services: a small JSON service with several kinds of concurrency, each in one worker process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _START_SECONDS = 120
 
 
 class Service(NamedTuple):
-    """Service.
+    """Web framework, server and driver that implement the service.
 
     :param packages: the required packages.
     :param driver: the driver of the Flask application.
@@ -92,7 +92,7 @@ def _measured(service: Service, route: str, settings: Settings, count: int) -> d
         port, process = stack.enter_context(_served(service, uri))
         streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLERS)]
         exchange = _exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
-        load.send(streams, exchange, 2 * CALLERS)  # connects
+        load.send(streams, exchange, 2 * CALLERS)  # the first requests open the connections
         workers = [process, *_children(process)]
         before = processor_seconds(workers)
         saturation = count / load.send(streams, exchange, count).clock
@@ -109,7 +109,7 @@ def _measured(service: Service, route: str, settings: Settings, count: int) -> d
 
 @contextmanager
 def _served(service: Service, uri: str) -> Iterator[tuple[int, int]]:
-    """Run a service during a block, and yield its port and its first process."""
+    """Run a service during a block, and yield its port and the ID of its first process."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
         command = service.command.format(fd=listener.fileno()).split()

@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 
     @property
     def fresh_rounds(self) -> int:
-        """The turns of every contender if each turn needs a new process."""
+        """The number of turns of every contender if each turn needs a new process."""
         return min(self.rounds, FRESH)
 
     def workers(self) -> Workers:

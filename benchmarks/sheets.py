@@ -1,4 +1,4 @@
-"""Tables of text, for the terminal and for the page."""
+"""Convert the results of a run into tables of text, for the terminal and for the pages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def targets(record: Record) -> Iterator[Sheet]:
     measured = [(target, number) for target in TARGETS if (number := measured_ratio(target, rows))]
     lines = [_target_line(target, number, units[target.row]) for target, number in measured]
     if lines:
-        yield Sheet("Targets for gmongo", ["what", "greenlets", "number", "target", "found"], [lines])
+        yield Sheet("Targets for gmongo", ["row", "greenlets", "quantity", "target", "measured"], [lines])
 
 
 def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
@@ -61,7 +61,7 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
     head += [f"{TITLES[name]} µs" for name in contenders]
     names = dict.fromkeys(row.name for row in rows)
     groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
-    yield Sheet("Client CPU per operation: median ratio, ± half the range of the middle half of them", head, groups)
+    yield Sheet("Client CPU time per operation: median of the ratios, ± half the interquartile range", head, groups)
 
 
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
@@ -70,7 +70,7 @@ def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[
 
 
 def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
-    head = ["operation", "over", "ratio", "gmongo µs", "that µs"]
+    head = ["variant", "relative to", "ratio", "gmongo µs", "denominator µs"]
     lines = [
         [row.name.partition(",")[0], under, _ratio(row, "gmongo", under)]
         + [_rounded(median_of(row, name)) for name in ("gmongo", under)]
@@ -80,19 +80,19 @@ def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
     yield Sheet(f"Additional cost of variants, {surcharge.GREENLETS} greenlets: medians", head, [lines])
 
 
-def _crowd(rows: Sequence[Row]) -> Iterator[Sheet]:
+def _many_greenlets(rows: Sequence[Row]) -> Iterator[Sheet]:
     head = ["contender", "greenlets", crowd.THROUGHPUT, crowd.COST, "operations / s", "µs"]
     by_place = {(row.name, row.greenlets): row for row in rows}
     groups = [
-        [_crowd_line(by_place, name, size) for size in sizes]
+        [_many_greenlets_line(by_place, name, size) for size in sizes]
         for name, sizes in crowd.SIZES.items()
         if any(name in row.numbers for row in rows)
     ]
-    title = f"A crowd on 100 connections, over {crowd.BASE} greenlets: median, ± half the range of the middle half"
+    title = f"Many greenlets on 100 connections, relative to {crowd.BASE}: median, ± half of the interquartile range"
     yield Sheet(title, head, groups)
 
 
-def _crowd_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -> list[str]:
+def _many_greenlets_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -> list[str]:
     ratios, numbers = [], []
     for quantity in (crowd.THROUGHPUT, crowd.COST):
         row = rows[quantity, size]
@@ -103,7 +103,7 @@ def _crowd_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -
 
 
 def _stall(rows: Sequence[Row]) -> Iterator[Sheet]:
-    yield _two_drivers("Stalls of the loop: medians", rows)
+    yield _two_drivers("Stalls of the event loop: medians", rows)
 
 
 def _start(rows: Sequence[Row]) -> Iterator[Sheet]:
@@ -120,13 +120,13 @@ def _two_drivers(title: str, rows: Sequence[Row]) -> Sheet:
         lines.append(
             [row.name, row.unit, *numbers, _number(ratio(row, "gmongo", "pymongo"), target_of(row, "pymongo"))]
         )
-    return Sheet(title, ["what", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
+    return Sheet(title, ["measurement", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
 
 
 def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
     head, lines = ["client"], []
     for kind in contest.SHARES:
-        head += [f"{kind} µs", "gmongo / it"]
+        head += [f"{kind} µs", "gmongo / client"]
     for name in _measured_contenders(rows):
         numbers = []
         for row in rows:
@@ -134,7 +134,7 @@ def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
             numbers.append(NOTHING if median is None else f"{median:.1f}")
             numbers.append(NOTHING if name == "gmongo" else _ratio(row, "gmongo", name))
         lines.append([ALL_TITLES[name], *numbers])
-    yield Sheet(f"CPU of each client per operation, {contest.CALLERS} at once: medians", head, [lines])
+    yield Sheet(f"CPU time of each client per operation, with {contest.CALLERS} callers: medians", head, [lines])
 
 
 def _measured_contenders(rows: Sequence[Row]) -> list[str]:
@@ -187,7 +187,7 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 
 _SHEETS = {
     operations.TABLE: _operations,
-    crowd.TABLE: _crowd,
+    crowd.TABLE: _many_greenlets,
     stall.TABLE: _stall,
     start.TABLE: _start,
     surcharge.TABLE: _surcharge,
@@ -198,7 +198,7 @@ _SHEETS = {
 
 
 def _ratio(row: Row, over: str, under: str) -> str:
-    """Return a ratio, for gmongo with its range and its target."""
+    """Return the text of a ratio. If the numerator is gmongo, the text has the range and the mark of the target."""
     result = ratio(row, over, under)
     if over == "gmongo":
         return _number(result, target_of(row, under))
@@ -239,7 +239,7 @@ def _rounded(number: float | None) -> str:
 
 
 def failures(rows: Iterable[Row]) -> list[str]:
-    """Return a line for each error, with the rows that it affects."""
+    """Return a line for each error of a contender, with the rows that have no number because of the error."""
     places: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for name, reason in row.failures.items():

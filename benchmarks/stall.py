@@ -21,10 +21,10 @@ DRIVERS = ("gmongo", "pymongo")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure both drivers in turns. Each turn measures all quantities of the table."""
+    """Measure gmongo and PyMongo in turns. Each turn measures all quantities of the table."""
     if TABLE not in settings.only:
         return
-    settings.show_progress("stalls of the loop")
+    settings.show_progress("stalls of the event loop")
 
     def measure(driver: str) -> Any:
         arguments = [

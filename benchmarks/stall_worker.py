@@ -55,7 +55,7 @@ class Ticker:
 
 
 def measured(activity: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[float, list[Any]]:
-    """Return the longest stall of the best repetition in milliseconds, and the results of all repetitions.
+    """Run an activity several times. Return the longest stall of the best run in milliseconds, and all results.
 
     :param make: creates the argument of the activity, outside of the measurement.
     """

@@ -1,4 +1,4 @@
-"""The table of starting: the CPU time of the import of a driver, and the memory of idle clients.
+"""The table of start costs: the CPU time of the import of a driver, and the memory of idle clients.
 
 Each number is measured in a new interpreter.
 """
@@ -19,10 +19,10 @@ DRIVERS = ("gmongo", "pymongo")
 
 
 class Import(NamedTuple):
-    """Import of a driver.
+    """Python code whose CPU time is measured in a new interpreter.
 
-    :param before: the code before the measurement.
-    :param measured: the measured code.
+    :param before: the code that runs before the measurement.
+    :param measured: the code that the benchmark measures.
     """
 
     before: str
@@ -55,7 +55,7 @@ print((process_time() - start) * 1000)
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure both drivers in turns, first their imports and then their memory."""
+    """Measure gmongo and PyMongo in turns: first all imports, then the memory."""
     if TABLE not in settings.only:
         return
     # An installed package has bytecode files. A checkout may lack them, or may be read-only.

@@ -38,20 +38,20 @@ def resident_now() -> int:
 
 
 def measure(driver: str, port: int) -> tuple[float, float]:
-    """Return both increases of the resident memory."""
+    """Return the two increases of the resident memory."""
     prepare(driver)
     at_first = resident()
     clients = [open_client(driver, port)]
     clients[0].admin.command("ping")
     with_one = resident()
-    clients += [_used(driver, port) for _ in range(FURTHER_CLIENTS)]
+    clients += [_used_client(driver, port) for _ in range(FURTHER_CLIENTS)]
     with_all = resident()
     for client in clients:
         client.close()
     return (with_one - at_first) / MEGABYTE, (with_all - with_one) / FURTHER_CLIENTS / KILOBYTE
 
 
-def _used(driver: str, port: int) -> Any:
+def _used_client(driver: str, port: int) -> Any:
     client = open_client(driver, port)
     client["benchmark"]["one"].find_one({})
     return client

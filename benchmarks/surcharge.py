@@ -1,4 +1,4 @@
-"""The table of additional costs of variants, relative to the plain case, or with TLS to a baseline with TLS."""
+"""The table of additional costs of variants, relative to the plain case. TLS is relative to a baseline with TLS."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def _ratio_terms(plain: Measurement, variant: str) -> dict[str, Measurement]:
-    """Return gmongo in a variant, and its denominator."""
+    """Return the measurement of gmongo in a variant, and the measurement that is the denominator of the ratio."""
     over, under = plain._replace(variant=variant), UNDER[variant]
     return {"gmongo": over, under: plain if under == PLAIN else over._replace(contender=BASELINE)}

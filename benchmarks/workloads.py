@@ -40,7 +40,7 @@ class Times(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """Row of the table.
+    """Operation with its number of runs, for one row of the table.
 
     :param operation: the name of the operation.
     :param share: the number of runs for each ``find_one`` of the settings, lower for an expensive operation.
@@ -85,7 +85,7 @@ WORKLOADS = {
 
 
 def driver_operations(client: Any) -> dict[str, Operation]:
-    """Return operations on few documents, for a client with the API of PyMongo."""
+    """Return operations on few documents for a client with the API of PyMongo, with their names as keys."""
     database = client[DATABASE]
     one, hundred, zipf, megabyte = (database[name] for name in (ONE, HUNDRED, ZIPF, MEGABYTE))
 
@@ -98,7 +98,7 @@ def driver_operations(client: Any) -> dict[str, Operation]:
     def delete_one() -> int:
         return int(one.delete_one(QUERY).deleted_count)
 
-    def drain(collection: Any) -> int:
+    def iterate(collection: Any) -> int:
         count = 0
         for _document in collection.find():
             count += 1
@@ -109,14 +109,14 @@ def driver_operations(client: Any) -> dict[str, Operation]:
         "insert_one": insert_one,
         "update_one": update_one,
         "delete_one": delete_one,
-        "find_100": lambda: drain(hundred),
-        "find_zipf": lambda: drain(zipf),
-        "find_megabyte": lambda: drain(megabyte),
+        "find_100": lambda: iterate(hundred),
+        "find_zipf": lambda: iterate(zipf),
+        "find_megabyte": lambda: iterate(megabyte),
     }
 
 
 def bulk_operations(client: Any) -> dict[str, Operation]:
-    """Return operations on many documents, for a client with the API of PyMongo."""
+    """Return operations on many documents for a client with the API of PyMongo, with their names as keys."""
     one = client[DATABASE][ONE]
     return {"insert_many": lambda: len(one.insert_many(documents_without_id()).inserted_ids)}
 
@@ -158,30 +158,30 @@ class StartBarrier:
 
 
 def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int) -> Times:
-    """Return the times of this process while greenlets run an operation.
+    """Run an operation in greenlets, and return the times of this process.
 
-    The greenlets first warm up, and then wait for the common start.
+    Each greenlet first warms up. Then all greenlets start the measured operations together.
 
     :param greenlets: the number of concurrent greenlets.
     :param count: the number of measured operations of each greenlet.
-    :param warm_up: the number of preceding operations of each greenlet.
+    :param warm_up: the number of operations of each greenlet before the measurement.
     :raises Exception: an operation failed.
     """
-    line = StartBarrier(greenlets)
-    running = [gevent.spawn(_run, operation, count, warm_up, line) for _ in range(greenlets)]
+    barrier = StartBarrier(greenlets)
+    running = [gevent.spawn(_run, operation, count, warm_up, barrier) for _ in range(greenlets)]
     for greenlet in running:
-        greenlet.link_exception(line.fail)
-    line.until_all_wait()
+        greenlet.link_exception(barrier.fail)
+    barrier.until_all_wait()
     gc.collect()
     processor, clock = time.process_time(), time.perf_counter()
-    line.start()
+    barrier.start()
     gevent.joinall(running, raise_error=True)
     return Times(time.process_time() - processor, time.perf_counter() - clock)
 
 
-def _run(operation: Operation, count: int, warm_up: int, line: StartBarrier) -> None:
+def _run(operation: Operation, count: int, warm_up: int, barrier: StartBarrier) -> None:
     for _ in range(warm_up):
         operation()
-    line.wait()
+    barrier.wait()
     for _ in range(count):
         operation()

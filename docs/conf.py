@@ -1,6 +1,6 @@
-"""The site: guides in Markdown (MyST), and the reference from the docstrings (autodoc).
+"""Configuration of the site: guides in Markdown (MyST), and the reference from the docstrings (autodoc).
 
-The docstrings have the syntax of Sphinx, which checks each reference. MkDocs does not.
+The docstrings have the syntax of Sphinx, because Sphinx checks each reference. MkDocs does not check references.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
-# Users of a class need its inherited members, except members from Python classes.
+# The reference of a class also has its inherited members, except the members of Python's own classes.
 autodoc_default_options = {
     "members": True,
     "inherited-members": "object,Exception,BaseException,tuple,dict,list,str,IOBase,Enum",
@@ -96,14 +96,14 @@ def _site_links(text: str, page: Path, folder: Path) -> str:
         relative = os.path.relpath(target, page.parent)
         if target.is_relative_to(HERE):
             return f"[{shown}]({relative}{anchor})"
-        # The site has a copy of each source. Sphinx reports a link to a missing file.
+        # Sphinx copies the target of a `path:` link to the site, and reports a link to a missing file.
         return f"[{shown}](path:{relative})" if target.exists() else match[0]
 
     return _LINK.sub(link, text)
 
 
 def _readme(folder: Path) -> Path:
-    """Return the README of a folder or of its nearest parent."""
+    """Return the README of a folder, or the README of its nearest parent that has one."""
     readme = folder / "README.md"
     return readme if readme.exists() else _readme(folder.parent)
 

@@ -22,52 +22,52 @@ from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStarte
 from gmongo.testing import URI_VARIABLE, Deployment
 
 Client = MongoClient[dict[str, Any]]
-# These commands may run on another service: a retried commit, and the abort of a transaction that has failed already.
-_ENDINGS = ("commitTransaction", "abortTransaction")
+# Another service may run a retried commit, or the abort of a transaction that has already failed.
+_END_COMMANDS = ("commitTransaction", "abortTransaction")
 
 
 class ServiceWatch(CommandListener):
-    """Record of the services that each cursor and each transaction used.
+    """Listener that records the services that each cursor and each transaction used.
 
-    :ivar commands: the number of commands, by service.
+    :ivar commands: the number of commands of each service.
     """
 
     def __init__(self) -> None:
         self.commands: Counter[Any] = Counter()
-        self._used: defaultdict[Hashable, set[Any]] = defaultdict(set)
+        self._services: defaultdict[Hashable, set[Any]] = defaultdict(set)
 
     def started(self, event: CommandStartedEvent) -> None:
         """Record a command, and its cursor or transaction."""
         self.commands[event.service_id] += 1
         if event.command_name == "getMore":
-            self._used["cursor", event.command["getMore"]].add(event.service_id)
-        elif "autocommit" in event.command and event.command_name not in _ENDINGS:
+            self._services["cursor", event.command["getMore"]].add(event.service_id)
+        elif "autocommit" in event.command and event.command_name not in _END_COMMANDS:
             session = bytes(event.command["lsid"]["id"])
-            self._used["transaction", session, event.command["txnNumber"]].add(event.service_id)
+            self._services["transaction", session, event.command["txnNumber"]].add(event.service_id)
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
         """Record the ID of a new cursor."""
         if event.command_name == "find" and event.reply["cursor"]["id"]:
-            self._used["cursor", event.reply["cursor"]["id"]].add(event.service_id)
+            self._services["cursor", event.reply["cursor"]["id"]].add(event.service_id)
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """Ignore a failure, which gives no new information."""
+        """Ignore the failure of a command, because :meth:`started` has recorded the service."""
 
     @property
     def count(self) -> int:
         """The number of cursors and transactions."""
-        return len(self._used)
+        return len(self._services)
 
     @property
     def spread(self) -> list[Hashable]:
         """The cursors and transactions that used several services. The list must be empty."""
-        return [each for each, services in self._used.items() if len(services) > 1]
+        return [each for each, services in self._services.items() if len(services) > 1]
 
 
 class Shop:
-    """Application that sells pieces.
+    """Shop that sells pieces of one product.
 
-    :param client: the client of the services.
+    :param client: the client that connects to the services.
     """
 
     def __init__(self, client: Client) -> None:
@@ -93,7 +93,7 @@ class Shop:
             session.with_transaction(sell)
 
     def order_numbers(self) -> list[int]:
-        """Return the numbers of all orders. If the service is lost, read again from the beginning."""
+        """Return the numbers of all orders. If the connection to the service is lost, read again from the beginning."""
         while True:
             try:
                 with self.orders.find(batch_size=5) as cursor:
@@ -102,7 +102,7 @@ class Shop:
                 continue
 
     def serve(self, number: int) -> None:
-        """Serve one customer."""
+        """Place the order of one customer, and check that the list of orders contains the order."""
         self.order(number)
         assert number in self.order_numbers()
 

@@ -1,8 +1,8 @@
-"""Main job: a web application under gunicorn's gevent worker that stores documents through gmongo.
+"""Main job: a web application that stores documents through gmongo, under gunicorn's gevent worker.
 
-``python -m examples.main_job`` starts the application and sends visitors to it, which post notes and read them again.
-Then it prints the results. It exits with status 1 if a request failed or a document is missing. The database is the
-server of MONGODB_URI, else a `mongod` if it is installed and runs here, else nx-27017.
+``python -m examples.main_job`` starts the application and sends visitors, which post notes and read the notes again.
+Then the program prints the results. The exit status is 1 if a request failed or a document is missing. The database is
+the server of MONGODB_URI. Without this variable it is an installed `mongod` that runs on this machine, or nx-27017.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ class Result(NamedTuple):
 
     @property
     def failures(self) -> list[str]:
-        """The failures of visits."""
+        """The error texts of the failed visits."""
         return [visit.failure for visit in self.visits if visit.failure is not None]
 
     @property
     def posted(self) -> int:
-        """The number of documents that the application reported as stored."""
+        """The number of notes that the application reported as stored (status 201)."""
         return sum(visit.stored for visit in self.visits)
 
     @property
     def is_good(self) -> bool:
-        """True if all requests succeeded, and all documents reported as stored exist."""
+        """True if all requests succeeded, and the collection has a document for each visit."""
         return not self.failures and self.documents == self.posted == len(self.visits)
 
 
 def main() -> int:
-    """Run with the command line arguments, and return the exit status."""
+    """Run the main job as the command line requests, and return the exit status."""
     arguments = parse()
     console = Console()
     limit = gevent.Timeout(arguments.time_limit)
@@ -81,12 +81,12 @@ def main() -> int:
 
 def parse() -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description="Send visitors to a web application that works through gmongo.")
+    parser = argparse.ArgumentParser(description="Send visitors to a web application that uses gmongo.")
     parser.add_argument("--requests", type=positive, default=400, help="HTTP requests, half of them POST (400)")
-    parser.add_argument("--concurrency", type=positive, default=50, help="visitors at the same time (50)")
-    parser.add_argument("--server", choices=["gunicorn", "pywsgi"], default="gunicorn", help="(gunicorn)")
+    parser.add_argument("--concurrency", type=positive, default=50, help="number of concurrent visitors (50)")
+    parser.add_argument("--server", choices=["gunicorn", "pywsgi"], default="gunicorn", help="web server (gunicorn)")
     parser.add_argument("--workers", type=positive, default=2, help="workers of gunicorn (2)")
-    parser.add_argument("--preload", action="store_true", help="make the client before gunicorn forks its workers")
+    parser.add_argument("--preload", action="store_true", help="create the client before gunicorn forks its workers")
     parser.add_argument("--time-limit", type=float, default=120.0, help="maximum number of seconds (120)")
     return parser.parse_args()
 
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Result:
 
 
 def visit(port: int, topic: str, arguments: argparse.Namespace, console: Console) -> list[Visit]:
-    """Send the visitors, and show the progress."""
+    """Send the visitors, show the progress, and return the result of each visit."""
     visits = (arguments.requests + 1) // 2
     columns = TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
@@ -133,8 +133,8 @@ def visit(port: int, topic: str, arguments: argparse.Namespace, console: Console
 
 
 def report(result: Result, arguments: argparse.Namespace, console: Console) -> None:
-    """Print the table, and the first failures."""
-    table = Table(title=f"{arguments.concurrency} visitors at a time", show_header=False)
+    """Print the table of the results, and the first five failures."""
+    table = Table(title=f"{arguments.concurrency} concurrent visitors", show_header=False)
     for name, value in rows(result).items():
         table.add_row(name, value)
     console.print(table)
@@ -144,7 +144,7 @@ def report(result: Result, arguments: argparse.Namespace, console: Console) -> N
 
 
 def rows(result: Result) -> dict[str, str]:
-    """Return the rows of the table."""
+    """Return the rows of the table: name → value."""
     latencies = result.latencies
     shown = [f"{name} {percentile(latencies, percent) * 1000:.1f}" for name, percent in PERCENTILES.items()]
     return {

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def write_and_read(planets: Collection[dict[str, Any]]) -> None:
-    """Insert documents and find them again."""
+    """Insert documents, and find the documents again."""
     print("insert_one:", planets.insert_one({"name": "Earth", "moons": 1, "rocky": True}).inserted_id)
     others = [("Venus", 0, True), ("Mars", 2, True), ("Jupiter", 95, False), ("Saturn", 146, False)]
     planets.insert_many([{"name": name, "moons": moons, "rocky": rocky} for name, moons, rocky in others])
@@ -51,7 +51,7 @@ def use_unique_index(planets: Collection[dict[str, Any]]) -> None:
 
 
 def change_and_count(planets: Collection[dict[str, Any]]) -> None:
-    """Update one document, write several documents in one command, and aggregate."""
+    """Update a document, run a bulk write, and count the planets of each kind with an aggregation."""
     updated = planets.update_one({"name": "Saturn"}, {"$set": {"rings": True}, "$inc": {"moons": 128}})
     print("update_one: matched", updated.matched_count, "modified", updated.modified_count)
     hot = UpdateOne({"name": "Venus"}, {"$set": {"hot": True}})

@@ -18,7 +18,7 @@ REQUEST_TIMEOUT = 30.0  # seconds
 
 
 class Visit(NamedTuple):
-    """Result of a visit, which posts a note and reads it again."""
+    """Result of a visit. A visit posts a note, and reads the note again."""
 
     latencies: list[float]
     stored: bool
@@ -55,7 +55,7 @@ def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, An
 
 
 def send_visitors(port: int, topic: str, visits: int, at_once: int, finished: Callable[[int], object]) -> list[Visit]:
-    """Send visitors, each as a greenlet with a separate connection.
+    """Run visits in greenlets, each with a separate connection, and return the results.
 
     :param topic: the topic of all notes.
     :param at_once: the number of concurrent visitors.

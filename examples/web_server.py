@@ -26,14 +26,14 @@ class WebServerError(Exception):
 
 
 class Choice(NamedTuple):
-    """Web server and its options."""
+    """Web server and its options, as the command line selects them."""
 
     server: str
     workers: int
     preload: bool
 
     def describe(self) -> str:
-        """Return a short description."""
+        """Return a short description of the web server for the output."""
         if self.server == "pywsgi":
             return "gevent.pywsgi, not patched"
         workers = "1 gevent worker" if self.workers == 1 else f"{self.workers} gevent workers"
@@ -83,9 +83,9 @@ def _wait_until_ready(process: TetheredProcess, port: int) -> None:
 
 
 def worker_healths(port: int, workers: int) -> list[dict[str, Any]]:
-    """Return the health of each worker, without workers that do not answer within 30 seconds.
+    """Return the health report of each worker. Omit workers that do not answer within 30 seconds.
 
-    A random worker answers each request, and a worker may still be starting.
+    The requests repeat, because a random worker answers each request, and a worker may still be starting.
     """
     healths: dict[int, dict[str, Any]] = {}
     end = monotonic() + READY_TIMEOUT

@@ -1,11 +1,11 @@
 """A small web application that stores notes: ``gunicorn -k gevent examples.wsgi_app:app``.
 
 The application uses the database of MONGODB_URI. Without this variable, the import of the module starts an
-embedded database. Several workers need the variable or ``--preload``: otherwise each worker would start a separate
-database.
+embedded database. With several workers, set the variable or use ``--preload``. Otherwise each worker would start a
+separate database.
 
 gmongo does not require monkey-patching. Gunicorn's gevent worker always patches the process.
-``python -m examples.wsgi_app`` serves the same application with :mod:`gevent.pywsgi` without monkey-patching.
+``python -m examples.wsgi_app`` serves the application with :mod:`gevent.pywsgi` without monkey-patching.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ app = Flask(__name__)
 _lifetime = ExitStack()
 atexit.register(_lifetime.close)
 _uri = _lifetime.enter_context(database_uri())
-# One client for the process: it connects at its first use, and opens new connections after a fork.
+# One client serves the whole process. After a fork, the client opens new connections in the child.
 client: MongoClient[dict[str, Any]] = MongoClient(_uri, serverSelectionTimeoutMS=5000)
 notes = client.get_default_database("gmongo_examples").notes
 

@@ -1,4 +1,4 @@
-"""CPU time and memory of many greenlets on one pool, many clients, and many names of databases."""
+"""CPU time and memory of many greenlets on one pool, many clients, many databases, and many idle connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.processes import WorkerFailed, run_python
 from benchmarks.real.deployments import deployment
 
-#: measurement → contender → sizes
+#: measurement → numbers of greenlets, clients, databases or connections
 SIZES = {
     "greenlets on 100 connections": (1000, 2000, 5000, 10_000),
     "clients opened and closed": (100, 200, 500, 1000),

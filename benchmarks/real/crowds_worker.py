@@ -1,7 +1,7 @@
-"""Run one size of one measurement: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
+"""Run one measurement with one number: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
 The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes.
-Both numbers are for each greenlet, client, database or connection.
+The two results are for each greenlet, client, database or connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.worker import prepare
 
 
 def greenlets(client_of: Callable[..., Any], size: int) -> int:
-    """Run one operation in each greenlet on a pool of 100 connections. Return the memory while most greenlets wait."""
+    """Run three operations in each greenlet on a pool of 100 connections. Return the largest resident memory."""
     import gevent
     from gevent.event import Event
 
@@ -41,7 +41,7 @@ def greenlets(client_of: Callable[..., Any], size: int) -> int:
 
 
 def clients(client_of: Callable[..., Any], size: int) -> int:
-    """Open clients with an operation each, and return the memory before they close."""
+    """Run an operation on each of many clients, and return the resident memory before the clients close."""
     opened = []
     for _ in range(size):
         opened.append(client_of())
@@ -53,7 +53,7 @@ def clients(client_of: Callable[..., Any], size: int) -> int:
 
 
 def databases(client_of: Callable[..., Any], size: int) -> int:
-    """Use many names of databases, as a service with a database for each of its customers does."""
+    """Use one database for each of many customers, and return the resident memory."""
     client = client_of()
     kept = [client[f"customer_{number}"] for number in range(size)]
     for database in kept:
@@ -64,7 +64,7 @@ def databases(client_of: Callable[..., Any], size: int) -> int:
 
 
 def connections(client_of: Callable[..., Any], size: int) -> int:
-    """Open idle connections through ``minPoolSize``."""
+    """Open idle connections through ``minPoolSize``, and return the resident memory."""
     with client_of() as observer:
         expected = _open_connections(observer) + size
         client = client_of(minPoolSize=size, maxPoolSize=size)

@@ -1,6 +1,6 @@
 """Failovers: the time until greenlets write again, and the writes that are lost or applied twice.
 
-All contenders work on one replica set at the same time, so that they meet the same elections.
+All contenders work on one replica set at the same time, so that the same elections affect all contenders.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
     """Measure failovers of each kind.
 
     :param failures: the number of failovers of each kind.
-    :returns: for each kind and contender the milliseconds until greenlets write again; and the faults.
+    :returns: ``delays`` and ``faults``. ``delays`` has, by kind and contender, the milliseconds until greenlets write
+        again. ``faults`` has the errors, the lost writes and the repeated writes of each contender.
     """
     with ExitStack() as stack:
         replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
@@ -47,10 +48,10 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
         for number in range(failures):
             for kind in KINDS:
                 report_progress(f"failover {number + 1}: primary {kind}")
-                times[kind].append(_fail(replica_set, proxies, kind))
-        results = {name: worker() for name, worker in workers.items()}
+                times[kind].append(_cause_failover(replica_set, proxies, kind))
+        results = {name: end_worker() for name, end_worker in workers.items()}
         with MongoClient(replica_set.uri) as client:
-            faults = {name: _faults(client, name, result) for name, result in results.items()}
+            faults = {name: _compare_with_data(client, name, result) for name, result in results.items()}
     return {
         "delays": {
             kind: {name: _delays(result, moments) for name, result in results.items()}
@@ -62,7 +63,10 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
 
 @contextmanager
 def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
-    """Start a worker process for each contender. Yield the functions that end a worker and return its results."""
+    """Start a worker process for each contender. Yield, by contender, a function that ends the worker.
+
+    The function returns the results of the worker.
+    """
     with TemporaryDirectory() as folder:
         started = {}
         for name in CONTENDERS:
@@ -77,7 +81,7 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
             return end
 
         try:
-            time.sleep(3)  # all workers have connected
+            time.sleep(3)  # until all workers have connected
             yield {name: end_function(name) for name in started}
         finally:
             for process in started.values():
@@ -85,18 +89,18 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
                 process.wait()
 
 
-def _fail(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> float:
-    """Make the primary unavailable for some time. Return the moment when a probe wrote to the new primary."""
+def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> float:
+    """Make the primary unavailable for some time. Return the time of the first successful write to the new primary."""
     old = replica_set.primary
     others = [member for member in replica_set.members if member is not old]
     time.sleep(_BEFORE)
-    found: list[float] = []
-    probes = [threading.Thread(target=_probe, args=(member, found), daemon=True) for member in others]
+    writes: list[float] = []
+    probes = [threading.Thread(target=_probe, args=(member, writes), daemon=True) for member in others]
     for probe in probes:
         probe.start()
     _stop_primary(old, proxies, kind)
     for probe in probes:
-        while probe.is_alive() and not found:
+        while probe.is_alive() and not writes:
             time.sleep(_PROBE_INTERVAL)
     time.sleep(_AFTER)
     proxies.open(old)
@@ -105,7 +109,7 @@ def _fail(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) ->
     elif not old.is_running:
         old.restart()
     replica_set.await_members()
-    return found[0]
+    return writes[0]
 
 
 def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:
@@ -119,21 +123,21 @@ def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:
         old.step_down(10)
 
 
-def _probe(member: Server, found: list[float]) -> None:
-    """Write to a member until the member accepts the write as the primary. Append the moment."""
+def _probe(member: Server, writes: list[float]) -> None:
+    """Send writes to a member until the member is the primary and accepts a write. Append the time of this write."""
     host, _colon, port = member.address.rpartition(":")
     end = time.monotonic() + 60
-    while not found and time.monotonic() < end:
+    while not writes and time.monotonic() < end:
         try:
             run_command((host, int(port)), _PROBE)
         except (CommandFailedError, OSError):
             time.sleep(_PROBE_INTERVAL)
         else:
-            found.append(time.monotonic())
+            writes.append(time.monotonic())
 
 
 def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
-    """Return quantiles of the milliseconds from the probe's write to the first write of each greenlet."""
+    """Return quantiles of the milliseconds from the probe's write to the next write of each greenlet."""
     delays = []
     for writable in moments:
         for writes in result["writes"]:
@@ -143,16 +147,16 @@ def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
     return {"p50": median(delays), "p99": delays[int(len(delays) * 0.99)]}
 
 
-def _faults(client: MongoClient[dict[str, Any]], name: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Count the errors, and compare the data with the acknowledged writes."""
+def _compare_with_data(client: MongoClient[dict[str, Any]], name: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Compare the acknowledged writes with the data. Return the numbers of writes, lost writes and repeated writes."""
     database = client["benchmark"]
     present = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}
     counts = {each["_id"]: each["n"] for each in database[f"counters_{name}"].find()}
     acknowledged = set(result["inserted"])
     return {
-        "writes": len(acknowledged) + sum(result["counted"]),
+        "writes": len(acknowledged) + sum(result["acknowledged_updates"]),
         "errors": result["errors"],
         "lost": len(acknowledged - present)
-        + sum(max(0, done - counts.get(number, 0)) for number, done in enumerate(result["counted"])),
-        "twice": sum(max(0, counts.get(number, 0) - tried) for number, tried in enumerate(result["tried"])),
+        + sum(max(0, done - counts.get(number, 0)) for number, done in enumerate(result["acknowledged_updates"])),
+        "twice": sum(max(0, counts.get(number, 0) - sent) for number, sent in enumerate(result["attempted_updates"])),
     }

@@ -1,6 +1,7 @@
 """Greenlets or threads that read and write until the end of the standard input.
 
-``python -m benchmarks.real.failover_worker CONTENDER URI FILE`` writes the moments of all writes to the file, as JSON.
+``python -m benchmarks.real.failover_worker CONTENDER URI FILE`` writes a JSON object to the file. The object has the
+times of all writes, and the errors.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ class CallerResults:
 
     def __init__(self, callers: int) -> None:
         self.writes: list[list[float]] = [[] for _ in range(callers)]
-        self.tried, self.counted = [0] * callers, [0] * callers
+        self.attempted_updates, self.acknowledged_updates = [0] * callers, [0] * callers
         self.inserted: list[str] = []
         self.errors: dict[str, int] = {}
         self.ended = False
 
 
 def call(database: Any, name: str, number: int, results: CallerResults, error_class: type[Exception]) -> None:
-    """Insert, update and read in turns, until ``results.ended`` is true."""
+    """Insert, update and read in this order, again and again until ``results.ended`` is true."""
     facts, counters = database[f"facts_{name}"], database[f"counters_{name}"]
     turn = 0
     while not results.ended:
@@ -48,9 +49,9 @@ def call(database: Any, name: str, number: int, results: CallerResults, error_cl
                 results.inserted.append(f"{number}-{turn}")
                 results.writes[number].append(time.monotonic())
             else:
-                results.tried[number] += 1
+                results.attempted_updates[number] += 1
                 counters.update_one({"_id": number}, {"$inc": {"n": 1}}, upsert=True)
-                results.counted[number] += 1
+                results.acknowledged_updates[number] += 1
                 results.writes[number].append(time.monotonic())
         except error_class as error:
             text = f"{type(error).__name__}: {str(error)[:80]}"

@@ -15,7 +15,7 @@ PIPELINE = [{"$match": {"active": True}}, {"$sort": {"_id": 1}}, {"$limit": 20},
 
 
 def blocking(package: str, client: Any) -> dict[str, Callable[[], int]]:
-    """Return the operations of a client with blocking methods. Each returns a number of documents.
+    """Return the operations of a client with blocking methods. Each operation returns a number of documents.
 
     :param package: the name of the driver's package.
     """
@@ -50,7 +50,7 @@ def blocking(package: str, client: Any) -> dict[str, Callable[[], int]]:
 
 
 def asynchronous(client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
-    """Return the same operations of an `AsyncMongoClient`."""
+    """Return the operations of :func:`blocking` for an `AsyncMongoClient`."""
     from asyncio import current_task
 
     from pymongo import InsertOne

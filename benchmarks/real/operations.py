@@ -1,4 +1,4 @@
-"""CPU, throughput and latency of each operation on a real deployment, for all contenders in the same rounds."""
+"""CPU time, throughput and latency of each operation on a real deployment. Each round measures all contenders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.real.deployments import deployment
 from benchmarks.rounds import Row, ratio, take_turns
 
 CALLERS = 10
-#: How many times each operation runs for each `find_one`.
+#: For each operation, the number of runs for each run of `find_one`.
 SHARES = {
     "find_one": 1.0,
     "insert_one": 1.0,
@@ -32,7 +32,7 @@ SHARES = {
 REPLICA_SET_ONLY = {"transaction", "change_stream"}
 #: The operations on deployments other than the standalone and the replica set.
 WITH_SETTINGS = ("find_one", "insert_one", "update_one", "find_100", "find_10000")
-_BEFORE_LATENCIES = 2000  # find_one operations in the measurement of the latencies
+_LATENCY_OPERATIONS = 2000  # find_one operations in the measurement of the latencies
 
 
 class Measured(NamedTuple):
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
     :param cost: CPU time of the client for one operation in microseconds, one number for each round.
     :param latencies: contender → quantile → milliseconds, with 10 callers in a closed loop.
-    :param rates: contender → operations per second in the same loop.
+    :param rates: contender → operations per second in this closed loop.
     """
 
     cost: Row
@@ -60,7 +60,7 @@ class Measured(NamedTuple):
 
 
 def operations_of(name: str) -> list[str]:
-    """Return the names of the operations that a deployment is measured with."""
+    """Return the names of the operations that the benchmark measures on a deployment."""
     if name == "replica set":
         return list(SHARES)
     if name == "standalone":
@@ -97,7 +97,7 @@ def measure(
             cost, failures = take_turns(contenders, rounds, turn)
             latencies, rates = {}, {}
             for contender in [each for each in contenders if each not in failures]:
-                size = max(20, round(_BEFORE_LATENCIES * SHARES[kind]))
+                size = max(20, round(_LATENCY_OPERATIONS * SHARES[kind]))
                 found = load.send(program(contender).streams, exchange(kind), size)
                 latencies[contender] = quantiles_of(found.latencies)
                 rates[contender] = size / found.clock

@@ -1,4 +1,4 @@
-"""The page with the results of one or two runs: ``docs/performance-real.md``, below its mark."""
+"""Write the results of one or two runs into ``docs/performance-real.md``, between two marks."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def write(runs: Sequence[Run]) -> None:
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the lines of the page, with means of the runs. The sign ± precedes half the difference of two runs."""
+    """Yield the lines of the page. Each number is the mean of the runs, and ± precedes half of their range."""
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:
         yield from _operations([run["operations"][deployment] for run in runs], deployment)
     if all("failover" in run for run in runs):
         yield from _failover([run["failover"] for run in runs])
     if all("crowds" in run for run in runs):
-        yield from _crowds([run["crowds"] for run in runs])
+        yield from _cost_per_item([run["crowds"] for run in runs])
 
 
 def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
     kinds = list(runs[0])
     peers = [name for name in CONTENDERS if any(name in runs[0][kind]["gmongo over"] for kind in kinds)]
-    yield from ("", f"## Client CPU on a {deployment} deployment: gmongo over each client", "")
+    yield from ("", f"## Client CPU on a {deployment} deployment: gmongo divided by each client", "")
     yield from _table(
         ["client", *kinds],
         [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, name) for kind in kinds)] for name in peers],
@@ -78,7 +78,7 @@ def _failover(runs: Sequence[Run]) -> Iterator[str]:
         found = [[run["delays"][kind][name] for run in runs] for name in names]
         rows.append([f"primary {kind}", *(_quantiles(each) for each in found)])
     yield from _table(["failure", *(f"{CONTENDERS[name].title}, p50 · p99" for name in names)], rows)
-    yield from ("", "## Failover: faults that the application sees", "")
+    yield from ("", "## Failover: errors, lost writes and repeated writes", "")
     rows = []
     for name in names:
         faults = [run["faults"][name] for run in runs]
@@ -92,7 +92,7 @@ def _quantiles(found: Sequence[dict[str, float]]) -> str:
     return " · ".join(f"{fmean(each[quantile] for each in found):.0f}" for quantile in ("p50", "p99"))
 
 
-def _crowds(runs: Sequence[Run]) -> Iterator[str]:
+def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
     for name, contenders in runs[0].items():
         sizes = list(next(iter(contenders.values())))
         yield from ("", f"## {name.capitalize()}: CPU ms · memory KB for each", "")

@@ -19,7 +19,7 @@ _CHUNK = 1 << 16
 class MemberProxies:
     """A proxy for each member.
 
-    :param replica_set: the running replica set. Its configuration is changed: the hosts become the proxies.
+    :param replica_set: the running replica set. In its configuration, the proxies replace the hosts of the members.
     """
 
     def __init__(self, replica_set: EmbeddedReplicaSet) -> None:
@@ -73,7 +73,7 @@ class _Proxy:
         while True:
             try:
                 client = self._listener.accept()[0]
-            except OSError:  # the end
+            except OSError:  # the listener is closed
                 return
             threading.Thread(target=self._connect, args=(client,), daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""The service on Flask, with the driver in ``SERVICE_DRIVER``."""
+"""The service on Flask, with the driver that the environment variable ``SERVICE_DRIVER`` names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 "use strict";
-// What has to be scrolled sideways must be reached by keys.
+// The keyboard must reach each element that scrolls sideways.
 const reach = () => document.querySelectorAll("pre, article table, .table-wrapper").forEach(each => {
   if (each.scrollWidth > each.clientWidth) each.tabIndex = 0; else each.removeAttribute("tabindex");
 });

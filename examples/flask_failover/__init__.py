@@ -1,1 +1,1 @@
-"""A Flask application, and tests with failures of its replica set."""
+"""A Flask application, and tests in which its replica set fails."""

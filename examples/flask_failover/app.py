@@ -20,7 +20,7 @@ def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
 
     @app.put("/orders/<int:number>")
     def place(number: int) -> tuple[Response, int]:
-        """Place an order. A repeated request places no second order."""
+        """Place an order. A repeated request with the same number does not place a second order."""
         try:
             orders.insert_one({"_id": number, "item": request.get_json()["item"]})
         except DuplicateKeyError:

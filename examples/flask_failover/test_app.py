@@ -1,4 +1,4 @@
-"""Tests of the application with a failing replica set. Run them with ``pytest examples/flask_failover``."""
+"""Tests of the application with a failing replica set. Run the tests with ``pytest examples/flask_failover``."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def place(browser, number):
     return browser.put(f"/orders/{number}", json={"item": "tea"}).status_code
 
 
-def test_step_down_neither_loses_nor_repeats_an_order(replica_set, browser):
-    placing = [gevent.spawn_later(number / 500, place, browser, number) for number in range(50)]
+def test_each_order_is_stored_once_if_primary_steps_down(replica_set, browser):
+    orders = [gevent.spawn_later(number / 500, place, browser, number) for number in range(50)]
     gevent.sleep(0.03)
     replica_set.members.primary.step_down()
-    gevent.joinall(placing)
-    assert {each.value for each in placing} == {201}
+    gevent.joinall(orders)
+    assert {order.value for order in orders} == {201}
     assert browser.get("/orders").json["orders"] == list(range(50))
 
 
-def test_lost_reply_does_not_lose_the_order(replica_set, browser):
+def test_insert_is_retried_if_reply_is_lost(replica_set, browser):
     assert place(browser, 1) == 201
     replica_set.members.primary.drop_after(0, command="insert")
     assert place(browser, 2) == 201
@@ -43,14 +43,14 @@ def test_lost_reply_does_not_lose_the_order(replica_set, browser):
     assert browser.get("/orders").json["orders"] == [1, 2]
 
 
-def test_insert_is_retried_when_server_is_overloaded(replica_set, browser):
+def test_insert_is_retried_if_server_is_overloaded(replica_set, browser):
     labels = ["SystemOverloadedError", "RetryableError"]
     data = {"failCommands": ["insert"], "errorCode": 462, "errorLabels": labels}
     replica_set.set_fail_point("failCommand", {"times": 1}, data)
     assert place(browser, 1) == 201
 
 
-def test_order_gets_status_503_without_a_primary(replica_set, browser):
+def test_order_gets_status_503_if_replica_set_has_no_primary(replica_set, browser):
     for member in replica_set.members[1:]:
         member.kill()
     assert place(browser, 1) == 503

@@ -1,1 +1,1 @@
-"""A Flask-PyMongo application without gmongo code, and the one line that runs it on gmongo."""
+"""A Flask-PyMongo application without gmongo code, and the one line with which the application uses gmongo."""

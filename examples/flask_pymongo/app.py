@@ -1,4 +1,4 @@
-"""A small gallery: pictures in GridFS, and their view counts. The code uses PyMongo's API only."""
+"""A small gallery: pictures in GridFS, and their view counts. The code uses only PyMongo's API."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_picture(name: str, title: str) -> Any:
 
 @app.get("/artists/<name>/pictures/<title>")
 def show_picture(name: str, title: str) -> Any:
-    """Send a picture, and count the view in a collection with a dot in its name."""
+    """Send a picture, and count the view in the collection ``statistics.pictures``, whose name contains a dot."""
     views = {"$set": {"artist": name, "title": title}, "$inc": {"views": 1}}
     mongo.db["statistics.pictures"].update_one({"_id": f"{name}/{title}"}, views, upsert=True)
     return mongo.send_file(f"{name}/{title}", base="pictures")
@@ -57,7 +57,7 @@ def popular(name: str) -> Any:
 
 @app.delete("/artists/<name>")
 def remove_artist(name: str) -> Any:
-    """Remove an artist, without the pictures."""
+    """Remove an artist, and keep the pictures of the artist."""
     if not mongo.db.artists.delete_one({"_id": name}).deleted_count:
         abort(404)
     return "", 204

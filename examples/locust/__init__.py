@@ -1,1 +1,1 @@
-"""A load test with Locust on gmongo: each user is a greenlet, and all users share one client."""
+"""A load test in which Locust uses gmongo: each user is a greenlet, and all users share one client."""

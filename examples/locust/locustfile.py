@@ -1,4 +1,4 @@
-"""Load test of a database. Locust patches the standard library. Its users share one client and one pool.
+"""Load test of a database. Locust monkey-patches the standard library. All users share one client and its pool.
 
 python -m gmongo -m locust -f examples/locust/locustfile.py --headless -u 200 -r 50 -t 30s
 """
@@ -25,7 +25,7 @@ def clean_up(**_: Any) -> None:
 
 
 class Visitor(User):
-    """User that writes and reads visits."""
+    """User that counts visits to pages and reads the counts."""
 
     wait_time = constant_pacing(0.1)
 
@@ -37,12 +37,12 @@ class Visitor(User):
 
     @task(4)
     def read(self) -> None:
-        """Read one page."""
+        """Read the count of one page."""
         self._run_measured("find_one", lambda: visits.find_one({"_id": random.randrange(1000)}))
 
     @task(1)
     def popular(self) -> None:
-        """Read the ten pages with the most visits."""
+        """Read the counts of the ten pages with the most visits."""
         self._run_measured("find", lambda: visits.find().sort("count", -1).limit(10).to_list())
 
     def _run_measured(self, name: str, operation: Callable[[], Any]) -> None:

@@ -1,1 +1,1 @@
-"""A MongoEngine application without gmongo code, and the one line that runs it on gmongo."""
+"""A MongoEngine application without gmongo code, and the one line with which the application uses gmongo."""

@@ -1,4 +1,4 @@
-"""A small journal on MongoEngine: documents, references, queries, a unique field. The code uses PyMongo's API only."""
+"""A small journal on MongoEngine: documents, references, queries, a unique field. The code uses only PyMongo's API."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def add_post(name: str) -> Any:
 
 @app.post("/posts/<post_id>/comments")
 def comment(post_id: str) -> Any:
-    """Append a comment."""
+    """Append a comment to a post."""
     Post.objects(id=post_id).update_one(push__comments=Comment(**request.get_json()))
     return jsonify(comments=len(Post.objects.get(id=post_id).comments)), 201
 

@@ -37,5 +37,5 @@ def count() -> Any:
     return jsonify(orders=orders.estimated_document_count())
 
 
-# A real service would mount the page behind the authentication of its pages for operators.
+# A real service must protect this page with the authentication of its operators.
 app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage(STATES)})  # type: ignore[method-assign]

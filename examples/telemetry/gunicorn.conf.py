@@ -1,7 +1,7 @@
-"""Each gunicorn worker has a separate Prometheus endpoint, on the first free port from METRICS_PORT on.
+"""Start a separate Prometheus endpoint in each gunicorn worker, on the first free port from METRICS_PORT on.
 
-Prometheus scrapes all endpoints, as with several machines: 127.0.0.1:9464, :9465, … A worker that replaces another
-worker takes its port. A common endpoint would show the metrics of an arbitrary worker.
+Configure all endpoints in Prometheus, as for several machines: 127.0.0.1:9464, :9465, … A worker that replaces another
+worker uses the port of the replaced worker. A common endpoint would show the metrics of an arbitrary worker.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ MOST_WORKERS = 64
 
 
 def post_worker_init(worker: Any) -> None:
-    """Start the metrics endpoint of a new worker, when its hub runs."""
-    # The exporter belongs to one process, so it starts after the fork.
+    """Start the metrics endpoint of a new worker after the start of its hub."""
+    # An exporter works in one process only, so each worker starts an exporter after the fork.
     from opentelemetry import metrics
     from opentelemetry.exporter.prometheus import PrometheusMetricReader
     from opentelemetry.sdk.metrics import MeterProvider

@@ -1,4 +1,4 @@
-// The contender of Go: see `programs.py` for its requests and replies.
+// The contender in Go. `programs.py` describes its requests and answers.
 package main
 
 import (
@@ -121,7 +121,7 @@ func (c *caller) serve(path string) {
 	buffer := make([]byte, 4)
 	for {
 		if _, err := io.ReadFull(stream, buffer); err != nil {
-			return // the end
+			return // the stream has ended
 		}
 		wanted := binary.BigEndian.Uint32(buffer)
 		var sum uint32

@@ -1,4 +1,4 @@
-// The contender of Rust: see `programs.py` for its requests and replies.
+// The contender in Rust. `programs.py` describes its requests and answers.
 use mongodb::bson::{doc, from_bson, Document};
 use mongodb::change_stream::{event::ChangeStreamEvent, ChangeStream};
 use mongodb::options::InsertManyOptions;
@@ -97,7 +97,7 @@ impl Caller {
         loop {
             let wanted = match stream.read_u32().await {
                 Ok(wanted) => wanted,
-                Err(_) => return Ok(()), // the end
+                Err(_) => return Ok(()), // the stream has ended
             };
             let mut sum = 0;
             for _ in 0..wanted & 0xff_ffff {
