@@ -143,7 +143,14 @@ class LiveStep(Step):
         transactions = client.admin.command("serverStatus").get("transactions", {}).get("currentOpen", 0)
         run_filter = {"cursor": {"$exists": True}, "ns": {"$regex": f"^{self.database}\\."}}
         stages = [{"$currentOp": {"idleCursors": True, "allUsers": True}}, {"$match": run_filter}]
-        cursors = [each["cursor"] for each in client.admin.aggregate(stages)]
+        cursors = [
+            {
+                "command": str({**each["cursor"].pop("originatingCommand", {}), "$clusterTime": None})[:300],
+                "session": each.get("lsid"),
+                **each["cursor"],
+            }
+            for each in client.admin.aggregate(stages)
+        ]
         return {"transactions": transactions, "cursors": cursors}
 
 

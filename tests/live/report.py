@@ -115,7 +115,7 @@ class Report:
             yield from (f"    {count} skipped: {_short(reason)}" for reason, count in part["reasons"].most_common(8))
         for entry in self.entries:
             if entry.outcome is Outcome.FAILED:
-                yield f"failed: {entry.part}: {entry.name}\n    {_short(entry.reason)}"
+                yield f"failed: {entry.part}: {entry.name}\n    {_short(entry.reason, 3000)}"
 
     def write(self, folder: Path) -> None:
         """Write ``report.json`` and ``report.html``."""
@@ -163,5 +163,5 @@ def _table(title: str, head: list[str], rows: list[list[Any]]) -> str:
     return f"<h2>{title}</h2><table><tr>{heads}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
 
 
-def _short(text: str) -> str:
-    return text.splitlines()[0][:300] if text else text
+def _short(text: str, length: int = 300) -> str:
+    return text.splitlines()[0][:length] if text else text
