@@ -19,7 +19,7 @@ from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeout
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import events_of_command, slow
-from tests.support.clients import Client, Connect
+from tests.support.clients import Client, Connect, clients_of
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -35,10 +35,9 @@ def standalone() -> Iterator[Deployment]:
 
 @pytest.fixture
 def internal(standalone: Deployment) -> Iterator[Client]:
-    """Return a client without a timeout."""
-    client: Client
-    with gmongo.MongoClient(standalone.uri) as client:
-        yield client
+    """Return a client without a timeout, whose events the test does not record."""
+    with clients_of(Recorder()) as make:
+        yield make(standalone)
 
 
 def delayed(reply: Any) -> Callable[[Any], Any]:
