@@ -59,14 +59,14 @@ _OTHERS = (
 UNSUPPORTED: Mapping[str, str] = {
     **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD),
 }  # fmt: skip
-"""Construct → the engine that supports it."""
+"""The engines by construct. The engine supports the construct, but the simulation does not."""
 
 
 def not_supported(construct: str, detail: str = "") -> CommandError:
     """Return the error of a construct that the simulation does not support.
 
     :param construct: a key of :data:`UNSUPPORTED`.
-    :param detail: the part of the command that has the construct.
+    :param detail: the part of the command that contains the construct; empty by default.
     """
     part = f" ({detail})" if detail else ""
     message = f"the simulated deployment does not support {construct}{part}; {UNSUPPORTED[construct]} supports it"

@@ -1,4 +1,4 @@
-"""The PROXY preamble of a load balancer. The simulation ignores its content."""
+"""Skip the PROXY preamble that a load balancer sends. The simulation ignores the addresses in the preamble."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ _HEADER = 16
 
 
 class Pushback:
-    """A stream whose first bytes were already received."""
+    """A stream that returns bytes that were received before, and then the bytes of a socket.
+
+    :param sock: the socket.
+    :param first: the bytes that were received before.
+    """
 
     def __init__(self, sock: Any, first: bytes) -> None:
         self._socket = sock
         self._first = first
 
     def recv(self, size: int) -> bytes:
-        """Receive at most `size` bytes, or none at the end."""
+        """Return at most `size` received bytes. Return no bytes if the client has closed the connection."""
         if self._first:
             first, self._first = self._first[:size], self._first[size:]
             return first
@@ -33,9 +37,9 @@ class Pushback:
 
 
 def without_preamble(sock: Any) -> Pushback:
-    """Return the connection without its PROXY preamble of version 1 or 2, if there is a preamble.
+    """Return a stream of the bytes after the PROXY preamble of version 1 or 2. A connection may have no preamble.
 
-    :raises OSError: the connection ended, or the preamble has no end.
+    :raises OSError: the connection ended, or the preamble is too long.
     """
     start = _read_until(sock, b"", len(_VERSION_1))
     if start == _VERSION_1:

@@ -15,10 +15,10 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A compiled accumulator.
+    """A compiled accumulator of ``$group``.
 
-    :param value: returns the value of a document.
-    :param result: returns the result of the values of a group.
+    :param value: the expression that the stage evaluates for each document.
+    :param result: a function that computes the result of a group from the values of its documents.
     """
 
     value: Expression
@@ -37,7 +37,7 @@ def _or_none(value: Any) -> Any:
 
 
 def _of_one(result: Callable[[list[Any], Scope], Any]) -> Make:
-    """Return the maker of an accumulator with one expression."""
+    """Return a function that compiles an accumulator whose operand is one expression."""
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         if isinstance(operand, list):

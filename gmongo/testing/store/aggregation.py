@@ -1,4 +1,4 @@
-"""``aggregate``."""
+"""The command ``aggregate``."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def aggregate(context: Context) -> Document:
 
 
 def namespace(context: Context) -> str:
-    """Return the namespace of the cursor."""
+    """Return the namespace in the reply to ``aggregate``."""
     if context.body[context.request.name] == 1:
         return f"{context.database}.$cmd.aggregate"
     return context.namespace
@@ -85,13 +85,16 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
             raise invalid_options("$out cannot run with a readConcern level of 'linearizable'")
         if context.snapshot is not None:
             raise invalid_options(f"{name} cannot be used with the read concern level snapshot")
-        found: Document = stage
-        return found
+        output: Document = stage
+        return output
     return None
 
 
 def results(context: Context, pipeline: list[Any]) -> Documents:
-    """Return the results of the pipeline for the collection, or for the source in its first stage."""
+    """Return the results of the pipeline.
+
+    The first stage reads the collection, or is a source such as ``$documents``.
+    """
     env = _env(context)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]
@@ -99,7 +102,7 @@ def results(context: Context, pipeline: list[Any]) -> Documents:
         run = compile_pipeline(pipeline[1:], env)
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
-        # Compile all stages: an error does not depend on the documents.
+        # Compile all stages before the collection is read. Therefore an error does not depend on the documents.
         run = compile_pipeline(pipeline, env, leading=True)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
@@ -122,8 +125,10 @@ def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], 
         raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
     collection = context.collection()
     if collection is None or collection.is_view:
-        found = documents_of(context.access, context.database, context.collection_name, context.variables, context.pace)
-        return found, pipeline
+        documents = documents_of(
+            context.access, context.database, context.collection_name, context.variables, context.pace
+        )
+        return documents, pipeline
     hint = context.body.get("hint")
     hinted_index(collection, hint)
     query = pipeline[0].get("$match", {}) if pipeline else {}

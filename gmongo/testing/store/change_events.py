@@ -1,4 +1,4 @@
-"""The documents of change streams."""
+"""Convert events to the documents that a change stream returns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from gmongo.testing.store.state import State
 
 @dataclass(frozen=True)
 class Presentation:
-    """The conversion of events to documents of a change stream.
+    """Converts events to the documents that a change stream returns.
 
-    :param options: the options of ``$changeStream``.
+    :param state: the state of the deployment.
+    :param options: the options of the stage ``$changeStream``.
     """
 
     state: State
     options: Document
 
     def invalidation(self, position: Position, event: Event) -> Document:
-        """Return the ``invalidate`` document after an event that ends the stream."""
+        """Return the document of type ``invalidate``, which follows an event that ends the stream."""
         return _head(position, "invalidate", event, self.state.version)
 
     def document(self, position: Position, event: Event) -> Document:

@@ -1,8 +1,7 @@
-"""``collMod``: change the options of a collection, a view or an index."""
+"""The command ``collMod``, which changes the options of a collection, a view or an index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from bson import Int64
@@ -21,11 +20,11 @@ from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
-# Options of collections that are no time series.
+# The options that a view does not have.
 _NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
                  "expireAfterSeconds", "timeseries")  # fmt: skip
 _MAX_SECONDS = 2**31 - 1
-# A change of one option writes these defaults of the other option.
+# A change of one of these options also stores the other option, with this default.
 _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -60,17 +59,17 @@ def collection_modify(context: Context) -> Document:
 
 
 def _changed_options(collection: Collection, requested: Document, has_index: bool) -> Document:
-    """Return the changed options. None removes an option."""
+    """Return the changed options. The value None removes an option from the collection."""
     options = dict(requested)
     named = {*options, "index"} if has_index else set(options)
-    for names, holds, what in (
+    for names, is_refused, reason in (
         (_NOT_OF_VIEWS, collection.is_view, "not supported on a view"),
         (("pipeline", "viewOn"), not collection.is_view, "only supported on a view"),
         (("timeseries",), True, "only supported on a time-series collection"),
     ):
         for name in names:
-            if holds and name in named:
-                raise invalid_options(f"option {what}: {name}")
+            if is_refused and name in named:
+                raise invalid_options(f"option {reason}: {name}")
     if any(name in options for name in ("validator", *_VALIDATION)):
         options |= {
             name: options.get(name) or collection.options.get(name, value) for name, value in _VALIDATION.items()
@@ -78,10 +77,6 @@ def _changed_options(collection: Collection, requested: Document, has_index: boo
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = _expiry(collection, options["expireAfterSeconds"])
     return options
-
-
-def _part_of(options: Document, names: Iterable[str]) -> Document:
-    return {name: options[name] for name in names if name in options}
 
 
 def _expiry(collection: Collection, seconds: Any) -> Any:
@@ -97,7 +92,7 @@ def _expiry(collection: Collection, seconds: Any) -> Any:
 
 
 def _dry_run(context: Context, collection: Collection, index: Any, others: Document) -> Document:
-    """Execute ``dryRun``: check if the index can become unique."""
+    """Execute a ``collMod`` with the option ``dryRun``, which only checks if the index can become unique."""
     if index is None or not index.get("unique"):
         raise invalid_options("dry run mode requires an index modification with unique: true.")
     _check_change(index)
@@ -139,7 +134,10 @@ def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool)
 
 
 def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
-    """Set ``prepareUnique``, which a unique index does not need."""
+    """Return the change of ``prepareUnique``, and add the fields of the change to `reply`.
+
+    Return no change if the option does not change, or the index is unique.
+    """
     before, requested = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
     if before == requested or (index.unique and not before):
         return {}
@@ -177,12 +175,15 @@ def _index_of(collection: Collection, spec: Document) -> Index:
 
 
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
-    """Check that the values are unique. The error lists the documents with duplicate values."""
-    holders: dict[Any, list[Any]] = {}
+    """Check that the documents have unique values for the index.
+
+    :raises CommandError: several documents have equal values. The error lists these documents.
+    """
+    ids_by_entry: dict[Any, list[Any]] = {}
     for record in pace.through(list(collection.records.values())):
         for entry, _ in index.entries(record.document):
-            holders.setdefault(entry, []).append(record.document["_id"])
-    violations = [{"ids": ids} for ids in pace.through(holders.values()) if len(ids) > 1]
+            ids_by_entry.setdefault(entry, []).append(record.document["_id"])
+    violations = [{"ids": ids} for ids in pace.through(ids_by_entry.values()) if len(ids) > 1]
     if violations:
         raise CommandError(
             359,

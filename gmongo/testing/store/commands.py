@@ -18,13 +18,14 @@ from gmongo.testing.store.search_indexes import search_index_command
 
 @dataclass(frozen=True)
 class Command:
-    """A command.
+    """A command that the store executes.
 
-    :param name: the key of its fields in the table.
+    :param name: the name of the command.
+    :param run: the function that executes the command.
     :param in_transactions: True if a transaction accepts the command.
-    :param retryable: True if the command accepts a transaction number outside of transactions.
-    :param reads: True if the command accepts all read concerns.
-    :param snapshots: True if the command can read a snapshot outside of transactions.
+    :param retryable: True if the command can be a retryable write, which has a transaction number.
+    :param reads: True if the command accepts all levels of read concerns, except ``snapshot``.
+    :param snapshots: True if the command accepts the read concern level ``snapshot`` outside of transactions.
     """
 
     name: str

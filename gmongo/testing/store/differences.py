@@ -1,4 +1,4 @@
-"""The differences between two versions of a document, in the form of change streams."""
+"""Compare the document before and after an update, and describe the changes like a change stream."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import bson
 from gmongo.testing.store.values import identical
 
 Document = dict[str, Any]
-# The size of an oplog entry around the description of changes, in bytes.
+# The size in bytes of the other fields of the oplog entry that contains the changes of a document.
 _DELTA_METADATA = 15
-_FIELD = 7  # the size of a document with one field and an empty name, without the value
+_FIELD = 7  # the size in bytes of a document with one field whose name is empty, without the value
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
     """Return the ``updateDescription`` of an event.
 
-    :param whole: the paths of values to show as a whole. An empty path among them shows the parts of all other values.
+    :param before: the document before the update.
+    :param after: the document after the update.
+    :param whole: the paths of values that the description shows completely. If `whole` contains the empty path, the
+        description shows changes of other values as changes of their parts.
+    :param version: the server version.
     """
     changes = _Changes(whole)
     changes.compare(before, after, "")
@@ -28,12 +32,15 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 
 
 def is_replacement_shorter(before: Document, after: Document) -> bool:
-    """True if a server logs the document of a pipeline, because the description of the changes is longer."""
+    """Return True if the changes of an update pipeline are longer than the new document.
+
+    Then a server logs the complete document, and the type of the event is ``replace``.
+    """
     return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
 
 
 def _delta(before: Any, after: Any) -> Document:
-    """Return the changes between two documents or arrays in the form of a server oplog."""
+    """Return the changes between two documents or two arrays in the form of an oplog entry."""
     if isinstance(after, list):
         parts: Document = {"a": True} | ({"l": len(after)} if len(after) < len(before) else {})
         for index, value in enumerate(after):
@@ -51,18 +58,25 @@ def _delta(before: Any, after: Any) -> Document:
     return {name: part for name, part in delta.items() if part}
 
 
-def _part(name: str, before: Any, after: Any, own: str, updated: Document) -> Document:
-    """Return the changes within a field or element, or nothing if the new value is added to `updated`."""
+def _part(name: str, before: Any, after: Any, updated_name: str, updated: Document) -> Document:
+    """Return the changes within the value of a field or an array element.
+
+    If the new value is shorter than its changes, add the new value to `updated` as `updated_name`, and return an empty
+    document.
+    """
     if before and after and any(isinstance(before, kind) and isinstance(after, kind) for kind in (dict, list)):
         delta = _delta(before, after)
         if len(bson.encode(delta)) < len(bson.encode({"": after})):
             return {f"s{name}": delta}
-    updated[own] = after
+    updated[updated_name] = after
     return {}
 
 
 def disambiguated(before: Document, after: Document, description: Document) -> Document:
-    """Return the parts of the ambiguous paths: a number may be an index or a name, and a name may contain a dot."""
+    """Return the field ``disambiguatedPaths`` of a description: the parts of each ambiguous path.
+
+    A path is ambiguous if a part is a number, which may be an index or a name, or if a name contains a dot.
+    """
     paths = [*description["updatedFields"], *description["removedFields"]]
     paths += [one["field"] for one in description.get("truncatedArrays", [])]
     found: Document = {}
@@ -74,7 +88,7 @@ def disambiguated(before: Document, after: Document, description: Document) -> D
 
 
 def _parts(path: str, value: Any) -> list[Any] | None:
-    """Return the names and indexes in a path, None if the document has no such path."""
+    """Split a path into the names and indexes of a document. Return None if the document has no such path."""
     if isinstance(value, list):
         head, _, rest = path.partition(".")
         if not head.isdigit() or int(head) >= len(value):
@@ -94,9 +108,9 @@ def _parts(path: str, value: Any) -> list[Any] | None:
 
 
 class _Changes:
-    """The changes by path.
+    """The changes of a document, by path.
 
-    :param whole: the paths of values to show as a whole.
+    :param whole: the paths of values that the description shows completely.
     """
 
     def __init__(self, whole: frozenset[str]) -> None:
@@ -110,7 +124,7 @@ class _Changes:
         changed = {name: value for name, value in after.items() if name not in before or prefix + name in self._whole}
         changed |= {name: value for name, value in after.items() if not identical(before.get(name), value)}
         parts = {name for name, value in changed.items() if self._has_parts(prefix + name, before.get(name), value)}
-        # The order of a server: existing fields, new fields, parts of fields.
+        # A server shows first the existing fields, then the new fields, and then the parts of fields.
         for name in sorted((name for name in changed if name not in parts), key=lambda name: name not in before):
             self.updated[prefix + name] = changed[name]
         for name in (name for name in changed if name in parts):
@@ -134,8 +148,9 @@ class _Changes:
         for index, value in enumerate(after):
             old: Any
             place, old = f"{path}.{index}", before[index] if index < len(before) else None
-            filled = value is None and "" in self._whole and place not in self._whole  # extends the array
-            if identical(old, value) and (index < len(before) or filled):
+            # An update of an element after the end of the array fills the array with null.
+            is_filler = value is None and "" in self._whole and place not in self._whole
+            if identical(old, value) and (index < len(before) or is_filler):
                 continue
             if not self._has_parts(place, old, value):
                 inside.updated[place] = value

@@ -1,4 +1,4 @@
-"""The execution of commands: alone, as a retryable write, or as a statement of a transaction."""
+"""Execute a command as a statement of a transaction, as a retryable write, or without a transaction number."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction, start_time
 
-# A cursor continues to read the state of its first command.
+# Commands of cursors have no new snapshot, because a cursor reads the state of the command that opened the cursor.
 _OF_CURSORS = frozenset({"getMore", "killCursors"})
 _LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
-# LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction, StaleChunkHistory.
+# The error codes LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction and SnapshotTooOld. After these
+# errors, a client may retry the whole transaction.
 _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
 
 
@@ -37,11 +38,11 @@ def execute(state: State, request: Request) -> Document:
     check(state, request, command)
     session = state.sessions.use(request.session) if request.session is not None else None
     if request.transaction_number is None:
-        return _alone(state, request, command)
+        return _without_number(state, request, command)
     if not state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     assert session is not None
-    _check_out(session)
+    _check_out_session(session)
     try:
         if request.in_transaction:
             return _in_transaction(state, request, command, session)
@@ -50,15 +51,15 @@ def execute(state: State, request: Request) -> Document:
         session.idle.set()
 
 
-def _check_out(session: Session) -> None:
-    """Wait until no other command with a transaction number runs in the session."""
+def _check_out_session(session: Session) -> None:
+    """Wait until no other command with a transaction number runs in the session. Then mark the session as busy."""
     while not session.idle.is_set():
         session.idle.wait()
     session.idle.clear()
 
 
 def check(state: State, request: Request, command: Command) -> None:
-    """Check the fields of all commands."""
+    """Check the read concern, the write concern and the transaction fields of a command."""
     concern = request.body.get("readConcern") or {}
     level = concern.get("level")
     if level is not None and level not in _LEVELS:
@@ -91,7 +92,7 @@ def _check_snapshot(state: State, request: Request, command: Command) -> None:
         )
 
 
-def _alone(state: State, request: Request, command: Command) -> Document:
+def _without_number(state: State, request: Request, command: Command) -> Document:
     concern = request.body.get("readConcern") or {}
     if command.snapshots and concern.get("level") == "snapshot" and request.name not in _OF_CURSORS:
         time = concern.get("atClusterTime", state.now())
@@ -127,7 +128,7 @@ def _retryable(state: State, request: Request, command: Command, session: Sessio
 
 
 def _retried(request: Request) -> Document:
-    """Return the reply fields of a repeated retryable write."""
+    """Return the reply fields that show that a retryable write was executed before."""
     if request.name.lower() == "findandmodify":
         return {"retriedStmtId": request.body.get("stmtId", 0)}
     return {"retriedStmtIds": list(range(len(_statements(request))))}

@@ -1,4 +1,4 @@
-"""Unique indexes: find duplicate values and make their errors."""
+"""Find duplicate values of unique indexes, and create the errors of duplicate values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
 
 
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
-    """Yield the new entries of a document in unique indexes, each with the name of the index.
+    """Yield the entries that a write of a document would add to unique indexes, each with the name of the index.
 
-    :param before: the document before its replacement.
+    :param collection: the collection.
+    :param document: the new document.
+    :param before: the old document; None for an insert.
     """
     for index in collection.indexes.values():
         if index.guards:
@@ -25,35 +27,45 @@ def new_entries(collection: Collection, document: Document, before: Document | N
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check a document against the stored documents, without ``_id``."""
+    """Check that no stored document has the values of a document in a unique index. The ``_id`` index is not checked.
+
+    :raises CommandError: another document has these values.
+    """
     for index in collection.indexes.values():
         if not index.guards:
             continue
         for entry, values in index.entries(document):
-            if any(holder != key for holder in index.holders(entry)):
+            if any(other != key for other in index.record_keys(entry)):
                 raise duplicate_key(collection, index, values)
 
 
 def check_unique_among(
     collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key]
 ) -> None:
-    """Check a document against the records of a transaction, without ``_id``.
+    """Check that no record of a transaction has the values of a document in a unique index.
 
+    The ``_id`` index is not checked.
+
+    :param collection: the collection.
+    :param key: the key of the document.
+    :param document: the new document.
+    :param records: the records that the transaction reads.
     :param written: the keys of the records that the transaction has written.
+    :raises CommandError: another document has these values.
     """
     for index in collection.indexes.values():
         if not index.guards:
             continue
-        mine = dict(index.entries(document))
-        others = {*written, *(holder for entry in mine for holder in index.holders(entry))} - {key}
+        entries = dict(index.entries(document))
+        others = {*written, *(other for entry in entries for other in index.record_keys(entry))} - {key}
         for other in others & records.keys():
             for entry, _ in index.entries(records[other].document):
-                if entry in mine:
-                    raise duplicate_key(collection, index, mine[entry])
+                if entry in entries:
+                    raise duplicate_key(collection, index, entries[entry])
 
 
 def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
-    """Return the error of a duplicate value."""
+    """Return the error of a write whose document has values of another document in a unique index."""
     found = {path: _plain(value) for path, value in zip(index.keys, values, strict=True)}
     shown = ", ".join(f"{path}: {_shown(value)}" for path, value in found.items())
     return CommandError(

@@ -1,4 +1,4 @@
-"""``explain`` of reads: the scan that answers the query."""
+"""The command ``explain``, for ``find`` and ``aggregate``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.reads import found, used_index
+from gmongo.testing.store.reads import find_results, used_index
 from gmongo.testing.unsupported import not_supported
 
 _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
@@ -32,7 +32,15 @@ def explain(context: Context) -> Document:
 
 
 def explained(context: Context, command: Document, verbosity: str) -> Document:
-    """Return the scan of a ``find`` or ``aggregate``: the stages and the index, without filters, bounds or counters."""
+    """Return the reply to ``explain`` for a ``find`` or ``aggregate``.
+
+    The reply shows the stages and the index of the plan, but no filters, no bounds, and no counters except
+    ``nReturned``.
+
+    :param context: the context of the ``explain``.
+    :param command: the explained command.
+    :param verbosity: the verbosity of the ``explain``.
+    """
     name = next(iter(command))
     if name not in ("find", "aggregate"):
         raise not_supported("explain of another command", name)
@@ -44,7 +52,7 @@ def explained(context: Context, command: Document, verbosity: str) -> Document:
     inner = replace(context, request=request)
     query: Any = command.get("filter") or {}
     if name == "find":
-        returned = len(found(inner, inner.collection())[0])
+        returned = len(find_results(inner, inner.collection())[0])
     else:
         pipeline = command["pipeline"]
         if pipeline and {"$changeStream", "$out", "$merge"} & {*pipeline[0], *pipeline[-1]}:

@@ -1,4 +1,4 @@
-"""Queries: compile a filter to a function of a document."""
+"""Compile a filter to a function that tests if a document matches."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from gmongo.testing.unsupported import not_supported
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
-# Conditions with constant results.
+# Operators whose result does not depend on the document.
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
 _WITH_EXPRESSIONS = frozenset({"$and", "$expr", "$nor", "$or"})
-# Operators that some queries cannot have.
+# Operators that are not allowed in some filters, for example in filters of partial indexes.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
 
 class Predicate(NamedTuple):
-    """A condition on a field.
+    """A compiled condition on a field.
 
-    :param single: returns True if a value matches.
-    :param any_of: returns True if the values at a path, or elements of their arrays, match.
+    :param single: a function that returns True if a single value matches.
+    :param any_of: a function that returns True if one of the values at a path matches. Some conditions also match if an
+        element of an array matches.
     """
 
     single: Test
@@ -49,7 +50,11 @@ class Predicate(NamedTuple):
 
 
 def check_allowed(query: Any, banned: frozenset[str]) -> None:
-    """Check that a query has no forbidden operators."""
+    """Check that a query has no forbidden operators.
+
+    :param query: the query, or a part of the query.
+    :param banned: the names of the forbidden operators.
+    """
     for name, operand in query.items() if isinstance(query, dict) else ():
         if name in banned:
             message = f"{name} is not allowed in this context"
@@ -64,23 +69,25 @@ def compile_filter(
     collation: Collation = BINARY,
     text: Mapping[str, Any] | None = None,
 ) -> Match:
-    """Return a function that returns True if a document matches.
+    """Return a function that returns True if a document matches a filter.
 
-    :param variables: the variables of ``let``.
-    :param text: the options of the text index of the collection, None without such an index.
+    :param query: the filter.
+    :param variables: the values of variables by name.
+    :param collation: the collation of the command.
+    :param text: the options of the text index of the collection; None if the collection has no text index.
     """
-    known = variables or {}
-    scope = Scope(frozenset(known), collation, text=text)
+    values = variables or {}
+    scope = Scope(frozenset(values), collation, text=text)
     if isinstance(query, dict) and _WITH_EXPRESSIONS.isdisjoint(query):
         clause = compile_query(query, scope)
     else:
         with constants_last():
             clause = compile_query(query, scope)
-    return lambda document: clause(document, known)
+    return lambda document: clause(document, values)
 
 
 def compile_query(query: Any, scope: Scope) -> Clause:
-    """Return a filter as a function of the document and the variables."""
+    """Return a function that returns True if a document matches a filter. The variables are its second argument."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
     if not _WITH_EXPRESSIONS.isdisjoint(query):
@@ -94,7 +101,11 @@ def compile_query(query: Any, scope: Scope) -> Clause:
 
 
 def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bool]:
-    """Return the values of all clauses. Errors are refused, because a server may skip the failing clause."""
+    """Return the results of all clauses.
+
+    :raises CommandError: a clause fails. The simulation does not support the error, because a server may skip the
+        clause if another clause determines the result.
+    """
     try:
         return [test(document, variables) for test in tests]
     except CommandError as error:
@@ -104,7 +115,7 @@ def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bo
 
 
 def _is_costly(name: str, condition: Any) -> bool:
-    """True for an expression, which a server evaluates after the other clauses."""
+    """Return True if the clause contains an expression. A server evaluates such a clause after the other clauses."""
     if name in _LOGICAL and isinstance(condition, list):
         return any(isinstance(query, dict) and any(_is_costly(*part) for part in query.items()) for query in condition)
     return name == "$expr"
@@ -156,7 +167,7 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
     parts = split(path)
     holds = _both(_compile_condition(condition, scope)).any_of
-    if len(parts) == 1:  # the usual case needs no generators
+    if len(parts) == 1:  # for a path of one part, the faster code needs no generator
         return lambda document, variables: holds(
             [document.get(path, MISSING)] if isinstance(document, dict) else list(values_at(document, parts))
         )
@@ -230,7 +241,7 @@ def _element_match(operand: Any, scope: Scope) -> Predicate:
     match = compile_query(operand, scope)
 
     def holds(element: Any) -> bool:
-        if isinstance(element, list):  # match as an object whose field names are the indexes
+        if isinstance(element, list):  # an array matches like a document whose field names are the indexes
             element = {str(number): part for number, part in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 

@@ -32,7 +32,7 @@ from gmongo.testing.unsupported import not_supported
 
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
-# Writes are unordered: other writes continue after these errors. The command raises the first error at the end.
+# The error codes after which `$merge` continues with the next document. At the end, the command raises the first error.
 _CONTINUED = frozenset({121, 11000, 13113})
 _OF_MERGE = frozenset({"into", "on", "let", "whenMatched", "whenNotMatched"})
 _NO_COMBINATIONS = [("fail", "discard"), ("fail", "fail"), ("keepExisting", "discard"), ("keepExisting", "fail")]
@@ -40,14 +40,19 @@ _UNMATCHED = frozenset({"insert", "discard", "fail"})
 
 
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
-    """Write the results of a pipeline to the target of its last stage."""
+    """Write the results of a pipeline to the target collection of the last stage.
+
+    :param context: the context of the command.
+    :param stage: the last stage, which is ``$out`` or ``$merge``.
+    :param documents: the results of the other stages.
+    """
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
     write(context, spec, context.pace.through(documents))
 
 
 def check_output(name: str, spec: Any) -> None:
-    """Check the specification of an output stage before the compilation of the other stages."""
+    """Check the specification of ``$out`` or ``$merge``. A server checks other stages later."""
     if name == "$merge":
         _checked(spec)
     else:
@@ -85,7 +90,7 @@ def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
 
 
 def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
-    """Write to a temporary collection, which then replaces the target collection."""
+    """Write the documents to a temporary collection. Then replace the target collection by the temporary collection."""
     access, (database, name) = context.access, _target(context, "$out", spec)
     before = access.find(database, name)
     if before is not None and before.is_capped:
@@ -98,7 +103,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
             document = _with_identity(document)
             _check(context, fresh, document)
             access.insert(fresh, document)
-        if before is not None and before.writers:
+        if before is not None and before.record_locks:
             raise write_conflict()
     except BaseException:
         drop_collection(context.state, fresh)
@@ -256,7 +261,7 @@ def _by_pipeline(context: Context, stored: Document, document: Document, spec: M
 
 
 def _with_fields(stored: Document, new: Document) -> Document:
-    """Return the document with the fields of another document. ``$set`` adds fields in the order of their names."""
+    """Return a copy of `stored` with the fields of `new`. New fields are in the order of names, as after a ``$set``."""
     return {**stored, **{name: new[name] for name in sorted(new, key=path_order)}}
 
 

@@ -1,4 +1,7 @@
-"""Included, excluded and computed fields: ``$project``, ``$addFields``, ``$unset`` and the base of find projections."""
+"""The stages ``$project``, ``$addFields`` and ``$unset``: include, exclude and compute fields.
+
+Projections of ``find`` use this module, too.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,23 @@ Document = dict[str, Any]
 Project = Callable[[Document, Variables], Document]
 Tree = dict[str, Any]
 
+# The nodes of a tree for included and excluded fields.
 KEEP = object()
 DROP = object()
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A field with the value of an expression."""
+    """The node of a tree for a field whose value is computed.
+
+    :param expression: the expression that computes the value.
+    """
 
     expression: Expression
 
 
 def compile_project(spec: Any, scope: Scope) -> Project:
-    """Return the function of a ``$project`` stage."""
+    """Compile a ``$project`` to a function of a document and the variables."""
     if not isinstance(spec, dict):
         raise location(15969, "$project specification must be an object")
     if not spec:
@@ -49,7 +56,7 @@ def compile_project(spec: Any, scope: Scope) -> Project:
 
 
 def compile_add_fields(spec: Any, scope: Scope) -> Project:
-    """Return the function of an ``$addFields`` or ``$set`` stage."""
+    """Compile an ``$addFields`` or ``$set`` to a function of a document and the variables."""
     if not isinstance(spec, dict):
         raise location(40272, "$addFields specification stage must be an object")
     tree: Tree = {}
@@ -58,7 +65,7 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
 
 
 def compile_unset(fields: Any) -> Project:
-    """Return the function of an ``$unset`` stage."""
+    """Compile an ``$unset`` to a function of a document and the variables."""
     if not isinstance(fields, list) and type(fields) is not str:
         raise location(31002, "$unset specification must be a string or an array")
     names = fields if isinstance(fields, list) else [fields]
@@ -124,7 +131,10 @@ def _added(value: Any, scope: Scope) -> Computed:
 
 
 def _is_including(tree: Tree) -> bool:
-    """True if the projection includes fields. The first field except ``_id`` decides."""
+    """Return True if the projection includes fields, and False if the projection excludes fields.
+
+    The first field except ``_id`` determines the result.
+    """
     kinds = [kind for name, node in tree.items() if name != "_id" for kind in _kinds(node)]
     if not kinds:
         return tree.get("_id") is not DROP
@@ -159,7 +169,7 @@ def _apply(tree: Tree, value: Document, variables: Variables, including: bool) -
     for name, part in value.items():
         node = tree.get(name, default)
         if including and isinstance(node, Computed):
-            continue  # computed fields follow the included fields
+            continue  # the second loop adds computed fields after the included fields
         found = part if node is KEEP else MISSING if node is DROP else _child(node, part, variables, including)
         if found is not MISSING:
             chosen[name] = found

@@ -1,4 +1,4 @@
-"""The details of validation errors: the unmatched parts of a validator with their reasons."""
+"""The details of validation errors, which list the conditions of a validator that a document does not match."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.schema import titles
 from gmongo.testing.store.values import MISSING, type_name
 
-# The reasons of operators for an existing value.
+# By operator: the reason in the details of an existing value that does not match.
 _REASONS: Mapping[str, str] = {
     "$all": "array did not contain all specified values",
     "$elemMatch": "array did not satisfy the child predicate",
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, list[str]] = {
 
 
 def details(validator: Document, document: Document) -> Document:
-    """Return ``errInfo.details`` of error 121."""
+    """Return the field ``errInfo.details`` of error code 121 (DocumentValidationFailure)."""
     clauses = [
         (index, clause)
         for index, (name, condition) in enumerate(_clauses(validator))
@@ -55,7 +55,7 @@ def _numbered(clauses: list[tuple[int, Document]]) -> list[Document]:
 
 
 def _clauses(query: Document) -> list[tuple[str, Any]]:
-    """Return the conditions of a query, split into single operators."""
+    """Return the conditions of a query. A condition with several operators becomes several conditions."""
     found: list[tuple[str, Any]] = []
     for name, condition in query.items():
         if not name.startswith("$") and is_operators(condition) and "$regex" not in condition:
@@ -66,7 +66,7 @@ def _clauses(query: Document) -> list[tuple[str, Any]]:
 
 
 def _clause(name: str, condition: Any, document: Document) -> Document | None:
-    """Return the details of a condition, None if the condition matches."""
+    """Return the details of a condition that the document does not match. Return None if the document matches."""
     try:
         with constants_later():
             match = compile_filter({name: condition})
@@ -95,22 +95,22 @@ def _of_field(path: str, condition: Any, document: Document) -> Document:
     if operator == "$not":
         return {"operatorName": operator}
     found = [value for value in values_at(document, split(path)) if value is not MISSING]
-    said: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
+    details: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
-        return {**said, "reason": "path does exist" if found else "path does not exist"}
+        return {**details, "reason": "path does exist" if found else "path does not exist"}
     if not found:
-        return {**said, "reason": "field was missing"}
+        return {**details, "reason": "field was missing"}
     if len(found) == 1 and isinstance(found[0], list) and operator not in ("$all", "$elemMatch", "$size"):
         found = found[0]
-    said["reason"] = _REASONS.get(operator, "comparison failed")
+    details["reason"] = _REASONS.get(operator, "comparison failed")
     expected = _TYPES.get("$bits" if operator.startswith("$bits") else operator, [])
     types = sorted(set(map(type_name, found)))
     is_wrong = bool(expected) and expected[0] not in types and set(types).isdisjoint(expected)
     if is_wrong:
-        said["reason"] = _REASONS["$type"]
-        said.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
-        said.update({"expectedType": expected[0]} if len(expected) == 1 else {"expectedTypes": expected})
-    said.update({"consideredValue": found[0]} if len(found) == 1 else {"consideredValues": found})
+        details["reason"] = _REASONS["$type"]
+        details.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
+        details.update({"expectedType": expected[0]} if len(expected) == 1 else {"expectedTypes": expected})
+    details.update({"consideredValue": found[0]} if len(found) == 1 else {"consideredValues": found})
     if operator == "$type":
-        said.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
-    return said
+        details.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
+    return details

@@ -1,4 +1,7 @@
-"""The stages of a pipeline, except sources and outputs. Stages are compiled before the first document."""
+"""Compile the stages of a pipeline, except stages that read other sources or write results.
+
+All stages are compiled before the first document is read.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,19 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name,
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Environment], Stage]
-# The stages that a server may move before previous stages, or combine with previous stages.
+# The stages that a server may execute before or together with a previous stage.
 _MOVED = frozenset({"$bucket", "$count", "$group", "$limit", "$match", "$skip", "$sortByCount"})
-# The stages that a server's slot-based engine runs at the beginning of a pipeline.
+# The stages that the slot-based execution engine of a server runs, if they are at the beginning of a pipeline.
 _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
 
 def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> Stage:
-    """Compile a pipeline to one stage.
+    """Compile a pipeline to a function with the type of a stage.
 
-    :param leading: True if the pipeline reads a collection. The slot-based engine runs its first stages.
+    :param pipeline: the pipeline.
+    :param env: the context of the pipeline.
+    :param leading: True if the pipeline reads the collection of the command. Then the slot-based execution engine of a
+        server would run the first stages.
     """
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
@@ -68,7 +74,11 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
 
 
 def _without_errors(documents: Documents) -> Documents:
-    """Refuse errors of expressions that a server may evaluate within or after a later stage."""
+    """Yield the documents.
+
+    :raises CommandError: an expression fails. The simulation does not support the error, because a server may evaluate
+        the expression after a later stage.
+    """
     try:
         yield from documents
     except CommandError as error:
@@ -78,7 +88,10 @@ def _without_errors(documents: Documents) -> Documents:
 
 
 def _is_fused(name: str, spec: Any, following: Any) -> bool:
-    """True for a ``$lookup`` that the slot-based engine does not run, for example before an ``$unwind``."""
+    """Return True for a ``$lookup`` that the slot-based execution engine does not run.
+
+    An example is a ``$lookup`` before an ``$unwind``.
+    """
     if name != "$lookup" or not isinstance(spec, dict):
         return False
     paths = f"{spec.get('localField')}.{spec.get('foreignField')}.{spec.get('as')}"
@@ -87,13 +100,16 @@ def _is_fused(name: str, spec: Any, following: Any) -> bool:
 
 
 def _most(following: Any) -> int | None:
-    """Return the maximum number of documents that the next stage reads."""
+    """Return the number of documents that the next stage reads. Return None if the next stage is not a ``$limit``."""
     limit = following.get("$limit") if isinstance(following, dict) else None
     return whole(limit) if is_number(limit) and is_whole(limit) else None
 
 
 def stage_name(stage: Any) -> str:
-    """Return the name of a stage that is allowed at all positions."""
+    """Return the name of a stage.
+
+    :raises CommandError: the stage is malformed, unknown, or allowed only at the beginning or end of a pipeline.
+    """
     if not isinstance(stage, dict) or len(stage) != 1:
         raise location(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage
@@ -109,7 +125,7 @@ def stage_name(stage: Any) -> str:
 def compile_update_pipeline(
     pipeline: list[Any], variables: Variables, collation: Collation = BINARY
 ) -> Callable[[Document], Document]:
-    """Return the function of an update pipeline."""
+    """Compile the pipeline of an update to a function that returns the updated document."""
     for stage in pipeline:
         name = stage_name(stage)
         if name not in _IN_UPDATES:
@@ -311,7 +327,7 @@ STAGES: Mapping[str, Make] = {
     "$unset": _each(_unset),
     "$unwind": _unwind,
 }
-# Stages at the beginning or end of a pipeline, which the commands run.
+# The stages that are only allowed at the beginning or end of a pipeline. Other modules execute these stages.
 ELSEWHERE = frozenset(
     {
         "$changeStream",

@@ -1,4 +1,4 @@
-"""The update operators: each operator returns paths, and functions that edit a document at these paths."""
+"""The update operators. Each operator returns paths, and functions that edit a document at these paths."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Make = Callable[[str, Any, Collation], Edits]
 
 
 def get(document: Any, parts: list[str]) -> Any:
-    """Return the value at the path, or MISSING."""
+    """Return the value at the path. Return MISSING if the document has no such path."""
     for part in parts:
         document = step(document, part)
     return document
 
 
 def put(document: Any, parts: list[str], value: Any) -> None:
-    """Set the value at the path, and create missing documents in the path."""
+    """Set the value at the path. Create the missing documents to which the path leads."""
     for number, part in enumerate(parts[:-1]):
         if step(document, part) is MISSING:
             _place(document, part, {}, parts[number - 1 : number])
@@ -62,7 +62,14 @@ def _remove(document: Any, parts: list[str]) -> None:
 
 
 def _of_arrays(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """Return an operator that removes elements of an array. A path through other values is an error."""
+    """Return an operator that removes elements of an array.
+
+    If the field does not exist, the operator has no effect. If the field cannot exist, because the path leads through a
+    value that is neither document nor array, the operator raises an error.
+
+    :param change: a function that returns the new array. Its arguments are the current value, the operand and the
+        collation.
+    """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -78,12 +85,20 @@ def _of_arrays(change: Callable[[Any, Any, Collation], Any]) -> Make:
 
 
 def _changing(change: Change) -> Make:
-    """Return an operator that computes a value from the present value and the operand. MISSING keeps the field."""
-    return _comparing(lambda present, operand, _collation: change(present, operand))
+    """Return an operator that computes the new value of a field.
+
+    :param change: a function that returns the new value. Its arguments are the current value and the operand. If the
+        function returns MISSING, the field does not change.
+    """
+    return _comparing(lambda current, operand, _collation: change(current, operand))
 
 
 def _comparing(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """Return the same kind of operator with a collation."""
+    """Return an operator that computes the new value of a field and uses the collation.
+
+    :param change: a function that returns the new value. Its arguments are the current value, the operand and the
+        collation. If the function returns MISSING, the field does not change.
+    """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -162,7 +177,10 @@ def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
         put(document, target, value)
 
     def leave(_document: dict[str, Any], _parts: list[str]) -> None:
-        """Do nothing: the edit of the new name removes the old name. This edit makes conflicts visible."""
+        """Do nothing, because the edit of the new path removes the old path.
+
+        The entry with this function only reports the old path, for checks of conflicts with other operators.
+        """
 
     return [(path, leave), (operand, edit)]
 
@@ -240,7 +258,7 @@ def _pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]
         document = compile_filter(operand, collation=collation)
         return lambda element: isinstance(element, dict) and document(element)
     if is_operators(operand) or is_pattern(operand):
-        # An element matches like the value of a field, so nested arrays match by their elements.
+        # An element matches like the value of a field. Therefore a nested array also matches if its element matches.
         value = compile_filter({"v": operand}, collation=collation)
         return lambda element: value({"v": element})
     return lambda element: _is_among([element], operand, collation)

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802, RFC 7677) of servers."""
+"""The server side of SCRAM (RFC 5802, RFC 7677)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Hash = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
-# The lowest number that clients accept. The derivation of a key blocks the event loop for milliseconds.
+# The lowest iteration count that clients accept. The derivation of keys blocks the event loop, for milliseconds with
+# this iteration count.
 _ITERATIONS = 4096
 _DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
@@ -27,7 +28,7 @@ _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
 
 @dataclass(frozen=True)
 class Credentials:
-    """The salt and keys of a password."""
+    """The data that a server stores instead of a password: a salt and two keys (RFC 5802)."""
 
     digest: str
     salt: bytes
@@ -36,7 +37,7 @@ class Credentials:
 
     @staticmethod
     def derive(mechanism: Hash, name: str, password: str) -> Credentials:
-        """Derive the keys with a new salt."""
+        """Create a salt, and derive the keys from the password and the salt."""
         digest, salt = _DIGESTS[mechanism], _random.urandom(_SALT_SIZES[mechanism])
         if mechanism == "SCRAM-SHA-1":
             secret = hashlib.md5(f"{name}:mongo:{password}".encode(), usedforsecurity=False).hexdigest()
@@ -49,10 +50,13 @@ class Credentials:
 
 
 class ScramConversation:
-    """One conversation.
+    """A SASL conversation of SCRAM.
 
-    :param find: returns the user of a name, or None.
-    :param short: True if the last message of the server ends the conversation (skipEmptyExchange).
+    :param mechanism: the mechanism.
+    :param find: a function that returns the user of a name, or None if the user does not exist.
+    :param short: True if the conversation ends without an empty last exchange (``skipEmptyExchange``).
+    :ivar user: the authenticated user; None before the success.
+    :ivar done: True after the last message.
     """
 
     def __init__(self, mechanism: Hash, find: Callable[[str], User | None], short: bool) -> None:
@@ -64,9 +68,9 @@ class ScramConversation:
         self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Answer the next message of the client.
+        """Process the next message of the client, and return the reply.
 
-        :raises CommandError: the proof is wrong.
+        :raises CommandError: the user does not exist, or a message or the proof of the client is wrong.
         """
         try:
             return self._steps.pop(0)(payload)

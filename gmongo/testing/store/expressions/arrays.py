@@ -1,4 +1,4 @@
-"""Array operators."""
+"""The expression operators of arrays."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ _SORT = Fields({"input": 2942502, "sortBy": 2942503}, (), 2942500, 2942501)
 
 
 def is_nothing(value: Any) -> bool:
-    """True if the value is null or missing."""
+    """Return True if the value is null or missing."""
     return value is None or value is MISSING
 
 
 def array_of(name: str, value: Any, code: int) -> list[Any]:
-    """Return the value, which must be an array.
+    """Check that a value is an array, and return the value.
 
-    :param code: the code of the error for another type.
+    :param name: the name of the operator in the error message.
+    :param value: the value.
+    :param code: the error code for a value of another type.
     """
     if not isinstance(value, list):
         raise location(code, f"{name} requires an array, but its argument is {type_name(value)}")
@@ -48,7 +50,13 @@ def array_of(name: str, value: Any, code: int) -> list[Any]:
 
 
 def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
-    """Return a number in the range of an int32."""
+    """Check that a value is an integral number in the range of an int32. Return the number.
+
+    :param name: the name of the argument in error messages.
+    :param value: the value.
+    :param not_a_number: the error code for a value that is not a number.
+    :param not_an_int: the error code for a number that has a fractional part or is out of range.
+    """
     if not is_number(value):
         raise location(not_a_number, f"{name} must be a numeric value, but is {type_name(value)}")
     if not is_whole(value) or whole(value) not in _INT32:
@@ -82,10 +90,14 @@ def _in(collation: Collation, searched: Any, array: Any) -> bool:
     return any(equal(searched, collation.folded(element)) for element in array)
 
 
-def bounds(given: Sequence[Any], length: int) -> tuple[int, int]:
-    """Return the begin and end of a search."""
+def bounds(arguments: Sequence[Any], length: int) -> tuple[int, int]:
+    """Return the start index and the end index of a search.
+
+    :param arguments: the start index and the end index of the expression, both optional.
+    :param length: the length of the searched array or string.
+    """
     limits = []
-    for value in given:
+    for value in arguments:
         if not is_number(value) or not is_whole(value):
             raise location(40096, f"the starting or ending index requires an integral value, not {value!r}")
         if whole(value) < 0:
@@ -217,7 +229,7 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 def in_order(values: Iterable[Any], scope: Scope, descending: bool) -> Iterator[Any]:
-    """Yield the sorted values."""
+    """Yield the values in sorted order. Other greenlets can run during the sort."""
     return scope.pace.in_order(values, lambda value: key_of(scope.collation.folded(value)), descending)
 
 

@@ -1,4 +1,4 @@
-"""Type conversions: ``$convert`` and its short forms."""
+"""The expression operators that convert types: ``$convert``, and short forms such as ``$toInt``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infi
 
 
 class _Unsupported(Exception):
-    """No conversion exists between the two types."""
+    """A server has no conversion between the two types."""
 
 
 def _failure(reason: str) -> CommandError:
@@ -60,7 +60,10 @@ def _failure(reason: str) -> CommandError:
 
 
 def _number_in(value: Any) -> Any:
-    """Return the number of a boolean, a number or a string as an int, a float or a Decimal."""
+    """Convert a boolean or a number to an int, a float or a Decimal.
+
+    :raises _Unsupported: the value has another type.
+    """
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Decimal128):
@@ -118,7 +121,7 @@ def _to_decimal(value: Any) -> Decimal128:
         return value
     _number_in(value)
     if isinstance(value, float) and value and math.isfinite(value):
-        return Decimal128(f"{value:.14e}")  # a double has 15 digits, including trailing zeros
+        return Decimal128(f"{value:.14e}")  # a double becomes a decimal of 15 digits, even if the last digits are zeros
     return Decimal128(to_decimal(value))
 
 
@@ -189,7 +192,10 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 def converted(value: Any, to: str, convert: Callable[[Any], Any] | None = None) -> Any:
     """Convert a value to another type.
 
-    :raises CommandError: 241 if the conversion is impossible.
+    :param value: the value.
+    :param to: the name of the type.
+    :param convert: a function that converts the value; None means the function for the type.
+    :raises CommandError: the conversion is impossible (code 241).
     """
     function = convert or _CONVERSIONS.get(to)
     try:

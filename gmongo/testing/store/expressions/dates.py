@@ -1,4 +1,4 @@
-"""Date operators: parts of dates, formatted dates and date arithmetic."""
+"""The expression operators of dates: parts of dates, formatted dates and date arithmetic."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ _PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
 _TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
 _ADD = Fields({"startDate": 5166402, "unit": 5166402, "amount": 5166402}, ("timezone",), 5166400, 5166401)
 _TRUNC = Fields({"date": 5439009, "unit": 5439010}, ("timezone", "binSize", "startOfWeek"), 5439007, 5439008)
-# The origin of bins of several units: a Saturday.
+# The date from which `$dateTrunc` counts bins of several units. The date is a Saturday.
 _REFERENCE = datetime.datetime(2000, 1, 1)
 
 
 def _any_nothing(*values: Any) -> bool:
+    """Return True if a value is null or missing."""
     return any(value is None or value is MISSING for value in values)
 
 
@@ -67,12 +68,12 @@ def _part(part: Callable[[datetime.datetime], Any]) -> Make:
 
 
 def week_of(date: datetime.datetime) -> int:
-    """Return the week of the year. The first week begins on the first Sunday."""
+    """Return the number of the week in the year. Week 1 begins on the first Sunday. The days before are in week 0."""
     return int(date.strftime("%U"))
 
 
 def day_of_week(date: datetime.datetime) -> int:
-    """Return the day of the week from 1 for Sunday to 7 for Saturday."""
+    """Return the number of the day in the week: 1 for Sunday to 7 for Saturday."""
     return date.isoweekday() % 7 + 1
 
 
@@ -124,12 +125,20 @@ def _date(name: str, value: Any, code: int) -> Any:
 
 
 def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
-    """Return the date after a number of units. A day ends at the same local time."""
+    """Return the date that is a number of units of time after another date.
+
+    For days and longer units, the local time of day does not change.
+
+    :param date: the other date.
+    :param unit: the unit of time, such as ``day``.
+    :param amount: the number of units. A negative number returns an earlier date.
+    :param zone: the time zone.
+    """
     if unit in FIXED:
-        found = milliseconds(date) + amount * FIXED[unit]
-        if not -(2**63) <= found < 2**63:
+        number = milliseconds(date) + amount * FIXED[unit]
+        if not -(2**63) <= number < 2**63:
             raise not_supported("a date beyond the years 1 to 9999")
-        return date_of(found)
+        return date_of(number)
     shown = local(date, zone).replace(tzinfo=None)
     try:
         if unit in DAYS:
@@ -155,10 +164,10 @@ def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, st
     if size <= 0:
         raise location(5439018, f"$dateTrunc requires 'binSize' to be greater than 0, but got {size}")
     first = weekday_of(startOfWeek, "$dateTrunc") if unit_name == "week" else 0
-    return _beginning(start, unit_name, size, zone, first)
+    return _beginning_of_bin(start, unit_name, size, zone, first)
 
 
-def _beginning(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
+def _beginning_of_bin(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
     shown = local(date, zone).replace(tzinfo=None)
     if unit in MONTHS:
         reference = month_number(_REFERENCE)

@@ -1,4 +1,4 @@
-"""Operators that evaluate an expression for each element of an array."""
+"""The expression operators that evaluate an expression for each element of an array."""
 
 from __future__ import annotations
 

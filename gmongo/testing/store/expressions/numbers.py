@@ -1,4 +1,4 @@
-"""Number operators."""
+"""The expression operators of numbers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gmongo.testing.store.values import MISSING, date_of, is_date, is_number, is
 
 
 def is_decimal(*values: Any) -> bool:
-    """True if a value is a decimal, which makes the result a decimal."""
+    """Return True if one of the values is a decimal. The result of an operator with a decimal operand is a decimal."""
     return any(isinstance(value, Decimal128) for value in values)
 
 
 def as_double(value: Any) -> float:
-    """Return a number as a double, with a loss of precision."""
+    """Convert a number to a double, which may lose precision."""
     return float(str(value)) if isinstance(value, Decimal128) else float(value)
 
 
@@ -113,7 +113,12 @@ def _number(name: str, value: Any, code: int = 28765) -> Any:
 
 
 def unary(name: str, of_doubles: Callable[[Any], Any], of_decimals: Callable[[Decimal], Decimal]) -> Make:
-    """Return an operator of one number. The result of null is null."""
+    """Return an operator of one number. The result for null is null.
+
+    :param name: the name of the operator.
+    :param of_doubles: the function for ints, longs and doubles.
+    :param of_decimals: the function for decimals.
+    """
 
     def run(value: Any) -> Any:
         _number(name, value)
@@ -133,7 +138,7 @@ def _absolute(value: Any) -> Any:
 
 
 def _whole(function: Callable[[float], int]) -> Callable[[Any], Any]:
-    """Return a function that keeps integers. The result of a double is a double."""
+    """Return a function that rounds doubles to doubles without a fractional part, and does not change integers."""
 
     def run(value: Any) -> Any:
         return float(function(value)) if isinstance(value, float) and math.isfinite(value) else value
@@ -146,7 +151,13 @@ def _quantized(rounding: str) -> Callable[[Decimal], Decimal]:
 
 
 def _positive(name: str, code: int, least: float, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of numbers from a lower limit, or above 0."""
+    """Return a function that checks its argument before `function` is called.
+
+    :param name: the name of the operator in the error message.
+    :param code: the error code for an argument that is not allowed.
+    :param least: 0 if the argument must be at least 0; 1 if the argument must be above 0.
+    :param function: the function of the operator.
+    """
 
     def run(value: Any) -> Any:
         if value != value:
@@ -190,7 +201,7 @@ def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, float) or isinstance(exponent, float):
         return _power_of_doubles(float(base), float(exponent))
     if exponent >= 0 or base in (1, -1):
-        # An exact result above the range costs too much time.
+        # The exact integer would need too much time if the result is far outside the range of a long.
         if abs(base) < 2 or exponent <= 64:
             return arithmetic.integer(int(base) ** abs(int(exponent)), base, exponent)
         return _power_of_doubles(float(base), float(exponent))
@@ -215,18 +226,18 @@ def _to_places(name: str, rounding: str) -> Make:
             )
         if not -20 <= whole(places) <= 100:
             raise location(51083, f"cannot apply {name} with precision value {places} value must be in [-20, 100]")
-        return _placed(name, value, whole(places), rounding)
+        return _round_to_places(name, value, whole(places), rounding)
 
     return of_values(null_of_null(run), 1, 2)
 
 
-def _placed(name: str, value: Any, places: int, rounding: str) -> Any:
+def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
     unit = Decimal(1).scaleb(-places)
     if isinstance(value, Decimal128):
         number = value.to_decimal()
-        return decimal(number.quantize(unit, rounding, CONTEXT) if _fits(number, places) else number)
+        return decimal(number.quantize(unit, rounding, CONTEXT) if _needs_rounding(number, places) else number)
     if isinstance(value, float):
-        if not math.isfinite(value) or not _fits(Decimal(value), places):
+        if not math.isfinite(value) or not _needs_rounding(Decimal(value), places):
             return value
         return float(Decimal(value).quantize(unit, rounding, _WIDE))
     if places >= 0:
@@ -238,8 +249,8 @@ def _placed(name: str, value: Any, places: int, rounding: str) -> Any:
     return arithmetic.integer(found, value)
 
 
-def _fits(number: Decimal, places: int) -> bool:
-    """True if the number has no digits to round after the place."""
+def _needs_rounding(number: Decimal, places: int) -> bool:
+    """Return True if the number has digits after the last place."""
     exponent = number.as_tuple().exponent
     return isinstance(exponent, int) and exponent < -places
 

@@ -1,4 +1,4 @@
-"""Operators of objects, types and sizes."""
+"""The expression operators of documents and of types."""
 
 from __future__ import annotations
 
@@ -87,10 +87,13 @@ def _of_pair(entry: Any) -> tuple[str, Any]:
     return entry[0], entry[1]
 
 
-def _name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
-    """Return the field name of ``$getField`` or ``$setField``.
+def _field_name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
+    """Return the name of the field of a ``$getField``, ``$setField`` or ``$unsetField``.
 
-    :param codes: the error codes for a path, for an expression that is not constant, and for another type.
+    :param name: the name of the operator.
+    :param expression: the argument ``field``.
+    :param codes: three error codes: for a path, for an expression that is not constant, and for a value that is not a
+        string.
     """
     if isinstance(expression, str) and expression.startswith("$"):
         raise location(codes[0], f"'{expression}' is a field path reference which is not allowed in this context")
@@ -106,7 +109,7 @@ def _name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
 def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
     is_short = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
     fields = {"field": operand} if is_short else _GET.of(name, operand)
-    field = _name(name, fields["field"], (5654600, 5654601, 5654602))
+    field = _field_name(name, fields["field"], (5654600, 5654601, 5654602))
     source = compile_expression(fields.get("input", "$$CURRENT"), scope)
 
     def run(variables: Variables) -> Any:
@@ -120,7 +123,7 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
 
 def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
-    field = _name(name, fields["field"], (4161108, 4161106, 4161107))
+    field = _field_name(name, fields["field"], (4161108, 4161106, 4161107))
     if "\0" in field:
         raise location(9534700, f"{name} requires 'field' not to contain embedded null bytes")
     source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)

@@ -1,4 +1,4 @@
-"""String operators."""
+"""The expression operators of strings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gmongo.testing.store.values import MISSING, is_nan, is_number, type_name, w
 _TRIM = Fields({"input": 50695}, ("chars",), 50696, 50694)
 _REPLACE = Fields({"input": 51749, "find": 51748, "replacement": 51747}, (), 51751, 51750)
 _REGEX = Fields({"input": 31022, "regex": 31023}, ("options",), 51103, 31024)
-# The default characters to trim.
+# The characters that `$trim` removes by default.
 _WHITESPACE = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
 _UPPER = {letter: letter - 32 for letter in range(ord("a"), ord("z") + 1)}
 _LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
@@ -27,9 +27,9 @@ def _is_nothing(value: Any) -> bool:
     return value is None or value is MISSING
 
 
-def _string(value: Any, code: int, what: str) -> str:
+def _string(value: Any, code: int, argument: str) -> str:
     if type(value) is not str:
-        raise location(code, f"{what} must be a string, but is of type {type_name(value)}")
+        raise location(code, f"{argument} must be a string, but is of type {type_name(value)}")
     return value
 
 
@@ -52,7 +52,7 @@ def _upper(value: Any) -> str:
     return coerced(value).translate(_UPPER)
 
 
-def _compared(left: Any, right: Any) -> int:
+def _compare_without_case(left: Any, right: Any) -> int:
     first, second = _upper(left), _upper(right)
     return (first > second) - (first < second)
 
@@ -68,14 +68,14 @@ def _bytes_of(value: Any, start: Any, length: Any) -> str:
     last = len(text) if whole(length) < 0 else min(len(text), first + whole(length))
     if first >= len(text):
         return ""
-    if _is_inside(text, first):
+    if _is_inside_character(text, first):
         raise location(28656, "$substrBytes: Invalid range, starting index is a UTF-8 continuation byte.")
-    if _is_inside(text, last):
+    if _is_inside_character(text, last):
         raise location(28657, "$substrBytes: Invalid range, ending index is in the middle of a UTF-8 character.")
     return text[first:last].decode()
 
 
-def _is_inside(text: bytes, place: int) -> bool:
+def _is_inside_character(text: bytes, place: int) -> bool:
     return place < len(text) and text[place] & 0xC0 == 0x80
 
 
@@ -143,12 +143,12 @@ def _replacing(name: str, count: int) -> Make:
     return of_fields(_REPLACE, run)
 
 
-def _with_regex(name: str, nothing: Callable[[], Any], run: Callable[[Any, str], Any]) -> Make:
+def _with_regex(name: str, null_result: Callable[[], Any], run: Callable[[Any, str], Any]) -> Make:
     def function(input: Any, regex: Any, options: Any = None) -> Any:
         if not _is_nothing(input):
             _string(input, 51104, f"{name}'s 'input'")
         pattern = _pattern(name, regex, None if options is MISSING else options)
-        return nothing() if _is_nothing(input) or pattern is None else run(pattern, input)
+        return null_result() if _is_nothing(input) or pattern is None else run(pattern, input)
 
     return of_fields(_REGEX, function)
 
@@ -184,7 +184,7 @@ OPERATORS: Mapping[str, Make] = {
     "$split": of_values(null_of_null(_split), 2),
     "$strLenBytes": of_values(_byte_length, 1),
     "$strLenCP": of_values(_length, 1),
-    "$strcasecmp": of_values(_compared, 2),
+    "$strcasecmp": of_values(_compare_without_case, 2),
     "$substr": of_values(_bytes_of, 3),
     "$substrBytes": of_values(_bytes_of, 3),
     "$substrCP": of_values(_characters_of, 3),
