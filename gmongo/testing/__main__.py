@@ -114,11 +114,11 @@ def _deployment(options: argparse.Namespace) -> Deployment:
     return Deployment.standalone(**settings)
 
 
-def _users(given: Sequence[str] | None) -> dict[str, str] | None:
-    if given is None:
+def _users(arguments: Sequence[str] | None) -> dict[str, str] | None:
+    if arguments is None:
         return None
     users = {}
-    for each in given:
+    for each in arguments:
         name, colon, password = each.partition(":")
         if not (name and colon and password):
             raise ValueError(f"--user {each!r} is not NAME:PASSWORD")
@@ -126,14 +126,14 @@ def _users(given: Sequence[str] | None) -> dict[str, str] | None:
     return users
 
 
-def _parameter(given: str) -> tuple[str, Any]:
-    name, equals, value = given.partition("=")
+def _parameter(argument: str) -> tuple[str, Any]:
+    name, equals, value = argument.partition("=")
     if not equals:
-        raise ValueError(f"--parameter {given!r} is not NAME=JSON")
+        raise ValueError(f"--parameter {argument!r} is not NAME=JSON")
     try:
         return name, json.loads(value)
     except ValueError:
-        raise ValueError(f"--parameter {given!r} has a value that is not JSON") from None
+        raise ValueError(f"--parameter {argument!r} has a value that is not JSON") from None
 
 
 def _watch_input(ended: Event) -> None:

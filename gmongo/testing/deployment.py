@@ -124,7 +124,7 @@ class Deployment:
             topology=topology,
             store=Store(version=release[:2], replicated=topology.gossips, sharded=sharded),
             users=Users(users, oidc_tokens),
-            parameters=Parameters({**_mechanisms(users, oidc_tokens), **(parameters or {})}),
+            parameters=Parameters({**_mechanism_parameter(users, oidc_tokens), **(parameters or {})}),
             tls=server_context(tls),
             compressors=check_compressors(compressors),
             write_concern_modes=frozenset(write_concern_modes),
@@ -315,7 +315,7 @@ class Deployment:
         fields = dict(data or {})
         check_commands(fields, command_names(self._cluster))
         points = []
-        for each in self._chosen(member):
+        for each in self._selected_members(member):
             each.fail_points.configure(name, mode, fields)
             points.append(each.fail_points[name])
         return FailPointHandle(lambda: sum(point.entered for point in points))
@@ -345,7 +345,7 @@ class Deployment:
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
-        for each in self._chosen(member):
+        for each in self._selected_members(member):
             each.parameters.update(values)
         self._cluster.limits.reset()
 
@@ -358,7 +358,7 @@ class Deployment:
         """
         advance_hub(seconds)
 
-    def _chosen(self, member: Member | None) -> list[Member]:
+    def _selected_members(self, member: Member | None) -> list[Member]:
         return list(self.members) if member is None else [member]
 
 
@@ -368,6 +368,6 @@ def _limit(prefix: str, switch: str, rate: float | None, burst: float) -> dict[s
     return {switch: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
-def _mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
+def _mechanism_parameter(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
     more = ["MONGODB-X509"] if None in (users or {}).values() else []
     return {"authenticationMechanisms": [*MECHANISMS, *more, *(["MONGODB-OIDC"] if tokens else [])]}

@@ -70,7 +70,7 @@ class DeploymentProcess(RemoteDeployment):
             theirs.close()
             self._channel.send({"plan": self._plan})
             self._await_ready(self._process)
-            self._serves(self._channel)
+            self._connect(self._channel)
         except BaseException:
             self.close()
             raise
@@ -92,7 +92,7 @@ class DeploymentProcess(RemoteDeployment):
         """End the process, and remove the data of the deployment."""
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
-        self._ended()
+        self._disconnect()
         if channel is not None:
             channel.close()
         if process is not None:

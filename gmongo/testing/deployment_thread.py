@@ -61,7 +61,7 @@ class DeploymentThread(RemoteDeployment):
             if first is None:
                 raise RuntimeError("the deployment did not start")
             raise_problem(first)
-            self._serves(self._channel)
+            self._connect(self._channel)
         except BaseException:
             self.close()
             raise
@@ -71,7 +71,7 @@ class DeploymentThread(RemoteDeployment):
         """End the thread, and remove the data of the deployment."""
         thread, self._thread = self._thread, None
         channel, self._channel = self._channel, None
-        self._ended()
+        self._disconnect()
         if channel is not None:
             channel.close()
         if thread is not None:

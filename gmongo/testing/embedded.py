@@ -118,7 +118,7 @@ class EmbeddedDatabase:
         try:
             self._server.start(deadline)
             if isinstance(self._server, Server):
-                self._prepare(self._server)
+                self._apply_settings(self._server)
         except BaseException:
             self.stop()
             raise
@@ -136,7 +136,7 @@ class EmbeddedDatabase:
             )
         return PythonServer(engine, self._path)
 
-    def _prepare(self, server: Server) -> None:
+    def _apply_settings(self, server: Server) -> None:
         try:
             server.create_users()
             server.require_api_version()

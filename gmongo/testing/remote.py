@@ -46,13 +46,13 @@ class ControlLine:
             self._number += 1
             try:
                 self._channel.send({"number": self._number, "order": order, "arguments": list(arguments)})
-                answer = self._answer()
+                answer = self._receive_reply()
             except OSError as problem:
                 raise RuntimeError(f"the deployment does not answer: {problem}") from problem
         raise_problem(answer)
         return answer["result"]
 
-    def _answer(self) -> dict[str, Any]:
+    def _receive_reply(self) -> dict[str, Any]:
         while True:
             answer = self._channel.receive(_REPLY_TIMEOUT)
             if answer is None:
@@ -378,7 +378,7 @@ class RemoteDeployment:
     ) -> None:
         self.close()
 
-    def _serves(self, channel: Channel) -> None:
+    def _connect(self, channel: Channel) -> None:
         self._line = line = ControlLine(channel)
         facts = line.request("describe")
         self._uri = facts["uri"]
@@ -387,7 +387,7 @@ class RemoteDeployment:
             line, [RemoteMember(line, number, each["port"]) for number, each in enumerate(facts["members"])]
         )
 
-    def _ended(self) -> None:
+    def _disconnect(self) -> None:
         self._line = self._uri = self._commands = None
 
     def _request(self, order: str, *arguments: Any) -> Any:

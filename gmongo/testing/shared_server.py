@@ -62,11 +62,11 @@ def shared(folder: Path, members: int) -> Iterator[RunningServer]:
             try:
                 yield server
             finally:
-                _await_others(start, users)
+                _await_other_processes(start, users)
                 address.unlink()
 
 
-def _await_others(start: Any, users: Any) -> None:
+def _await_other_processes(start: Any, users: Any) -> None:
     # If another process calls `shared` now, the process waits for the lock of `start`. Then the process starts another
     # server, because this process has removed the file with the URI.
     fcntl.flock(start, fcntl.LOCK_EX)

@@ -95,7 +95,7 @@ class VirtualLoop:
         finally:
             timer.close()
             self._jumpers -= 1
-            self._arrange()
+            self._prepare_next_timer()
 
     def async_(self, ref: bool = True, priority: int | None = None) -> Any:
         """Return a watcher with which another thread announces a result. The clock does not jump before the result."""
@@ -115,13 +115,13 @@ class VirtualLoop:
         timer.entry = (self.monotonic() + max(0.0, after), -timer.priority, next(self._order), timer)
         heapq.heappush(self._due, timer.entry)
         self._ref_count += timer.ref
-        self._arrange()
+        self._prepare_next_timer()
 
     def remove(self, timer: VirtualTimer) -> None:
         """Cancel a timer."""
         timer.entry = None
         self._ref_count -= timer.ref
-        self._arrange()
+        self._prepare_next_timer()
 
     def end(self) -> None:
         """End the virtual time. Schedule each timer on the real loop with its remaining time."""
@@ -133,7 +133,7 @@ class VirtualLoop:
         for due_time, _priority, _order, timer in sorted(scheduled):
             timer.continue_on(self.real, max(0.0, due_time - now))
 
-    def _arrange(self) -> None:
+    def _prepare_next_timer(self) -> None:
         """Prepare the next timer.
 
         If the clock may jump, start the idle watcher, which calls `_jump` while nothing else can run. If the clock runs
@@ -176,7 +176,7 @@ class VirtualLoop:
         due_time = self._due[0][0]
         remaining = due_time - self.monotonic()
         if remaining > 0 and not jumps:
-            return self._arrange()  # the real timer fired early
+            return self._prepare_next_timer()  # the real timer fired early
         if remaining > 0 and self._flows:
             self._offset += remaining
         elif remaining > 0:

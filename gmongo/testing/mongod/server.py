@@ -91,9 +91,9 @@ class Server:
                 self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _STARTING)
                 return
             if has_ended:
-                raise EmbeddedDatabaseError(f"mongod ended during its start. {self._last_words(log)}")
+                raise EmbeddedDatabaseError(f"mongod ended during its start. {self._describe_log(log)}")
             if monotonic() > deadline:
-                raise EmbeddedDatabaseError(f"mongod did not listen in time. {self._last_words(log)}")
+                raise EmbeddedDatabaseError(f"mongod did not listen in time. {self._describe_log(log)}")
             gevent.sleep(_CHECK_INTERVAL)
 
     def require_api_version(self) -> None:
@@ -194,9 +194,9 @@ class Server:
             text = (self._scratch / "output.txt").read_text("utf-8", "replace")
         except OSError:
             return []
-        return [_parsed(line) for line in text.splitlines()]
+        return [_parse_log_line(line) for line in text.splitlines()]
 
-    def _last_words(self, log: list[dict[str, Any]]) -> str:
+    def _describe_log(self, log: list[dict[str, Any]]) -> str:
         errors = [line for line in log[:-_LOG_LINES] if line.get("s") in ("E", "F")]
         lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_LOG_LINES:]]]
         text = "\n".join(line[:500] for line in lines)
@@ -207,7 +207,7 @@ class Server:
         return f"<Server {self.address}{'' if self.is_running else ' (not running)'}>"
 
 
-def _parsed(line: str) -> dict[str, Any]:
+def _parse_log_line(line: str) -> dict[str, Any]:
     try:
         parsed = json.loads(line)
     except ValueError:  # a line that the dynamic loader wrote, or an incomplete line

@@ -24,7 +24,9 @@ _WRITING_STAGES = frozenset({"$out", "$merge"})
 
 def needs_primary(call: Call) -> bool:
     """Return True if the command writes, or belongs to a transaction."""
-    return call.name in _WRITES or call.request.in_transaction or (call.name == "aggregate" and _writes(call))
+    return (
+        call.name in _WRITES or call.request.in_transaction or (call.name == "aggregate" and _has_writing_stage(call))
+    )
 
 
 def runs_on_any_member(call: Call) -> bool:
@@ -32,7 +34,7 @@ def runs_on_any_member(call: Call) -> bool:
     return call.name in _ANYWHERE and not call.request.in_transaction
 
 
-def _writes(call: Call) -> bool:
+def _has_writing_stage(call: Call) -> bool:
     pipeline = call.body.get("pipeline") or []
     # Since 5.0, a secondary executes `$out` and `$merge` if the read preference allows a secondary. The secondary sends
     # the writes to the primary.

@@ -166,7 +166,7 @@ class Connection:
 
     def _answer_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
         """Send a reply. Send a stream of replies if the client allows an exhaust stream."""
-        call = self._call(message)
+        call = self._call_of(message)
         if call.name in _HELLOS and self.left.is_set():
             raise CloseConnection  # the client has closed the connection, and needs no reply
         self.member.cluster.log.add(call.request, message.size)
@@ -191,7 +191,7 @@ class Connection:
             reply = self.member.answer(call)
             if not message.wants_reply:
                 return
-            following = self._next(call, reply) if message.exhaust_allowed else None
+            following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
             flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # mongod does this, too
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
@@ -200,13 +200,13 @@ class Connection:
             self._streamed = following.body.get("getMore")
             call, number = following, reply_number
 
-    def _call(self, message: Message) -> Call:
+    def _call_of(self, message: Message) -> Call:
         body = message.body
         request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
         request.repeated = message.repeated
         return Call(request, self.member, self, legacy=message.opcode != OP_MSG)
 
-    def _next(self, call: Call, reply: dict[str, Any]) -> Call | None:
+    def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
         """Return the next request that an exhaust stream executes. Return None if the stream ends."""
         if not reply.get("ok"):
             return None

@@ -109,7 +109,7 @@ class FailPoints:
         """
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
-        new = _parse(mode, data)
+        new = _parse_mode(mode, data)
         unknown = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
         if unknown:
             hint = did_you_mean(unknown[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
@@ -143,10 +143,10 @@ def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_REMOVED}:
-            raise error(59, f"failCommands names an unknown command: {name!r}{did_you_mean(name, known)}")
+            raise error(59, f"failCommands has no such command: {name!r}{did_you_mean(name, known)}")
 
 
-def _parse(mode: Any, data: Mapping[str, Any]) -> FailPoint:
+def _parse_mode(mode: Any, data: Mapping[str, Any]) -> FailPoint:
     if mode in ("off", "alwaysOn"):
         return FailPoint(mode, data=data)
     if not isinstance(mode, Mapping) or len(mode) != 1 or not _MODES & set(mode):
@@ -216,11 +216,11 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
     if "failBeforeCommitExceptionCode" in data:
         if data.get("closeConnection", True):
             raise CloseConnection
-        raise _failure(data["failBeforeCommitExceptionCode"], {})
+        raise _fail_point_error(data["failBeforeCommitExceptionCode"], {})
     if data.get("closeConnection"):
         raise CloseConnection
     if "errorCode" in data:
-        raise _failure(data["errorCode"], _fields(call, data))
+        raise _fail_point_error(data["errorCode"], _error_fields(call, data))
 
 
 def _block(call: Call, seconds: float) -> None:
@@ -235,7 +235,7 @@ def _block(call: Call, seconds: float) -> None:
         raise error(50, "operation exceeded time limit")
 
 
-def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
+def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(data.get("errorExtraInfo") or {})
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
@@ -246,7 +246,7 @@ def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _failure(code: int, fields: Mapping[str, Any]) -> CommandError:
+def _fail_point_error(code: int, fields: Mapping[str, Any]) -> CommandError:
     return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
 
 

@@ -134,7 +134,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         if size != len(section) or size < 5:
             raise MalformedMessage(f"section length {size} does not fit the message")
         if payload[position] == 0 and body is None:
-            body, repeated = _decode(section), _repeated(section)
+            body, repeated = _decode(section), _repeated_field(section)
         elif payload[position] == 1:
             _read_sequence(section, sequences)
         else:
@@ -146,7 +146,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
     return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload), repeated)
 
 
-def _repeated(document: bytes) -> str | None:
+def _repeated_field(document: bytes) -> str | None:
     """Return the name of a field that occurs twice in a BSON document. Return None if no field does."""
     names: set[bytes] = set()
     position = 4
@@ -167,10 +167,10 @@ def _repeated(document: bytes) -> str | None:
     return None
 
 
-def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> None:
+def _read_sequence(section: bytes, sequences: dict[str, list[dict[str, Any]]]) -> None:
     name_end = section.index(0, 4)
     name = section[4:name_end].decode()
-    into[name] = [document for piece in _pieces(section[name_end + 1 :]) for document in _decode_all(piece)]
+    sequences[name] = [document for piece in _pieces(section[name_end + 1 :]) for document in _decode_all(piece)]
 
 
 def _pieces(documents: bytes) -> Iterator[bytes]:
@@ -237,7 +237,7 @@ def _encoded(document: Mapping[str, Any], pace: Pace) -> list[bytes]:
     """Return the document as pieces of BSON. Other greenlets can run during the encoding of long arrays."""
     if not _is_long(document):
         return [bson.encode(document)]
-    return _framed([piece for name, value in document.items() for piece in _element(name, value, pace)])
+    return _as_document([piece for name, value in document.items() for piece in _element(name, value, pace)])
 
 
 def _is_long(value: Any) -> bool:
@@ -256,8 +256,8 @@ def _element(name: str, value: Any, pace: Pace) -> list[bytes]:
         run = enumerate(value[start : start + _LONG], start)
         runs.append(bson.encode({str(place): part for place, part in run})[4:-1])
         pace.pause()
-    return [b"\x04" + name.encode() + b"\0", *_framed(runs)]
+    return [b"\x04" + name.encode() + b"\0", *_as_document(runs)]
 
 
-def _framed(elements: list[bytes]) -> list[bytes]:
+def _as_document(elements: list[bytes]) -> list[bytes]:
     return [_INT32.pack(sum(map(len, elements)) + 5), *elements, b"\0"]

@@ -43,7 +43,7 @@ def hello(call: Call) -> dict[str, Any]:
         "maxWireVersion": wire_version(member.cluster.version),
         "readOnly": False,
     }
-    return {**reply, **_negotiated(call)}
+    return {**reply, **_fields_for_request(call)}
 
 
 def record_app_name(call: Call) -> None:
@@ -82,7 +82,7 @@ def _check_first_hello(call: Call) -> None:
     connection.compressors = [name for name in offered if name in call.cluster.compressors]
 
 
-def _negotiated(call: Call) -> dict[str, Any]:
+def _fields_for_request(call: Call) -> dict[str, Any]:
     """Return the fields of the reply that depend on the request: service, compressors and authentication."""
     fields: dict[str, Any] = {}
     if call.member.service_id is not None:
@@ -90,13 +90,13 @@ def _negotiated(call: Call) -> dict[str, Any]:
     if "compression" in call.body and call.connection.compressors:
         fields["compression"] = call.connection.compressors
     if "saslSupportedMechs" in call.body:
-        fields |= _mechanisms(call)
+        fields |= _supported_mechanisms(call)
     if isinstance(call.body.get("speculativeAuthenticate"), Mapping):
-        fields |= _speculate(call, call.body["speculativeAuthenticate"])
+        fields |= _speculative_authentication(call, call.body["speculativeAuthenticate"])
     return fields
 
 
-def _mechanisms(call: Call) -> dict[str, Any]:
+def _supported_mechanisms(call: Call) -> dict[str, Any]:
     database, dot, name = call.body["saslSupportedMechs"].partition(".")
     if not dot:
         raise error(2, "UserName must contain a '.' separated database.user pair")
@@ -107,7 +107,7 @@ def _mechanisms(call: Call) -> dict[str, Any]:
     return {"saslSupportedMechs": [name for name in user.mechanisms if name in allowed]}
 
 
-def _speculate(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
+def _speculative_authentication(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the field ``speculativeAuthenticate`` of the reply. Return no field if the authentication fails."""
     authentication, database = call.connection.authentication, str(body.get("db", "admin"))
     allowed = call.member.parameters["authenticationMechanisms"]

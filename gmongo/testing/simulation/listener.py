@@ -73,7 +73,7 @@ class Listener:
         except (OSError, ValueError):  # the socket is closed, or its number is too high
             return False
 
-    def take_waiting(self) -> Iterator[Any]:
+    def accept_waiting(self) -> Iterator[Any]:
         """Accept all connections that have arrived, and yield their sockets."""
         while True:
             try:

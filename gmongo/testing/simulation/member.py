@@ -60,7 +60,7 @@ class Member:
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None
         self._reserved: socket | None = None  # reserves the port while the member does not run
-        self._begin()
+        self._begin_process()
 
     def __repr__(self) -> str:
         return f"<Member {self.address}>"
@@ -75,7 +75,7 @@ class Member:
         """Seconds since the last start of the member."""
         return clock.monotonic() - self._started
 
-    def _begin(self) -> None:
+    def _begin_process(self) -> None:
         self._started = clock.monotonic()
         self._process, self._version = new_object_id(), 0
         self.parameters = Parameters(self.cluster.parameters)
@@ -120,7 +120,7 @@ class Member:
         """Kill the member if it is alive, and start a new process on the same port."""
         self.kill()
         self.faults.clear()
-        self._begin()
+        self._begin_process()
         self.start()
         self.cluster.topology.restored(self)
 
@@ -220,7 +220,7 @@ class Member:
             peer_port = sock.getpeername()[1]
             wait_for(self.faults.answering)
             if self.service_id is not None:
-                stream = proxy_protocol.without_preamble(sock)
+                stream = proxy_protocol.skip_preamble(sock)
             if self.cluster.tls is not None:
                 stream = secured = TlsStream(stream, self.cluster.tls)
                 certificate = secured.peer_certificate

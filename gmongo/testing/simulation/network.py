@@ -31,7 +31,7 @@ class Network:
 
     @latency.setter
     def latency(self, seconds: float) -> None:
-        self._latency = _within("latency", seconds, float("inf"))
+        self._latency = _check_range("latency", seconds, float("inf"))
 
     @property
     def loss(self) -> float:
@@ -43,14 +43,14 @@ class Network:
 
     @loss.setter
     def loss(self, share: float) -> None:
-        self._loss = _within("loss", share, 1)
+        self._loss = _check_range("loss", share, 1)
 
     def loses(self) -> bool:
         """Decide at random if the next reply is lost. Return True if the reply is lost."""
         return self.loss > 0 and self.random.random() < self.loss
 
 
-def _within(name: str, value: float, most: float) -> float:
+def _check_range(name: str, value: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
         raise ValueError(f"network.{name} is {value!r}, which is not a number from 0 to {most:g}")
     return value

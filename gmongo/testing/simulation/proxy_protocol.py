@@ -36,14 +36,14 @@ class Pushback:
         self._socket.close()
 
 
-def without_preamble(sock: Any) -> Pushback:
+def skip_preamble(sock: Any) -> Pushback:
     """Return a stream of the bytes after the PROXY preamble of version 1 or 2. A connection may have no preamble.
 
     :raises OSError: the connection ended, or the preamble is too long.
     """
     start = _read_until(sock, b"", len(_VERSION_1))
     if start == _VERSION_1:
-        return Pushback(sock, _after_line(sock, start))
+        return Pushback(sock, _skip_line(sock, start))
     if start == _VERSION_2[: len(start)]:
         start = _read_until(sock, start, _HEADER)
         end = _HEADER + int.from_bytes(start[_LENGTH_AT:_HEADER], "big")
@@ -51,16 +51,16 @@ def without_preamble(sock: Any) -> Pushback:
     return Pushback(sock, start)
 
 
-def _read_until(sock: Any, have: bytes, size: int) -> bytes:
-    while len(have) < size:
-        chunk = sock.recv(size - len(have))
+def _read_until(sock: Any, received: bytes, size: int) -> bytes:
+    while len(received) < size:
+        chunk = sock.recv(size - len(received))
         if not chunk:
             raise ConnectionResetError("the connection ended in its first bytes")
-        have += chunk
-    return have
+        received += chunk
+    return received
 
 
-def _after_line(sock: Any, line: bytes) -> bytes:
+def _skip_line(sock: Any, line: bytes) -> bytes:
     while not line.endswith(b"\r\n"):
         if len(line) > _LONGEST_LINE:
             raise ConnectionAbortedError("the PROXY preamble has no end")

@@ -57,19 +57,21 @@ def _watch() -> None:
     # watcher counts checks instead of seconds, because the process may have had no processor for seconds.
     counts: dict[int, int] = {}
     while listeners := list(_watched):
-        waiting = {each.port: each for each in listeners if each.has_waiting_connection() and _waits(each.thread)}
+        waiting = {
+            each.port: each for each in listeners if each.has_waiting_connection() and _is_in_blocking_code(each.thread)
+        }
         del listeners
         counts = {port: counts.get(port, 0) + 1 for port in waiting}
         for port, listener in waiting.items():
             if counts[port] >= _CHECKS:
                 _log.error(MESSAGE)
-                for sock in listener.take_waiting():
+                for sock in listener.accept_waiting():
                     _reply_with_error(sock)
         waiting.clear()
         time.sleep(_CHECK_INTERVAL)
 
 
-def _waits(thread: int) -> bool:
+def _is_in_blocking_code(thread: int) -> bool:
     """Return True if the thread runs a function of a package that can block the thread."""
     frame = sys._current_frames().get(thread)
     return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _WAITS

@@ -54,7 +54,7 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
     w = _normalized_w(concern.get("w", "majority"))
-    problem = _impossible(call, w) or _wait(call, w, concern)
+    problem = _unsatisfiable(call, w) or _await_replication(call, w, concern)
     if problem is not None:
         code, message = problem
         shown = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
@@ -67,14 +67,16 @@ def _normalized_w(w: Any) -> Any:
     return "" if w is None else long_of(w) if is_number(w) else w
 
 
-def _impossible(call: Call, w: Any) -> tuple[int, str] | None:
+def _unsatisfiable(call: Call, w: Any) -> tuple[int, str] | None:
+    """Return the code and message of the error if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
         known = w == "majority" or w in call.cluster.write_concern_modes
         return None if known else (79, f"No write concern mode named '{w}' found in replica set configuration")
     return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing else None
 
 
-def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
+def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Wait until enough members have replicated the write. Return the code and message of the error after a timeout."""
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")

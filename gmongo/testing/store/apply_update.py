@@ -82,7 +82,7 @@ class Update:
         if self.is_pipeline:
             changed = self._pipeline(copy_value(document))
         elif self.has_operators:
-            changed = self._modified(copy_value(document), inserting)
+            changed = self._apply_operators(copy_value(document), inserting)
         else:
             if not inserting:
                 _check_replacement(self.spec)
@@ -105,10 +105,12 @@ class Update:
                 whole.update(self._changed_elements(document, changed, parts))
             if name == "$push" and not self._has_modifiers(parts):
                 continue
-            for path in [parts] if plain else self._concrete(document, parts, document):
+            for path in [parts] if plain else self._matching_paths(document, parts, document):
                 after = get(changed, path)
                 is_forced = name in _WHOLE or name == "$push"
-                if is_forced or ((after is None or isinstance(after, (dict, list))) and _differ(document, after, path)):
+                if is_forced or (
+                    (after is None or isinstance(after, (dict, list))) and _differs(document, after, path)
+                ):
                     whole.add(".".join(path))
         return frozenset(whole)
 
@@ -118,10 +120,10 @@ class Update:
         If several elements of an array changed, yield the path of the array. Otherwise yield the path of the element.
         """
         for number, part in enumerate(parts):
-            for path in self._concrete(document, parts[:number], document) if _is_index(part) else ():
-                places = [[*path, str(index)] for index in self._indexes(document, path, part, document)]
+            for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
+                places = [[*path, str(index)] for index in self._matching_indexes(document, path, part, document)]
                 places = places if len(places) > 1 else []
-                differing = [place for place in places if _differ(document, get(changed, place), place)]
+                differing = [place for place in places if _differs(document, get(changed, place), place)]
                 yield from [".".join(path)] if len(differing) > 1 else map(".".join, differing)
 
     def _has_modifiers(self, parts: Sequence[str]) -> bool:
@@ -136,9 +138,9 @@ class Update:
             document["_id"] = new_object_id()
         return {"_id": document["_id"], **document}
 
-    def _modified(self, document: Document, inserting: bool) -> Document:
+    def _apply_operators(self, document: Document, inserting: bool) -> Document:
         original = copy_value(document)
-        targets = [(self._paths(original, parts), name, edit) for parts, name, edit in self._edits]
+        targets = [(self._paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
         if self._filters:
             _check_overlaps([paths for paths, _, _ in targets if isinstance(paths, list)])
         for paths, name, edit in targets:
@@ -154,7 +156,7 @@ class Update:
                                           "immutable field '_id'")  # fmt: skip
         return document
 
-    def _paths(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
+    def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
         """Return the paths that a path with positional operators matches.
 
         If there is no match, return the error. The caller raises the error before the operator is applied.
@@ -162,11 +164,11 @@ class Update:
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
-            return list(self._concrete(document, parts, document))
+            return list(self._matching_paths(document, parts, document))
         except CommandError as error:
             return error
 
-    def _concrete(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
+    def _matching_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
         """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` matches in a document."""
         number = next((place for place, part in enumerate(parts) if _is_positional(part)), None)
         if number is None:
@@ -174,10 +176,10 @@ class Update:
             return
         part = parts[number]
         before, after = list(parts[:number]), parts[number + 1 :]
-        for index in self._indexes(original, before, part, current):
-            yield from self._concrete(original, [*before, str(index), *after], current)
+        for index in self._matching_indexes(original, before, part, current):
+            yield from self._matching_paths(original, [*before, str(index), *after], current)
 
-    def _indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
+    def _matching_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
         if part == "$":
             index = positional_index(original, path, self.query, self.variables, self.collation)
             if index is None:
@@ -194,7 +196,7 @@ class Update:
         return [index for index, element in enumerate(array) if match(element)]
 
 
-def _differ(document: Document, after: Any, path: list[str]) -> bool:
+def _differs(document: Document, after: Any, path: list[str]) -> bool:
     before = get(document, path)
     return before is not after and (before is MISSING or after is MISSING or not identical(before, after))
 
@@ -284,21 +286,22 @@ def _used_filters(parts: Sequence[str], filters: Mapping[str, Match]) -> set[str
 
 
 def _is_positional(part: str) -> bool:
-    return part == "$" or _is_index(part)
+    return part == "$" or _is_array_operator(part)
 
 
-def _is_index(part: str) -> bool:
+def _is_array_operator(part: str) -> bool:
     return part.startswith("$[") and part.endswith("]")
 
 
 def _overlap(first: list[str], second: list[str]) -> bool:
-    """Return True if one path contains the other path, or if exactly one of the first different parts is an index.
+    """Return True if two paths can lead to the same value.
 
-    ``$[]`` and ``$[name]`` count as indexes.
+    This is the case if one path contains the other path. This is also the case if, at the first difference, exactly one
+    of the two parts is an array operator, ``$[]`` or ``$[name]``.
     """
     for left, right in zip(first, second, strict=False):
         if left != right:
-            return _is_index(left) != _is_index(right)
+            return _is_array_operator(left) != _is_array_operator(right)
     return True
 
 
@@ -308,11 +311,11 @@ def _check_overlaps(paths: Sequence[list[list[str]]]) -> None:
         for path in found:
             for length in range(1, len(path) + 1):
                 if owners.get(tuple(path[:length]), number) != number:
-                    raise _conflict(path, path[:length])
+                    raise _conflict_error(path, path[:length])
             owners[tuple(path)] = number
 
 
-def _conflict(path: Sequence[str], at: Sequence[str]) -> CommandError:
+def _conflict_error(path: Sequence[str], at: Sequence[str]) -> CommandError:
     return CommandError(40, "ConflictingUpdateOperators", f"Updating the path '{'.'.join(path)}' would create a "
                         f"conflict at '{'.'.join(at)}'")  # fmt: skip
 
@@ -320,7 +323,7 @@ def _conflict(path: Sequence[str], at: Sequence[str]) -> CommandError:
 def _check_conflict(first: list[str], second: list[str]) -> None:
     shared = min(len(first), len(second))
     if _overlap(first, second):
-        raise _conflict(first if len(first) > shared else second, first[:shared])
+        raise _conflict_error(first if len(first) > shared else second, first[:shared])
 
 
 def _compile_array_filters(
@@ -345,7 +348,7 @@ def _element_filter(name: str, match: Match) -> Match:
 def _identifier(one: Any) -> str:
     if not isinstance(one, dict) or not one:
         raise failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters")
-    names = list(dict.fromkeys(_top_names(one)))
+    names = list(dict.fromkeys(_top_level_names(one)))
     for name in names:
         if not _IDENTIFIER.match(name):
             raise bad_value(f"The top-level field name must be an alphanumeric string beginning with a lowercase "
@@ -358,11 +361,11 @@ def _identifier(one: Any) -> str:
     return names[0]
 
 
-def _top_names(query: Any) -> Iterator[str]:
+def _top_level_names(query: Any) -> Iterator[str]:
     for path, condition in query.items():
         if path in ("$and", "$or", "$nor"):
             for part in condition:
-                yield from _top_names(part)
+                yield from _top_level_names(part)
         elif path == "$expr":
             raise query_feature_not_allowed("$expr is not allowed in this context")
         elif path not in CONSTANTS and condition != {"$all": []}:

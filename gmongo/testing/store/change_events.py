@@ -26,12 +26,12 @@ class Presentation:
 
     def invalidation(self, position: Position, event: Event) -> Document:
         """Return the document of type ``invalidate``, which follows an event that ends the stream."""
-        return _head(position, "invalidate", event, self.state.version)
+        return _common_fields(position, "invalidate", event, self.state.version)
 
     def document(self, position: Position, event: Event) -> Document:
         moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None
-        document = {**moved, **_head(position, event.kind, event, self.state.version, uuid)}
+        document = {**moved, **_common_fields(position, event.kind, event, self.state.version, uuid)}
         document.update(event.session)
         if event.kind in ("insert", "replace"):
             document["fullDocument"] = event.after
@@ -66,7 +66,7 @@ class Presentation:
         if mode == "default":
             return {}
         if mode == "updateLookup":
-            return {"fullDocument": _look_up(self.state, event)}
+            return {"fullDocument": _current_document(self.state, event)}
         if event.pre_images:
             return {"fullDocument": event.after}
         if mode == "required":
@@ -84,7 +84,7 @@ class Presentation:
         return {"fullDocumentBeforeChange": None}
 
 
-def _head(
+def _common_fields(
     position: Position, kind: str, event: Event, version: tuple[int, int], uuid: Binary | None = None
 ) -> Document:
     head: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
@@ -95,7 +95,7 @@ def _head(
     return head
 
 
-def _look_up(state: State, event: Event) -> Document | None:
+def _current_document(state: State, event: Event) -> Document | None:
     collection = state.catalog.get((event.database, event.collection or ""))
     if collection is None or event.after is None or collection.uuid != event.uuid:
         return None

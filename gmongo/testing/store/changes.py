@@ -159,7 +159,7 @@ class ChangeStreamCursor(Cursor):
         self._presentation = Presentation(state, options)
         self._splits = splits
         self._run = run
-        self._position = start_of(state, options)
+        self._position = start_position(state, options)
         state.oplog.check(self._position)
 
     def extras(self) -> Document:
@@ -225,7 +225,7 @@ class ChangeStreamCursor(Cursor):
             raise CommandError(10334, "BSONObjectTooLarge", "the change event is larger than 16 MB")
 
 
-def start_of(state: State, options: Document) -> Position:
+def start_position(state: State, options: Document) -> Position:
     """Return the position in the oplog after which a change stream starts."""
     if "startAtOperationTime" in options:
         time = options["startAtOperationTime"]

@@ -75,11 +75,11 @@ def _changed_options(collection: Collection, requested: Document, has_index: boo
             name: options.get(name) or collection.options.get(name, value) for name, value in _VALIDATION.items()
         }
     if "expireAfterSeconds" in options:
-        options["expireAfterSeconds"] = _expiry(collection, options["expireAfterSeconds"])
+        options["expireAfterSeconds"] = _checked_expiry(collection, options["expireAfterSeconds"])
     return options
 
 
-def _expiry(collection: Collection, seconds: Any) -> Any:
+def _checked_expiry(collection: Collection, seconds: Any) -> Any:
     if "clusteredIndex" not in collection.options:
         raise invalid_options("'expireAfterSeconds' option is only supported on collections clustered by _id")
     if isinstance(seconds, str):
@@ -96,7 +96,7 @@ def _dry_run(context: Context, collection: Collection, index: Any, others: Docum
     if index is None or not index.get("unique"):
         raise invalid_options("dry run mode requires an index modification with unique: true.")
     _check_change(index)
-    found = _index_of(collection, index)
+    found = _requested_index(collection, index)
     if others or set(index) & (set(_CHANGES) - {"unique"}):
         raise invalid_options("unique: true cannot be combined with any other modification in dry run mode.")
     _check_values_unique(collection, found, context.pace)
@@ -105,7 +105,7 @@ def _dry_run(context: Context, collection: Collection, index: Any, others: Docum
 
 def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool) -> Document:
     _check_change(spec)
-    index = _index_of(collection, spec)
+    index = _requested_index(collection, spec)
     reply: Document = {}
     changed: Document = {}
     if "expireAfterSeconds" in spec:
@@ -127,13 +127,15 @@ def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool)
         if bool(index.options.get("hidden")) != changed["hidden"]:
             reply["hidden_old"], reply["hidden_new"] = not changed["hidden"], changed["hidden"]
     if "prepareUnique" in spec:
-        changed.update(_prepared(collection, index, spec, reply, alone))
+        changed.update(_change_of_prepare_unique(collection, index, spec, reply, alone))
     options = {**index.options, **changed}
     index.options = {name: value for name, value in options.items() if name not in ("hidden", "prepareUnique") or value}
     return {name: value for name, value in reply.items() if value is not None}
 
 
-def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
+def _change_of_prepare_unique(
+    collection: Collection, index: Index, spec: Document, reply: Document, alone: bool
+) -> Document:
     """Return the change of ``prepareUnique``, and add the fields of the change to `reply`.
 
     Return no change if the option does not change, or the index is unique.
@@ -166,7 +168,7 @@ def _check_change(spec: Any) -> None:
         raise bad_value("Cannot make index non-unique")
 
 
-def _index_of(collection: Collection, spec: Document) -> Index:
+def _requested_index(collection: Collection, spec: Document) -> Index:
     requested = spec.get("name", spec.get("keyPattern"))
     found = indexes_of(collection, requested)
     if not found:

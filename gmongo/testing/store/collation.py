@@ -71,7 +71,7 @@ class Collation:
         """
         if not spec and not required:
             return BINARY
-        _check(spec)
+        _check_spec(spec)
         if spec["locale"] == "simple":
             return BINARY
         given = {name: value for name, value in spec.items() if name != "version" and value is not None}
@@ -103,7 +103,7 @@ class Collation:
         return value
 
 
-def _check(spec: Any) -> None:
+def _check_spec(spec: Any) -> None:
     if not isinstance(spec, dict):
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
     strength = spec.get("strength")

@@ -10,7 +10,7 @@ from gmongo.testing.store.aggregation import aggregate
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.explaining import explain, explained
+from gmongo.testing.store.explaining import explain, explain_command
 from gmongo.testing.store.find_and_modify import find_and_modify
 from gmongo.testing.store.replies import get_more, kill_cursors
 from gmongo.testing.store.search_indexes import search_index_command
@@ -39,7 +39,7 @@ class Command:
 def _aggregate(context: Context) -> Document:
     if context.body.get("explain"):
         body = {name: value for name, value in context.body.items() if name not in ("explain", "cursor")}
-        return explained(context, body, "queryPlanner")
+        return explain_command(context, body, "queryPlanner")
     return aggregate(context)
 
 

@@ -55,7 +55,7 @@ class Cursor:
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """Return the next results: at most `limit` documents, and only as many as fit into a message."""
         end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
-        batch = fitting(pace.through(itertools.islice(self._documents, self._next, end)))
+        batch = documents_of_one_message(pace.through(itertools.islice(self._documents, self._next, end)))
         self._next += len(batch)
         if self._next == len(self._documents):
             is_below_limit = limit is None or len(batch) < limit
@@ -66,7 +66,7 @@ class Cursor:
         return {}
 
 
-def fitting(documents: Iterator[Document]) -> list[Document]:
+def documents_of_one_message(documents: Iterator[Document]) -> list[Document]:
     """Return the first documents, as many as fit into a message. Return at least one document."""
     found: list[Document] = []
     size = 0

@@ -47,18 +47,18 @@ def _delta(before: Any, after: Any) -> Document:
             if index >= len(before):
                 parts[f"u{index}"] = value
             elif not identical(before[index], value):
-                parts |= _part(str(index), before[index], value, f"u{index}", parts)
+                parts |= _changes_within(str(index), before[index], value, f"u{index}", parts)
         return parts
     delta: Document = {"d": {name: False for name in before if name not in after}, "u": {}, "i": {}}
     for name, value in after.items():
         if name not in before:
             delta["i"][name] = value
         elif not identical(before[name], value):
-            delta |= _part(name, before[name], value, name, delta["u"])
+            delta |= _changes_within(name, before[name], value, name, delta["u"])
     return {name: part for name, part in delta.items() if part}
 
 
-def _part(name: str, before: Any, after: Any, updated_name: str, updated: Document) -> Document:
+def _changes_within(name: str, before: Any, after: Any, updated_name: str, updated: Document) -> Document:
     """Return the changes within the value of a field or an array element.
 
     If the new value is shorter than its changes, add the new value to `updated` as `updated_name`, and return an empty
@@ -81,19 +81,19 @@ def disambiguated(before: Document, after: Document, description: Document) -> D
     paths += [one["field"] for one in description.get("truncatedArrays", [])]
     found: Document = {}
     for path in paths:
-        parts = _parts(path, after) or _parts(path, before) or [path]
+        parts = _split_path(path, after) or _split_path(path, before) or [path]
         if any(isinstance(part, int) or "." in part or part.isdigit() for part in parts):
             found[path] = parts
     return found
 
 
-def _parts(path: str, value: Any) -> list[Any] | None:
+def _split_path(path: str, value: Any) -> list[Any] | None:
     """Split a path into the names and indexes of a document. Return None if the document has no such path."""
     if isinstance(value, list):
         head, _, rest = path.partition(".")
         if not head.isdigit() or int(head) >= len(value):
             return None
-        tail = _parts(rest, value[int(head)]) if rest else []
+        tail = _split_path(rest, value[int(head)]) if rest else []
         return None if tail is None else [int(head), *tail]
     if not isinstance(value, dict):
         return None
@@ -101,7 +101,7 @@ def _parts(path: str, value: Any) -> list[Any] | None:
         if path == name:
             return [name]
         if path.startswith(f"{name}."):
-            tail = _parts(path[len(name) + 1 :], part)
+            tail = _split_path(path[len(name) + 1 :], part)
             if tail is not None:
                 return [name, *tail]
     return None

@@ -10,7 +10,7 @@ from gmongo.testing.store.access import Access, PastAccess
 from gmongo.testing.store.commands import COMMANDS, Command
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.end_transactions import abort, finish, recovery_token
+from gmongo.testing.store.end_transactions import abort, end_transaction, recovery_token
 from gmongo.testing.store.errors import (
     TRANSIENT,
     bad_value,
@@ -163,7 +163,7 @@ def _in_transaction(state: State, request: Request, command: Command, session: S
     number = request.transaction_number
     assert number is not None
     if request.name in ("commitTransaction", "abortTransaction"):
-        return finish(state, request, session)
+        return end_transaction(state, request, session)
     if number < session.number:
         raise transaction_too_old(
             f"Cannot start transaction {number} on session because a newer transaction with txnNumber "

@@ -21,7 +21,7 @@ def new_entries(collection: Collection, document: Document, before: Document | N
     :param before: the old document; None for an insert.
     """
     for index in collection.indexes.values():
-        if index.guards:
+        if index.needs_duplicate_check:
             known = {entry for entry, _ in index.entries(before)} if before is not None else ()
             yield from ((index.name, entry) for entry, _ in index.entries(document) if entry not in known)
 
@@ -32,7 +32,7 @@ def check_unique(collection: Collection, key: Key, document: Document) -> None:
     :raises CommandError: another document has these values.
     """
     for index in collection.indexes.values():
-        if not index.guards:
+        if not index.needs_duplicate_check:
             continue
         for entry, values in index.entries(document):
             if any(other != key for other in index.record_keys(entry)):
@@ -54,7 +54,7 @@ def check_unique_among(
     :raises CommandError: another document has these values.
     """
     for index in collection.indexes.values():
-        if not index.guards:
+        if not index.needs_duplicate_check:
             continue
         entries = dict(index.entries(document))
         others = {*written, *(other for entry in entries for other in index.record_keys(entry))} - {key}
@@ -66,8 +66,8 @@ def check_unique_among(
 
 def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
     """Return the error of a write whose document has values of another document in a unique index."""
-    found = {path: _plain(value) for path, value in zip(index.keys, values, strict=True)}
-    shown = ", ".join(f"{path}: {_shown(value)}" for path, value in found.items())
+    found = {path: _none_if_missing(value) for path, value in zip(index.keys, values, strict=True)}
+    shown = ", ".join(f"{path}: {_as_text(value)}" for path, value in found.items())
     return CommandError(
         11000,
         "DuplicateKey",
@@ -77,11 +77,11 @@ def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...])
     )
 
 
-def _plain(value: Any) -> Any:
+def _none_if_missing(value: Any) -> Any:
     return None if value is MISSING or value is EMPTY_ARRAY else value
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, str):
@@ -89,5 +89,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, ObjectId):
         return f"ObjectId('{value}')"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name}: {_shown(part)}" for name, part in value.items()) + " }"
+        return "{ " + ", ".join(f"{name}: {_as_text(part)}" for name, part in value.items()) + " }"
     return str(value)

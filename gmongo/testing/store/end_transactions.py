@@ -33,7 +33,7 @@ def abort(state: State, session: Session) -> None:
         state.cursors.kill_of_transaction(session.id, session.transaction.number)
 
 
-def finish(state: State, request: Request, session: Session) -> Document:
+def end_transaction(state: State, request: Request, session: Session) -> Document:
     """Execute ``commitTransaction`` or ``abortTransaction``."""
     if request.database != "admin":
         raise CommandError(13, "Unauthorized", f"{request.name} may only be run against the admin database.")

@@ -44,11 +44,11 @@ def _expire(state: State, collection: Collection, index: Index) -> None:
     if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
         return
     access = Access(state)
-    for key in Pace().through(_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
+    for key in Pace().through(_keys_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
         # A later call removes a document that a transaction has locked.
         if key in collection.records and key not in collection.record_locks:
             access.remove(collection, key)
 
 
-def _before(index: Index, date: int) -> Iterator[Key]:
+def _keys_before(index: Index, date: int) -> Iterator[Key]:
     return index.between((), ((_DATE,),), ((_DATE, date),))

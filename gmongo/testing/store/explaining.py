@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gmongo.testing.command import CommandError, Request
-from gmongo.testing.store.aggregation import results
+from gmongo.testing.store.aggregation import pipeline_results
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value
@@ -28,10 +28,10 @@ def explain(context: Context) -> Document:
     command = context.body["explain"]
     if not command:
         raise CommandError(59, "CommandNotFound", "Explain failed due to unknown command: ")
-    return explained(context, command, verbosity)
+    return explain_command(context, command, verbosity)
 
 
-def explained(context: Context, command: Document, verbosity: str) -> Document:
+def explain_command(context: Context, command: Document, verbosity: str) -> Document:
     """Return the reply to ``explain`` for a ``find`` or ``aggregate``.
 
     The reply shows the stages and the index of the plan, but no filters, no bounds, and no counters except
@@ -57,11 +57,11 @@ def explained(context: Context, command: Document, verbosity: str) -> Document:
         pipeline = command["pipeline"]
         if pipeline and {"$changeStream", "$out", "$merge"} & {*pipeline[0], *pipeline[-1]}:
             raise not_supported("explain of another command", next(iter(pipeline[-1])))
-        returned = len(results(inner, pipeline))
+        returned = len(pipeline_results(inner, pipeline))
         query = pipeline[0].get("$match", {}) if pipeline else {}
     planner = {
         "namespace": f"{inner.database}.{inner.collection_name if command[name] != 1 else '$cmd.aggregate'}",
-        "winningPlan": _scan(inner, query),
+        "winningPlan": _plan_stage(inner, query),
         "rejectedPlans": [],
     }
     major, minor = context.state.version
@@ -72,7 +72,7 @@ def explained(context: Context, command: Document, verbosity: str) -> Document:
     return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server}
 
 
-def _scan(context: Context, query: Document) -> Document:
+def _plan_stage(context: Context, query: Document) -> Document:
     collection = None if context.body[context.request.name] == 1 else context.collection()
     if collection is None or collection.is_view:
         return {"stage": "EOF" if collection is None else "COLLSCAN"}

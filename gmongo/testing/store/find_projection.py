@@ -35,8 +35,8 @@ def compile_projection(
         return lambda document: document
     scope = Scope(frozenset(variables), score=score)
     metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
-    spec = dict(_flat({name: value for name, value in spec.items() if name not in metadata}))
-    position = _position_of(spec)
+    spec = dict(_flattened({name: value for name, value in spec.items() if name not in metadata}))
+    position = _positional_path(spec)
     if position is not None and ".".join(position) in spec:
         raise location(31250, f"Path collision at {'.'.join(position)}")
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
@@ -52,7 +52,7 @@ def compile_projection(
     edits = [_array_operator(name, value, variables, including) for name, value in special.items()]
 
     def project(document: Document) -> Document:
-        source = document if position is None else _positioned(document, position, query, variables)
+        source = document if position is None else _with_positional_element(document, position, query, variables)
         projected = source if chosen is None else chosen(source, variables)
         for edit in edits:
             projected = edit(document, projected)
@@ -75,11 +75,11 @@ def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
     return _is_inclusion(spec.get("_id")) or (bool(special) and not sliced)
 
 
-def _flat(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flattened(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the paths and values of a projection. An array operator in a nested document has its full path."""
     for name, value in spec.items():
         if isinstance(value, dict) and not is_operators(value) and any(map(_has_array_operator, value.values())):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flattened(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 
@@ -88,7 +88,7 @@ def _has_array_operator(value: Any) -> bool:
     return isinstance(value, dict) and (_is_array_operator(value) or any(map(_has_array_operator, value.values())))
 
 
-def _position_of(spec: Mapping[str, Any]) -> list[str] | None:
+def _positional_path(spec: Mapping[str, Any]) -> list[str] | None:
     for name in spec:
         if ".$." in name:
             raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")
@@ -149,7 +149,9 @@ def _first_element(name: str, query: Any, variables: Variables, put: Callable[..
     return edit
 
 
-def _positioned(document: Document, path: list[str], query: Mapping[str, Any], variables: Variables) -> Document:
+def _with_positional_element(
+    document: Document, path: list[str], query: Mapping[str, Any], variables: Variables
+) -> Document:
     """Return a copy of a document in which the first array of the path has only the element that the query matched."""
     array: Any = document
     for length, part in enumerate(path, 1):

@@ -55,7 +55,7 @@ class Index:
         return self.name == "_id_"
 
     @property
-    def guards(self) -> bool:
+    def needs_duplicate_check(self) -> bool:
         """True if writes must check the entries for duplicates. The keys of records show duplicates of ``_id``."""
         return self.unique and not self.is_identity
 
@@ -126,7 +126,7 @@ class Index:
     def _key(self, value: Any) -> Key:
         return key_of(None if value is MISSING else self.collation.folded(value))
 
-    def holds(self, document: Document) -> bool:
+    def contains(self, document: Document) -> bool:
         """Return True if the index contains the document. A sparse or partial index may not contain the document."""
         sparse = "sparse" in self.options or "partialFilterExpression" in self.options
         return not sparse or not self.is_ordered or bool(self.entries(document))

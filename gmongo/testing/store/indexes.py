@@ -84,8 +84,8 @@ def _exists(collection: Collection, index: Index) -> bool:
         return True
     named = collection.indexes.get(index.name)
     if named is not None:
-        if same_keys(named.keys, index.keys) and _alike(named, index):
-            if _remaining(named) == _remaining(index):
+        if same_keys(named.keys, index.keys) and _have_equal_signatures(named, index):
+            if _other_options(named) == _other_options(index):
                 return True
             raise CommandError(85, "IndexOptionsConflict", "An equivalent index already exists with the same name but "
                                f"different options. Requested index: {index.description()}, existing index: "
@@ -97,7 +97,7 @@ def _exists(collection: Collection, index: Index) -> bool:
             f"existing index: {named.description()}",
         )
     for other in collection.indexes.values():
-        if same_keys(other.keys, index.keys) and _alike(other, index):
+        if same_keys(other.keys, index.keys) and _have_equal_signatures(other, index):
             raise CommandError(85, "IndexOptionsConflict", f"Index already exists with a different name: {other.name}")
         if _is_text(other) and _is_text(index):
             raise cannot_create(f"only one text index per collection allowed, found existing text index '{other.name}'")
@@ -108,11 +108,11 @@ def _is_text(index: Index) -> bool:
     return "text" in index.keys.values()
 
 
-def _alike(left: Index, right: Index) -> bool:
+def _have_equal_signatures(left: Index, right: Index) -> bool:
     return all((left.options.get(name) or None) == (right.options.get(name) or None) for name in _SIGNATURE)
 
 
-def _remaining(index: Index) -> Document:
+def _other_options(index: Index) -> Document:
     ignored = {*_SIGNATURE, *_NO_DIFFERENCE}
     return {name: value for name, value in index.options.items() if name not in ignored}
 

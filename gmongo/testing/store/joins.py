@@ -56,7 +56,7 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
     if "let" in spec and "pipeline" not in spec:
         raise failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'")
     source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), env)
-    _check_inner("$lookup", pipeline, 51047)
+    _check_sub_pipeline("$lookup", pipeline, 51047)
     let = _let(spec.get("let", {}), env.scope)
     run_inner = compile_pipeline(pipeline, env.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
@@ -166,7 +166,7 @@ def _matching(
                 break
 
 
-def _check_inner(name: str, pipeline: Any, code: int) -> None:
+def _check_sub_pipeline(name: str, pipeline: Any, code: int) -> None:
     for stage in pipeline if isinstance(pipeline, list) else ():
         for inner in stage if isinstance(stage, dict) else ():
             if inner in ("$changeStream", "$merge", "$out"):
@@ -183,7 +183,7 @@ def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -
             40415, f"BSON field '$unionWith.{(set(options) - {'coll', 'pipeline'}).pop()}' is an unknown field."
         )
     source, pipeline = _source("$unionWith", options, options.get("pipeline", []), env)
-    _check_inner("$unionWith", pipeline, 31441)
+    _check_sub_pipeline("$unionWith", pipeline, 31441)
     run_inner = compile_pipeline(pipeline, env)
 
     def run(documents: Documents, variables: Variables) -> Documents:

@@ -166,7 +166,7 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
 
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
     parts = split(path)
-    holds = _both(_compile_condition(condition, scope)).any_of
+    holds = _conjunction(_compile_condition(condition, scope)).any_of
     if len(parts) == 1:  # for a path of one part, the faster code needs no generator
         return lambda document, variables: holds(
             [document.get(path, MISSING)] if isinstance(document, dict) else list(values_at(document, parts))
@@ -176,7 +176,7 @@ def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
 
 def _compile_condition(condition: Any, scope: Scope) -> list[Predicate]:
     if not is_operators(condition):
-        return [_of_elements(equality_or_pattern(condition, scope.collation))]
+        return [_element_predicate(equality_or_pattern(condition, scope.collation))]
     if "$options" in condition and "$regex" not in condition:
         raise bad_value("$options needs a $regex")
     return [_compile_operator(name, condition, scope) for name in condition if name != "$options"]
@@ -187,25 +187,25 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
     if name in _COMPOSED:
         return _COMPOSED[name](operand, scope)
     if name in OF_ELEMENTS:
-        return _of_elements(OF_ELEMENTS[name](operand, condition, scope.collation))
+        return _element_predicate(OF_ELEMENTS[name](operand, condition, scope.collation))
     if name in NEGATIVE:
-        return _negated(_of_elements(NEGATIVE[name](operand, condition, scope.collation)))
+        return _negated(_element_predicate(NEGATIVE[name](operand, condition, scope.collation)))
     if name in OF_WHOLES:
-        found = _of_wholes(OF_WHOLES[name](operand, condition, scope.collation))
+        found = _whole_value_predicate(OF_WHOLES[name](operand, condition, scope.collation))
         return found if name != "$exists" or requires_field(operand) else _negated(found)
     if name in unsupported.QUERY_OPERATORS:
         raise not_supported(name)
     raise bad_value(f"unknown operator: {name}")
 
 
-def _of_elements(test: Test) -> Predicate:
+def _element_predicate(test: Test) -> Predicate:
     def any_of(values: list[Any]) -> bool:
         return any(test(value) or (type(value) is list and any(map(test, value))) for value in values)
 
     return Predicate(test, any_of)
 
 
-def _of_wholes(test: Test) -> Predicate:
+def _whole_value_predicate(test: Test) -> Predicate:
     return Predicate(test, lambda values: any(map(test, values)))
 
 
@@ -213,7 +213,7 @@ def _negated(predicate: Predicate) -> Predicate:
     return Predicate(lambda value: not predicate.single(value), lambda values: not predicate.any_of(values))
 
 
-def _both(predicates: list[Predicate]) -> Predicate:
+def _conjunction(predicates: list[Predicate]) -> Predicate:
     if len(predicates) == 1:
         return predicates[0]
     return Predicate(
@@ -224,18 +224,18 @@ def _both(predicates: list[Predicate]) -> Predicate:
 
 def _not(operand: Any, scope: Scope) -> Predicate:
     if is_pattern(operand):
-        return _negated(_of_elements(pattern_test(operand, None)))
+        return _negated(_element_predicate(pattern_test(operand, None)))
     if not is_operators(operand):
         raise bad_value("$not needs a regex or a document" if operand != {} else "$not cannot be empty")
-    return _negated(_both(_compile_condition(operand, scope)))
+    return _negated(_conjunction(_compile_condition(operand, scope)))
 
 
 def _element_match(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, dict):
         raise bad_value("$elemMatch needs an Object")
     if is_operators(operand) and not set(operand) <= {*_LOGICAL, "$expr", "$comment", "$jsonSchema"}:
-        one = _both(_compile_condition(operand, scope)).single
-        return _of_wholes(lambda value: isinstance(value, list) and any(map(one, value)))
+        one = _conjunction(_compile_condition(operand, scope)).single
+        return _whole_value_predicate(lambda value: isinstance(value, list) and any(map(one, value)))
     if "$expr" in operand:
         raise bad_value("$expr can only be applied to the top-level document")
     match = compile_query(operand, scope)
@@ -245,7 +245,7 @@ def _element_match(operand: Any, scope: Scope) -> Predicate:
             element = {str(number): part for number, part in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 
-    return _of_wholes(lambda value: isinstance(value, list) and any(map(holds, value)))
+    return _whole_value_predicate(lambda value: isinstance(value, list) and any(map(holds, value)))
 
 
 def _all(operand: Any, scope: Scope) -> Predicate:
@@ -255,12 +255,12 @@ def _all(operand: Any, scope: Scope) -> Predicate:
     if any(matching) and not all(matching):
         raise bad_value("no $ expressions in $all" if not matching[0] else "$all/$elemMatch has to be consistent")
     if all(matching) and operand:
-        return _both([_element_match(element["$elemMatch"], scope) for element in operand])
+        return _conjunction([_element_match(element["$elemMatch"], scope) for element in operand])
     if any(is_operators(element) for element in operand):
         raise bad_value("no $ expressions in $all")
     if not operand:
         return Predicate(lambda value: False, lambda values: False)
-    return _both([_of_elements(equality_or_pattern(element, scope.collation)) for element in operand])
+    return _conjunction([_element_predicate(equality_or_pattern(element, scope.collation)) for element in operand])
 
 
 _COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {

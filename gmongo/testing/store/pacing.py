@@ -84,7 +84,7 @@ class Pace:
         """Let other greenlets run if the last pause was more than 2 milliseconds ago."""
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
-            raise _exceeded()
+            raise _time_limit_error()
         if now - self._since > _SLICE:
             # Sleep with a timer. The event loop may execute `sleep(0)` 50 times before the loop polls the sockets.
             gevent.sleep(_PAUSE)
@@ -106,11 +106,11 @@ class Pace:
             raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
         left = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
         if left <= 0:
-            raise _exceeded()
+            raise _time_limit_error()
         return left
 
 
-def _exceeded() -> CommandError:
+def _time_limit_error() -> CommandError:
     return CommandError(50, "MaxTimeMSExpired", "operation exceeded time limit")
 
 

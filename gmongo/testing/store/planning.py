@@ -75,7 +75,7 @@ def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
             yield path, "$eq", condition
 
 
-def usable(index: Index) -> bool:
+def is_usable(index: Index) -> bool:
     """Return True if plans can use the index. A hidden or partial index, or an index without entries, is not usable."""
     options = index.options
     return index.is_ordered and not options.get("hidden") and "partialFilterExpression" not in options
@@ -89,13 +89,13 @@ def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | 
     for index in indexes:
         fields = list(index.keys.items())[: len(required)]
         same = [path for path, _ in fields] == [path for path, _ in required]
-        if same and usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
+        if same and is_usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
             return index
     return None
 
 
 def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:
-    if not usable(index) or next(iter(index.keys)) not in conditions:
+    if not is_usable(index) or next(iter(index.keys)) not in conditions:
         return None
     points: list[list[Key]] = []
     for path in index.keys:
@@ -103,7 +103,7 @@ def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collati
         if points and index.multikey:
             break
         found = _points(conditions.get(path, []), index.collation, collation)
-        if found is None or len(found) * _product(points) > _MOST_POINTS:
+        if found is None or len(found) * _number_of_combinations(points) > _MOST_POINTS:
             break
         points.append(found)
     prefixes = [tuple(parts) for parts in product(*points)]
@@ -117,27 +117,32 @@ def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collati
     return Plan(index, prefixes) if points else None
 
 
-def _product(points: list[list[Key]]) -> int:
+def _number_of_combinations(points: list[list[Key]]) -> int:
     number = 1
     for keys in points:
         number *= len(keys)
     return number
 
 
-def _points(conditions: list[tuple[str, Any]], of_index: Collation, collation: Collation) -> list[Key] | None:
+def _points(conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation) -> list[Key] | None:
     """Return the sort keys of the values of an equality condition or ``$in``. Return None without such a condition."""
     for name, operand in conditions:
         required = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
-        if required is not None and all(is_point(value, of_index, collation) for value in required):
+        if required is not None and all(is_point(value, index_collation, collation) for value in required):
             return list(dict.fromkeys(key_of(collation.folded(value)) for value in required))
     return None
 
 
-def is_point(value: Any, of_index: Collation, collation: Collation) -> bool:
-    """Return True if all documents that have the value have one common sort key in the index."""
+def is_point(value: Any, index_collation: Collation, collation: Collation) -> bool:
+    """Return True if all documents that have the value have the same sort key in an index.
+
+    :param value: the value.
+    :param index_collation: the collation of the index.
+    :param collation: the collation of the command.
+    """
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
-    return of_index == collation or not _has_text(value)
+    return index_collation == collation or not _has_text(value)
 
 
 def _has_text(value: Any) -> bool:

@@ -34,14 +34,14 @@ def find(context: Context) -> Document:
     if body.get("awaitData") and not body.get("tailable"):
         raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
     if body.get("tailable") and collection is not None:
-        return first_reply(context, _tailing(context, collection), size)
+        return first_reply(context, _tailing_cursor(context, collection), size)
     documents, limit_reached = find_results(context, collection)
     cursor = Cursor(context.namespace, documents, limit_reached)
     cursor.no_timeout = bool(body.get("noCursorTimeout"))
     return first_reply(context, cursor, size, single=bool(body.get("singleBatch")) or collection is None)
 
 
-def _tailing(context: Context, collection: Collection) -> TailingCursor:
+def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
     if not collection.is_capped:
         raise bad_value(
             f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped collection"
@@ -72,7 +72,7 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
-    documents = [_shown(context, collection, record, project) for _, record in chosen]
+    documents = [_result_of_record(context, collection, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
 
 
@@ -87,7 +87,7 @@ def matching_records(context: Context, collection: Collection | None, query: Any
     return [((number,), Record(number, one)) for number, one in numbered if match(one)]
 
 
-def _shown(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
+def _result_of_record(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
         return _indexed_values(context, collection, record)  # the projection has no effect with returnKey
@@ -165,7 +165,7 @@ def count(context: Context) -> Document:
     skip, limit = min(long_of(body.get("skip") or 0), sys.maxsize), abs(long_of(body.get("limit") or 0))
     most = min(skip + limit, sys.maxsize) if limit else None
     reply: Document = {"n": sum(1 for _ in islice(found, skip, most))}
-    return _answer_of_view(reply) if collection is not None and collection.is_view else reply
+    return _reply_for_view(reply) if collection is not None and collection.is_view else reply
 
 
 def distinct(context: Context) -> Document:
@@ -182,7 +182,7 @@ def distinct(context: Context) -> Document:
     reply: Document = {"values": [values[key] for key in context.pace.in_order(values, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
-    return _answer_of_view(reply) if collection is not None and collection.is_view else reply
+    return _reply_for_view(reply) if collection is not None and collection.is_view else reply
 
 
 def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
@@ -200,6 +200,6 @@ def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
         yield from _distinct_values(step(value, parts[0]), parts[1:])
 
 
-def _answer_of_view(reply: Document) -> Document:
+def _reply_for_view(reply: Document) -> Document:
     """Add the field ``ok`` as an integer, because a server executes a command on a view as an aggregation."""
     return {**reply, "ok": 1}

@@ -47,10 +47,10 @@ def details(validator: Document, document: Document) -> Document:
     ]
     if len(clauses) == 1 and len(list(_clauses(validator))) == 1:
         return clauses[0][1]
-    return {"operatorName": "$and", "clausesNotSatisfied": _numbered(clauses)}
+    return {"operatorName": "$and", "clausesNotSatisfied": _with_indexes(clauses)}
 
 
-def _numbered(clauses: list[tuple[int, Document]]) -> list[Document]:
+def _with_indexes(clauses: list[tuple[int, Document]]) -> list[Document]:
     return [{"index": index, "details": clause} for index, clause in clauses]
 
 
@@ -81,16 +81,16 @@ def _clause(name: str, condition: Any, document: Document) -> Document | None:
     if name in ("$and", "$or"):
         clauses = [(index, details(part, document)) for index, part in enumerate(condition)
                    if not compile_filter(part)(document)]  # fmt: skip
-        return {"operatorName": name, "clausesNotSatisfied": _numbered(clauses)}
+        return {"operatorName": name, "clausesNotSatisfied": _with_indexes(clauses)}
     if name == "$expr":
         return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match",
                 "expressionResult": False}  # fmt: skip
     if name.startswith("$"):
         return {"operatorName": name}
-    return _of_field(name, condition, document)
+    return _field_details(name, condition, document)
 
 
-def _of_field(path: str, condition: Any, document: Document) -> Document:
+def _field_details(path: str, condition: Any, document: Document) -> Document:
     operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
     if operator == "$not":
         return {"operatorName": operator}

@@ -41,7 +41,7 @@ def fold_of(spec: Mapping[str, Any]) -> Fold:
     """
     locale = spec["locale"]
     if locale.partition("_")[0] not in _LANGUAGES or locale in _OTHER_ORDERS or "@" in locale:
-        return _refusing(locale)
+        return _refusing_fold(locale)
     variable = _VARIABLE[spec["maxVariable"]] if spec["alternate"] == "shifted" else ""
     cases = ("\2", "\1") if spec["caseFirst"] == "upper" else ("\1", "\2")
 
@@ -55,7 +55,7 @@ def fold_of(spec: Mapping[str, Any]) -> Fold:
     return fold
 
 
-def _refusing(locale: str) -> Fold:
+def _refusing_fold(locale: str) -> Fold:
     def fold(_text: str) -> str:
         raise not_supported("a collation of another language", f"locale {locale!r}, without {_ICU}")
 
@@ -90,7 +90,7 @@ class _Levels:
         if lower in self._variable:
             self._shifted.append(_PRIMARY[lower])
             return
-        self._bases.append(_number(piece) if numeric and piece[0] in "0123456789" else _base(lower))
+        self._bases.append(_number_key(piece) if numeric and piece[0] in "0123456789" else _base_key(lower))
         self._shifted.append(_LAST)
         self._accents.append("")
         self._letter_cases.append(self._cases[piece != lower])
@@ -113,12 +113,12 @@ class _Levels:
         return "\0".join([*levels, normal] if strength == 5 else levels)
 
 
-def _base(letter: str) -> str:
+def _base_key(letter: str) -> str:
     if letter not in _PRIMARY:
         raise not_supported("a collation of another language", f"letter {letter!r}, without {_ICU}")
     return _PRIMARY[letter]
 
 
-def _number(digits: str) -> str:
+def _number_key(digits: str) -> str:
     significant = digits.lstrip("0") or "0"
     return f"{_PRIMARY['0']}{chr(1000 + len(significant))}{significant}"

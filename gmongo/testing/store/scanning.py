@@ -71,14 +71,14 @@ def _bounds(field: str, condition: Any) -> Iterator[_Bound]:
 
 
 def _filtered(records: Mapping[Key, Record], keys: list[Key], bound: _Bound, pace: Pace) -> Iterator[Key]:
-    select = _equal if bound.holds is operator.eq else _within
+    select = _select_equal if bound.holds is operator.eq else _select_in_range
     for start in range(0, len(keys), _BATCH):
         batch = keys[start : start + _BATCH]
         yield from select(zip(batch, map(records.get, batch), strict=True), bound)
         pace.pause()
 
 
-def _equal(items: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
+def _select_equal(items: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
     field, operand = bound.field, bound.operand
     return [
         key
@@ -87,7 +87,7 @@ def _equal(items: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Ke
     ]
 
 
-def _within(items: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
+def _select_in_range(items: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
     field, types, holds, operand = bound
     return [
         key

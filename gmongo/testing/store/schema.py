@@ -224,7 +224,7 @@ def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
     return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
 
 
-def _of(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
+def _only_for(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
     """Return a keyword function that accepts all values to which a keyword does not apply.
 
     :param applies: a function that returns True if the keyword applies to a value.
@@ -234,18 +234,18 @@ def _of(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
 
 
 def _of_objects(keyword: Keyword) -> Keyword:
-    return _of(lambda value: isinstance(value, dict), keyword)
+    return _only_for(lambda value: isinstance(value, dict), keyword)
 
 
 def _of_arrays(keyword: Keyword) -> Keyword:
-    return _of(lambda value: isinstance(value, list), keyword)
+    return _only_for(lambda value: isinstance(value, list), keyword)
 
 
 def _of_texts(keyword: Keyword) -> Keyword:
-    return _of(lambda value: isinstance(value, str), keyword)
+    return _only_for(lambda value: isinstance(value, str), keyword)
 
 
-def _matching(rule: Any, value: Any) -> int:
+def _count_matching(rule: Any, value: Any) -> int:
     return sum(is_valid(schema, value) for schema in rule)
 
 
@@ -264,10 +264,10 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "items": _of_arrays(_items),
     "additionalItems": _of_arrays(_additional_items),
     "uniqueItems": _of_arrays(_unique_items),
-    "multipleOf": _of(is_number, _multiple_of),
+    "multipleOf": _only_for(is_number, _multiple_of),
     "enum": lambda rule, value, schema: any(equal(value, one) for one in rule),
-    "minimum": _of(is_number, _minimum),
-    "maximum": _of(is_number, _maximum),
+    "minimum": _only_for(is_number, _minimum),
+    "maximum": _only_for(is_number, _maximum),
     "exclusiveMinimum": lambda rule, value, schema: True,
     "exclusiveMaximum": lambda rule, value, schema: True,
     "minLength": _of_texts(lambda rule, value, schema: len(value) >= rule),
@@ -275,9 +275,9 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "minItems": _of_arrays(lambda rule, value, schema: len(value) >= rule),
     "maxItems": _of_arrays(lambda rule, value, schema: len(value) <= rule),
     "pattern": _of_texts(lambda rule, value, schema: bool(compile_pattern(rule).search(value))),
-    "allOf": lambda rule, value, schema: _matching(rule, value) == len(rule),
-    "anyOf": lambda rule, value, schema: _matching(rule, value) > 0,
-    "oneOf": lambda rule, value, schema: _matching(rule, value) == 1,
+    "allOf": lambda rule, value, schema: _count_matching(rule, value) == len(rule),
+    "anyOf": lambda rule, value, schema: _count_matching(rule, value) > 0,
+    "oneOf": lambda rule, value, schema: _count_matching(rule, value) == 1,
     "not": lambda rule, value, schema: not is_valid(rule, value),
     "encrypt": _encrypt,
 }

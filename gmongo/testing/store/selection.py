@@ -18,7 +18,7 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import leaves_at
-from gmongo.testing.store.planning import is_point, plan_of, usable
+from gmongo.testing.store.planning import is_point, is_usable, plan_of
 from gmongo.testing.store.scanning import scanned
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.text_search import Score, TextSearch, search_in
@@ -60,7 +60,7 @@ def select(
 
     def matching_record(key: Key) -> Record | None:
         record = records.get(key)
-        if record is None or not match(record.document) or (index is not None and not index.holds(record.document)):
+        if record is None or not match(record.document) or (index is not None and not index.contains(record.document)):
             return None
         return record
 
@@ -187,7 +187,12 @@ class _Collection(Foreign):
         if self._collection is None or self._collection.is_view:
             return None
         return next(
-            (one for one in self._collection.indexes.values() if usable(one) and next(iter(one.keys)) == path), None
+            (
+                index
+                for index in self._collection.indexes.values()
+                if is_usable(index) and next(iter(index.keys)) == path
+            ),
+            None,
         )
 
 

@@ -60,7 +60,7 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
         for number, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:]), 1):
             name = stage_name(spec)
             leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
-            stage = STAGES[name](spec[name], replace(env, most=_most(following), leading=leading))
+            stage = STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following), leading=leading))
             stages.append((stage, not _MOVED.isdisjoint(names[number:])))
 
     def run(documents: Documents, variables: Variables) -> Documents:
@@ -99,7 +99,7 @@ def _is_fused(name: str, spec: Any, following: Any) -> bool:
     return not is_simple or (isinstance(following, dict) and "$unwind" in following)
 
 
-def _most(following: Any) -> int | None:
+def _limit_of_next_stage(following: Any) -> int | None:
     """Return the number of documents that the next stage reads. Return None if the next stage is not a ``$limit``."""
     limit = following.get("$limit") if isinstance(following, dict) else None
     return whole(limit) if is_number(limit) and is_whole(limit) else None
@@ -144,7 +144,7 @@ def _match(spec: Any, env: Environment) -> Stage:
     return lambda documents, variables: (document for document in documents if match(document, variables))
 
 
-def _each(make: Callable[[Any, Scope], Project]) -> Make:
+def _for_each_document(make: Callable[[Any, Scope], Project]) -> Make:
     def compile_stage(spec: Any, env: Environment) -> Stage:
         function = make(spec, env.scope)
         return lambda documents, variables: (function(document, variables) for document in documents)
@@ -188,14 +188,14 @@ def _sort(spec: Any, env: Environment) -> Stage:
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
-def _count_of(name: str, spec: Any, code: int) -> int:
+def _integral(name: str, spec: Any, code: int) -> int:
     if not is_number(spec) or not is_whole(spec):
         raise location(code, f"invalid argument to {name} stage: Expected an integer, but found {spec!r}")
     return whole(spec)
 
 
 def _limit(spec: Any, _env: Environment) -> Stage:
-    limit = _count_of("$limit", spec, 2107201)
+    limit = _integral("$limit", spec, 2107201)
     if limit < 0:
         raise location(5107201, f"invalid argument to $limit stage: Expected a non-negative number in: $limit: {limit}")
     if not limit:
@@ -204,7 +204,7 @@ def _limit(spec: Any, _env: Environment) -> Stage:
 
 
 def _skip(spec: Any, _env: Environment) -> Stage:
-    skip = _count_of("$skip", spec, 5107200)
+    skip = _integral("$skip", spec, 5107200)
     if skip < 0:
         raise location(5107200, f"invalid argument to $skip stage: Expected a non-negative number in: $skip: {skip}")
     return lambda documents, variables: islice(documents, skip, None)
@@ -236,7 +236,7 @@ def _sample(spec: Any, _env: Environment) -> Stage:
         raise location(28748, f"unrecognized option to $sample: {(set(spec) - {'size'}).pop()}")
     if not spec:
         raise location(28749, "$sample stage must specify a size")
-    size = _count_of("$sample", spec["size"], 28746)
+    size = _integral("$sample", spec["size"], 28746)
     if size < 1:
         raise location(28747, "size argument to $sample must be a positive integer")
 
@@ -293,7 +293,7 @@ def _unwound(document: Document, parts: list[str], keep: bool) -> Iterable[tuple
     return [(None, with_value(document, parts, MISSING) if value == [] else document)]
 
 
-def _composed(make: Callable[[Any], list[Any]]) -> Make:
+def _of_other_stages(make: Callable[[Any], list[Any]]) -> Make:
     def compile_stage(spec: Any, env: Environment) -> Stage:
         limit = [] if env.most is None else [{"$limit": env.most}]
         return compile_pipeline([*make(spec), *limit], env)
@@ -301,30 +301,30 @@ def _composed(make: Callable[[Any], list[Any]]) -> Make:
     return compile_stage
 
 
-def _joining(make: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> Make:
+def _with_pipelines(make: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> Make:
     return lambda spec, env: make(spec, env, compile_pipeline)
 
 
 STAGES: Mapping[str, Make] = {
-    "$addFields": _each(compile_add_fields),
-    "$bucket": _composed(bucketing.bucket),
+    "$addFields": _for_each_document(compile_add_fields),
+    "$bucket": _of_other_stages(bucketing.bucket),
     "$count": _count,
-    "$facet": _joining(joins.facet),
-    "$graphLookup": _joining(joins.graph_lookup),
+    "$facet": _with_pipelines(joins.facet),
+    "$graphLookup": _with_pipelines(joins.graph_lookup),
     "$group": compile_group,
     "$limit": _limit,
-    "$lookup": _joining(joins.lookup),
+    "$lookup": _with_pipelines(joins.lookup),
     "$match": _match,
-    "$project": _each(compile_project),
-    "$replaceRoot": _each(_replace_root),
-    "$replaceWith": _each(_replace_with),
+    "$project": _for_each_document(compile_project),
+    "$replaceRoot": _for_each_document(_replace_root),
+    "$replaceWith": _for_each_document(_replace_with),
     "$sample": _sample,
-    "$set": _each(compile_add_fields),
+    "$set": _for_each_document(compile_add_fields),
     "$skip": _skip,
     "$sort": _sort,
-    "$sortByCount": _composed(bucketing.sort_by_count),
-    "$unionWith": _joining(joins.union_with),
-    "$unset": _each(_unset),
+    "$sortByCount": _of_other_stages(bucketing.sort_by_count),
+    "$unionWith": _with_pipelines(joins.union_with),
+    "$unset": _for_each_document(_unset),
     "$unwind": _unwind,
 }
 # The stages that are only allowed at the beginning or end of a pipeline. Other modules execute these stages.

@@ -83,7 +83,7 @@ class Transaction(Access):
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
         """Return the keys of the records that other commands changed after the snapshot, or the transaction wrote."""
-        return collection.changed_since(self.start) | self._written(collection)
+        return collection.changed_since(self.start) | self._written_keys(collection)
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
@@ -157,7 +157,7 @@ class Transaction(Access):
         :raises CommandError: the snapshot has a duplicate value (code 11000). A duplicate value was stored after the
             snapshot, or another transaction has locked an entry (code 112).
         """
-        if not any(index.guards for index in collection.indexes.values()):
+        if not any(index.needs_duplicate_check for index in collection.indexes.values()):
             return
         records = self._records(collection)
         check_unique_among(collection, key, document, records, self.unindexed(collection))
@@ -170,7 +170,7 @@ class Transaction(Access):
                     raise write_conflict()
         collection.entry_locks.update(dict.fromkeys(entries, self))
 
-    def _written(self, collection: Collection) -> set[Key]:
+    def _written_keys(self, collection: Collection) -> set[Key]:
         return {write.key for write in self._writes if write.collection is collection}
 
     def touches(self, collection: Collection) -> bool:
@@ -220,7 +220,9 @@ class Transaction(Access):
             if not any(one.collection is write.collection and one.kind != "insert" for one in self._writes):
                 raise
             records = self._records_after_commit(write.collection)
-            check_unique_among(write.collection, write.key, final.document, records, self._written(write.collection))
+            check_unique_among(
+                write.collection, write.key, final.document, records, self._written_keys(write.collection)
+            )
 
     def _records_after_commit(self, collection: Collection) -> dict[Key, Record]:
         records = dict(collection.records)

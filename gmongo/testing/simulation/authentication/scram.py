@@ -63,7 +63,7 @@ class ScramConversation:
         self._mechanism = mechanism
         self._find = find
         self._short = short
-        self._steps = [self._first, self._final, self._empty]
+        self._steps = [self._first_step, self._final_step, self._empty_step]
         self.user: User | None = None
         self.done = False
 
@@ -75,18 +75,18 @@ class ScramConversation:
         try:
             return self._steps.pop(0)(payload)
         except (ValueError, KeyError, IndexError) as problem:
-            raise _failed() from problem
+            raise _authentication_failed() from problem
 
-    def _first(self, payload: bytes) -> bytes:
+    def _first_step(self, payload: bytes) -> bytes:
         message = payload.decode()
         if not message.startswith("n,"):
-            raise _failed()
+            raise _authentication_failed()
         self._client_first = message.split(",", 2)[2]
         fields = _fields(self._client_first)
         name = fields["n"].replace("=2C", ",").replace("=3D", "=")
         user = self._find(name)
         if user is None or user.password is None or self._mechanism not in user.mechanisms:
-            raise _failed()
+            raise _authentication_failed()
         self._candidate = user
         self._credentials = user.credentials(self._mechanism)
         self._nonce = fields["r"] + base64.b64encode(_random.urandom(24)).decode()
@@ -94,7 +94,7 @@ class ScramConversation:
         self._server_first = f"r={self._nonce},s={salt},i={_ITERATIONS}"
         return self._server_first.encode()
 
-    def _final(self, payload: bytes) -> bytes:
+    def _final_step(self, payload: bytes) -> bytes:
         message = payload.decode()
         fields = _fields(message)
         proof = base64.b64decode(fields["p"])
@@ -104,15 +104,15 @@ class ScramConversation:
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         stored_key = hashlib.new(credentials.digest, client_key).digest()
         if fields["r"] != self._nonce or not hmac.compare_digest(stored_key, credentials.stored_key):
-            raise _failed()
+            raise _authentication_failed()
         self._verified = self._candidate
         self._finish(self._short)
         server_signature = hmac.digest(credentials.server_key, signed, credentials.digest)
         return b"v=" + base64.b64encode(server_signature)
 
-    def _empty(self, payload: bytes) -> bytes:
+    def _empty_step(self, payload: bytes) -> bytes:
         if payload or self.done:
-            raise _failed()
+            raise _authentication_failed()
         self._finish(True)
         return b""
 
@@ -125,5 +125,5 @@ def _fields(message: str) -> dict[str, str]:
     return {part[0]: part[2:] for part in message.split(",")}
 
 
-def _failed() -> CommandError:
+def _authentication_failed() -> CommandError:
     return error(18, "Authentication failed.")

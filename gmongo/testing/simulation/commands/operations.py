@@ -89,10 +89,10 @@ def _server_status(call: Call) -> dict[str, Any]:
     stored = call.cluster.store.execute(type(call.request)("serverStatus", body, "admin", call.member.address, 0))
     sections = _sections(call, stored.get("metrics", {}))
     shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
-    return {**_process(call), **shown, "logicalSessionRecordCache": stored["logicalSessionRecordCache"]}
+    return {**_process_fields(call), **shown, "logicalSessionRecordCache": stored["logicalSessionRecordCache"]}
 
 
-def _process(call: Call) -> dict[str, Any]:
+def _process_fields(call: Call) -> dict[str, Any]:
     member, up = call.member, call.member.uptime
     return {
         "host": member.address,
@@ -111,7 +111,7 @@ def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
     documents = {name: Int64(counted.documents[name]) for name in ("deleted", "inserted", "returned", "updated")}
     return {
         "asserts": {"regular": 0, "warning": 0, "msg": 0, "user": counted.failed, "tripwire": 0, "rollovers": 0},
-        **_load(call),
+        **_load_sections(call),
         "extra_info": {"note": "fields vary by platform", "page_faults": 0},
         "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
         "locks": {},
@@ -130,7 +130,7 @@ def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _load(call: Call) -> dict[str, Any]:
+def _load_sections(call: Call) -> dict[str, Any]:
     member, running = call.member, sum(1 for _ in call.member.operations)
     open_now = len(member.connections)
     resident = 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

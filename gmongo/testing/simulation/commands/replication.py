@@ -59,7 +59,7 @@ def _freeze(call: Call) -> dict[str, Any]:
     seconds = _seconds(call, call.name)
     if call.member is replica_set.primary and seconds:
         raise error(95, "cannot freeze node when primary or running for election. state: Primary")
-    replica_set.bar(call.member, seconds)
+    replica_set.forbid_election(call.member, seconds)
     return {"info": "unfreezing"} if not seconds else {}
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PRIMARY, SECONDARY, ARBITER = 1, 2, 7
 NO_PRIMARY = (
-    "no primary now: the deployment is not a replica set, or has not elected a primary (see members.has_primary)"
+    "no primary now: the deployment is not a replica set, or its election is not over (see members.has_primary)"
 )
 
 
@@ -41,7 +41,9 @@ class ReplicaSet(Topology):
         self.version, self.term = 1, 0
         self.id = new_object_id()
         self.primary: Member | None = None
-        self._barred: dict[Member, float] = {}  # by member: the time before which the member cannot become primary
+        self._forbidden_until: dict[
+            Member, float
+        ] = {}  # by member: the time before which the member cannot become primary
         self._election: gevent.Greenlet | None = None
         self.commands = replication.COMMANDS
 
@@ -130,7 +132,7 @@ class ReplicaSet(Topology):
     def step_down(self, member: Member, seconds: float) -> None:
         if member is not self.primary:
             raise ValueError(f"{member.address} is not the primary of {self.name}")
-        self.bar(member, seconds)
+        self.forbid_election(member, seconds)
         self._remove_primary()
 
     def step_up(self, member: Member) -> bool:
@@ -148,9 +150,9 @@ class ReplicaSet(Topology):
         """Return True if another member than the primary can become primary."""
         return any(member is not self.primary for member in self._candidates())
 
-    def bar(self, member: Member, seconds: float) -> None:
+    def forbid_election(self, member: Member, seconds: float) -> None:
         """Forbid that a member becomes primary in the next `seconds`. 0 allows the election of the member."""
-        self._barred[member] = clock.monotonic() + seconds
+        self._forbidden_until[member] = clock.monotonic() + seconds
         if self.primary is None:
             self._plan_election(self.election_delay)
 
@@ -199,7 +201,11 @@ class ReplicaSet(Topology):
         """Plan an election for the time at which a member can become primary."""
         if not self._has_majority():
             return  # `restored` plans an election when the majority is reachable
-        ends = [self._barred.get(member, 0.0) for member in self.members if member.reachable and _is_electable(member)]
+        ends = [
+            self._forbidden_until.get(member, 0.0)
+            for member in self.members
+            if member.reachable and _is_electable(member)
+        ]
         if ends:
             self._plan_election(max(0.0, min(ends) - clock.monotonic()))
 
@@ -210,7 +216,7 @@ class ReplicaSet(Topology):
         candidates = [
             member
             for member in self.members
-            if member.reachable and _is_electable(member) and self._barred.get(member, 0.0) <= now
+            if member.reachable and _is_electable(member) and self._forbidden_until.get(member, 0.0) <= now
         ]
         return sorted(candidates, key=_priority, reverse=True)
 

@@ -73,7 +73,7 @@ def _element(array: Any, index: Any) -> Any:
     return array[place] if -len(array) <= place < len(array) else MISSING
 
 
-def _end(name: str, place: int) -> Make:
+def _first_or_last(name: str, place: int) -> Make:
     def run(array: Any) -> Any:
         if is_nothing(array):
             return None
@@ -236,11 +236,11 @@ def in_order(values: Iterable[Any], scope: Scope, descending: bool) -> Iterator[
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(_element, 2),
     "$concatArrays": of_iterator(_concatenated),
-    "$first": _end("$first", 0),
+    "$first": _first_or_last("$first", 0),
     "$in": under_collation(_in, 2),
     "$indexOfArray": _index_of_array,
     "$isArray": of_values(_is_array, 1),
-    "$last": _end("$last", -1),
+    "$last": _first_or_last("$last", -1),
     "$range": of_values(_range, 2, 3),
     "$reverseArray": of_values(null_of_null(_reversed), 1),
     "$size": of_values(_size, 1),

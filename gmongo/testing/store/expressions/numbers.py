@@ -44,10 +44,10 @@ def _add(values: Iterable[Any]) -> Any:
         else:
             date = value
     total = arithmetic.total(numbers)
-    return total if date is None else _later(date, total)
+    return total if date is None else _add_to_date(date, total)
 
 
-def _later(date: Any, amount: Any) -> Any:
+def _add_to_date(date: Any, amount: Any) -> Any:
     if not _is_finite(amount):
         raise location(10056, "can't add a number that is not finite to a date")
     exact, rounding = (Decimal(amount), ROUND_HALF_DOWN) if isinstance(amount, float) else (to_decimal(amount), None)
@@ -137,7 +137,7 @@ def _absolute(value: Any) -> Any:
     return arithmetic.integer(abs(int(value)), value)
 
 
-def _whole(function: Callable[[float], int]) -> Callable[[Any], Any]:
+def _rounding_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
     """Return a function that rounds doubles to doubles without a fractional part, and does not change integers."""
 
     def run(value: Any) -> Any:
@@ -150,7 +150,7 @@ def _quantized(rounding: str) -> Callable[[Decimal], Decimal]:
     return lambda value: value.to_integral_value(rounding) if value.is_finite() else value
 
 
-def _positive(name: str, code: int, least: float, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _with_lower_limit(name: str, code: int, least: float, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that checks its argument before `function` is called.
 
     :param name: the name of the operator in the error message.
@@ -262,18 +262,24 @@ _WIDE.prec = 1200
 OPERATORS: Mapping[str, Make] = {
     "$abs": unary("$abs", _absolute, abs),
     "$add": of_iterator(_add, commutes=True),
-    "$ceil": unary("$ceil", _whole(math.ceil), _quantized(ROUND_CEILING)),
+    "$ceil": unary("$ceil", _rounding_doubles(math.ceil), _quantized(ROUND_CEILING)),
     "$divide": of_values(null_of_null(_divide), 2),
     "$exp": unary("$exp", _exponential, CONTEXT.exp),
-    "$floor": unary("$floor", _whole(math.floor), _quantized(ROUND_FLOOR)),
-    "$ln": unary("$ln", _positive("$ln", 28766, 1, math.log), _positive("$ln", 28766, 1, CONTEXT.ln)),
+    "$floor": unary("$floor", _rounding_doubles(math.floor), _quantized(ROUND_FLOOR)),
+    "$ln": unary("$ln", _with_lower_limit("$ln", 28766, 1, math.log), _with_lower_limit("$ln", 28766, 1, CONTEXT.ln)),
     "$log": of_values(null_of_null(_log), 2),
-    "$log10": unary("$log10", _positive("$log10", 28761, 1, math.log10), _positive("$log10", 28761, 1, CONTEXT.log10)),
+    "$log10": unary(
+        "$log10",
+        _with_lower_limit("$log10", 28761, 1, math.log10),
+        _with_lower_limit("$log10", 28761, 1, CONTEXT.log10),
+    ),
     "$mod": of_values(null_of_null(_mod), 2),
     "$multiply": of_iterator(_multiply, commutes=True),
     "$pow": of_values(null_of_null(_power), 2),
     "$round": _to_places("$round", ROUND_HALF_EVEN),
-    "$sqrt": unary("$sqrt", _positive("$sqrt", 28714, 0, math.sqrt), _positive("$sqrt", 28714, 0, CONTEXT.sqrt)),
+    "$sqrt": unary(
+        "$sqrt", _with_lower_limit("$sqrt", 28714, 0, math.sqrt), _with_lower_limit("$sqrt", 28714, 0, CONTEXT.sqrt)
+    ),
     "$subtract": of_values(null_of_null(_subtract), 2),
     "$trunc": _to_places("$trunc", ROUND_DOWN),
 }

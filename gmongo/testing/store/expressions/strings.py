@@ -106,7 +106,7 @@ def _split(value: Any, separator: Any) -> list[str]:
     return text.split(by)
 
 
-def _index(name: str, units: Callable[[str], Any], not_text: int, not_token: int) -> Make:
+def _index_operator(name: str, units: Callable[[str], Any], not_text: int, not_token: int) -> Make:
     def run(values: Iterator[Any]) -> Any:
         value = next(values)
         if _is_nothing(value):
@@ -174,8 +174,8 @@ def _matches(pattern: Any, text: str) -> bool:
 
 OPERATORS: Mapping[str, Make] = {
     "$concat": of_iterator(_concatenated),
-    "$indexOfBytes": _index("$indexOfBytes", str.encode, 40091, 40092),
-    "$indexOfCP": _index("$indexOfCP", str, 40093, 40094),
+    "$indexOfBytes": _index_operator("$indexOfBytes", str.encode, 40091, 40092),
+    "$indexOfCP": _index_operator("$indexOfCP", str, 40093, 40094),
     "$ltrim": _trimming("$ltrim", str.lstrip),
     "$regexMatch": _with_regex("$regexMatch", bool, _matches),
     "$replaceAll": _replacing("$replaceAll", -1),

@@ -18,7 +18,7 @@ from gmongo.testing.store.expressions.operands import arguments
 Summary = Callable[[Any, Scope], Any]
 
 
-def _of_all(summary: Summary) -> Make:
+def _summary_operator(summary: Summary) -> Make:
     """Return an operator that computes a result from the values of its arguments.
 
     If the only argument is an array, the operator uses the elements of the array as values.
@@ -38,10 +38,18 @@ def _of_all(summary: Summary) -> Make:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$avg": _of_all(lambda values, scope: arithmetic.average(scope.pace.through(values))),
-    "$max": _of_all(lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)),
-    "$min": _of_all(lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)),
-    "$stdDevPop": _of_all(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)),
-    "$stdDevSamp": _of_all(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)),
-    "$sum": _of_all(lambda values, scope: arithmetic.total(scope.pace.through(values))),
+    "$avg": _summary_operator(lambda values, scope: arithmetic.average(scope.pace.through(values))),
+    "$max": _summary_operator(
+        lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)
+    ),
+    "$min": _summary_operator(
+        lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)
+    ),
+    "$stdDevPop": _summary_operator(
+        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)
+    ),
+    "$stdDevSamp": _summary_operator(
+        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)
+    ),
+    "$sum": _summary_operator(lambda values, scope: arithmetic.total(scope.pace.through(values))),
 }
