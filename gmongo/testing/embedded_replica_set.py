@@ -98,8 +98,9 @@ class EmbeddedReplicaSet:
     def start(self) -> EmbeddedReplicaSet:
         """Start all members, initiate the replica set, create the users, and wait until all members have data.
 
-        :raises EmbeddedDatabaseError: no `mongod` is installed or runs on this machine, a member ended, or the members
-            elected no primary in time. If a member ended, the message contains the last lines of the member's log.
+        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this machine, a member
+            ended, or the members elected no primary in time. If a member ended, the message contains the last lines of
+            the member's log.
             After the error, no process and no temporary folder remains.
         """
         if self.members:

@@ -1,4 +1,4 @@
-"""The log of received commands."""
+"""The log of the commands that the members of a deployment received."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class CommandLog(list[ReceivedCommand]):
 
     :ivar enabled: True if the log keeps the received commands.
     :ivar forgotten: the number of commands that the log removed because of a limit.
-    :ivar first: the number of commands that the log received before its first command, and has removed.
+    :ivar first: the number of all received commands that the log has removed. The first command of the log has this
+        index among all received commands.
     """
 
     enabled = True

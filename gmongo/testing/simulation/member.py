@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 class Member:
-    """A server on the loopback interface, in :attr:`Deployment.members <gmongo.testing.Deployment>`.
+    """A simulated server on a port of the loopback interface.
+
+    :attr:`Deployment.members <gmongo.testing.Deployment>` contains the members of a deployment.
 
     :param cluster: the state that all members of the deployment share.
     :param port: the TCP port; 0 (the default) means any free port.

@@ -147,14 +147,14 @@ def list_databases(context: Context) -> Document:
     """Execute ``listDatabases``."""
     match = compile_filter(context.body.get("filter") or {})
     names = sorted({database for database, _ in context.state.catalog} | {"admin", "config", "local"})
-    found = [one for one in (_database(context, name) for name in names) if match(one)]
+    found = [one for one in (_database_description(context, name) for name in names) if match(one)]
     if context.body.get("nameOnly"):
         return {"databases": [{"name": one["name"]} for one in found]}
     total = sum(one["sizeOnDisk"] for one in found)
     return {"databases": found, "totalSize": Int64(total), "totalSizeMb": Int64(total // 2**20)}
 
 
-def _database(context: Context, name: str) -> Document:
+def _database_description(context: Context, name: str) -> Document:
     collections = context.state.collections_of(name)
     size = sum(size_of(one, context.pace) for one in collections)
     return {"name": name, "sizeOnDisk": Int64(size + 4096), "empty": not collections}

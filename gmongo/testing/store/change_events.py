@@ -8,7 +8,7 @@ from bson.binary import Binary
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.differences import disambiguated, update_description
+from gmongo.testing.store.differences import disambiguated_paths, update_description
 from gmongo.testing.store.oplog import Event, Position
 from gmongo.testing.store.state import State
 
@@ -45,7 +45,7 @@ class Presentation:
         if event.kind == "update" and event.before is not None and event.after is not None:
             description = update_description(event.before, event.after, event.whole, self.state.version)
             if self.options.get("showExpandedEvents") and self.state.version >= (6, 1):
-                description["disambiguatedPaths"] = disambiguated(event.before, event.after, description)
+                description["disambiguatedPaths"] = disambiguated_paths(event.before, event.after, description)
             document["updateDescription"] = description
         if event.kind in ("update", "replace", "delete"):
             document.update(self._pre_image(event))

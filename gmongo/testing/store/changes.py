@@ -169,7 +169,7 @@ class ChangeStreamCursor(Cursor):
         found: list[Document] = []
         size, now = 0, mark(self._state.now())  # the current time, because other greenlets may add events meanwhile
         for position, event in pace.through(self._pending()):
-            document = self._shown(position, event)
+            document = self._resulting_document(position, event)
             if document is not None:
                 size += len(bson.encode(document))
                 if found and size > MAX_BATCH_BYTES:
@@ -200,7 +200,7 @@ class ChangeStreamCursor(Cursor):
     def _invalidation(self, event: Event) -> tuple[Position, Event]:
         return Position(event.position.time, event.position.order, INVALIDATE), event
 
-    def _shown(self, position: Position, event: Event) -> Document | None:
+    def _resulting_document(self, position: Position, event: Event) -> Document | None:
         """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
         if position.kind == INVALIDATE:
             document = self._presentation.invalidation(position, event)

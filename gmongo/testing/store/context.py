@@ -123,7 +123,8 @@ BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
 _OF_VIEWS = frozenset({"aggregate", "count", "distinct", "drop", "find", "getMore", "listIndexes"})
 _OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
 _WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
-# The system collections `system.NAME` to which users can write, by NAME.
+# Users can write to a collection `system.NAME` only if NAME is one of these names. The rule does not apply to the
+# databases admin, config and local.
 _WRITTEN_BY_USERS = frozenset({"buckets", "js", "profile", "users", "views"})
 _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 

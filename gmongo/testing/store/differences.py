@@ -72,7 +72,7 @@ def _changes_within(name: str, before: Any, after: Any, updated_name: str, updat
     return {}
 
 
-def disambiguated(before: Document, after: Document, description: Document) -> Document:
+def disambiguated_paths(before: Document, after: Document, description: Document) -> Document:
     """Return the field ``disambiguatedPaths`` of a description: the parts of each ambiguous path.
 
     A path is ambiguous if a part is a number, which may be an index or a name, or if a name contains a dot.

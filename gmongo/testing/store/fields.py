@@ -184,7 +184,7 @@ def check_first(request: Request, version: Version) -> None:
     """Check the fields that a server checks before all other fields: duplicate fields and the Stable API."""
     if request.repeated is not None:
         raise error(40413, f"BSON field '{request.repeated}' is a duplicate field")
-    _check_some(_FIRST, request.body, version)
+    _check_generic(_FIRST, request.body, version)
 
 
 def check(request: Request, version: Version) -> None:
@@ -195,14 +195,14 @@ def check(request: Request, version: Version) -> None:
         raise error(59, f"no such command: '{name}'")
     if known is not None and known.admin and request.database != "admin":
         raise error(13, f"{name} may only be run against the admin database.")
-    _check_some(_NEXT, request.body, version)
+    _check_generic(_NEXT, request.body, version)
     if known is not None and not known.late:
         check_body(name, without_alias(request), version)
-    _check_some(_OF_SESSIONS, request.body, version)
+    _check_generic(_OF_SESSIONS, request.body, version)
     _check_session(request.body)
     if known is not None and known.late:
         check_body(name, request.body, version)
-    _check_some(_LAST, request.body, version)
+    _check_generic(_LAST, request.body, version)
     if known is not None and "writeConcern" in known.without and request.body.get("writeConcern"):
         raise error(72, "Command does not support writeConcern")
     limit = request.body.get("maxTimeMS")
@@ -245,7 +245,7 @@ def check_body(name: str, body: Mapping[str, Any], version: Version) -> None:
     TABLE[name].check(body, version, () if "-" in name else TABLE["generic"].fields)
 
 
-def _check_some(names: tuple[str, ...], body: Mapping[str, Any], version: Version) -> None:
+def _check_generic(names: tuple[str, ...], body: Mapping[str, Any], version: Version) -> None:
     fields = TABLE["generic"]
     for name in names:
         if name in body and name in fields.fields:

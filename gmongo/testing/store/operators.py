@@ -62,7 +62,7 @@ def equality(operand: Any, collation: Collation) -> Test:
 def equality_or_pattern(operand: Any, collation: Collation) -> Test:
     """Return a test for an operand that is a value or a regular expression.
 
-    A value matches an equal value. A regular expression matches a string that contains the pattern.
+    A value matches an equal value. A regular expression matches a string if a part of the string matches the pattern.
     """
     if isinstance(operand, dict) and next(iter(operand), "") in _REFERENCE and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")
@@ -72,7 +72,7 @@ def equality_or_pattern(operand: Any, collation: Collation) -> Test:
 def pattern_test(expression: Any, options: str | None) -> Test:
     """Return a test for a regular expression.
 
-    The test is True for a string that contains the pattern, and for an equal regular expression.
+    The test is True for a string of which a part matches the pattern, and for an equal regular expression.
 
     :param expression: the pattern as a string, or a regular expression.
     :param options: the value of ``$options``; None means the options of the regular expression.

@@ -48,7 +48,7 @@ _INSERTED = Outcome(1)
 
 @dataclass
 class Target:
-    """The collection and the options of writes.
+    """The collection to which a command writes, and the options of the writes.
 
     :param access: the access to the data.
     :param collection: the collection; None if the collection does not exist.

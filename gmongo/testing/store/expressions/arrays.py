@@ -19,7 +19,7 @@ from gmongo.testing.store.expressions.compiling import (
 )
 from gmongo.testing.store.expressions.operands import (
     Fields,
-    null_of_null,
+    null_for_null,
     of_iterator,
     of_values,
     under_collation,
@@ -32,7 +32,7 @@ _ZIP = Fields({"inputs": 34465}, ("useLongestLength", "defaults"), 34460, 34464)
 _SORT = Fields({"input": 2942502, "sortBy": 2942503}, (), 2942500, 2942501)
 
 
-def is_nothing(value: Any) -> bool:
+def is_null_or_missing(value: Any) -> bool:
     """Return True if the value is null or missing."""
     return value is None or value is MISSING
 
@@ -65,7 +65,7 @@ def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
 
 
 def _element(array: Any, index: Any) -> Any:
-    if is_nothing(array) or is_nothing(index):
+    if is_null_or_missing(array) or is_null_or_missing(index):
         return None
     if not isinstance(array, list):
         raise location(28689, f"$arrayElemAt's first argument must be an array, but is {type_name(array)}")
@@ -75,7 +75,7 @@ def _element(array: Any, index: Any) -> Any:
 
 def _first_or_last(name: str, place: int) -> Make:
     def run(array: Any) -> Any:
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         found = array_of(name, array, 28689)
         return found[place] if found else MISSING
@@ -113,7 +113,7 @@ def _index_of_array(name: str, operand: Any, scope: Scope) -> Expression:
 
 def _index_of(collation: Collation, values: Iterator[Any]) -> Any:
     array = next(values)
-    if is_nothing(array):
+    if is_null_or_missing(array):
         return None
     if not isinstance(array, list):
         raise location(40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}")
@@ -136,7 +136,7 @@ def _size(value: Any) -> int:
 def _concatenated(arrays: Iterable[Any]) -> Any:
     found: list[Any] = []
     for array in arrays:
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         if not isinstance(array, list):
             raise location(28664, f"$concatArrays only supports arrays, not {type_name(array)}")
@@ -192,7 +192,7 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
         arrays = []
         for part in inputs:
             array = part(variables)
-            if is_nothing(array):
+            if is_null_or_missing(array):
                 return None
             arrays.append(array_of("$zip", array, 34468))
         if not longest:
@@ -218,7 +218,7 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         array = source(variables)
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         array = array_of("$sortArray", array, 2942504)
         if by_path is not None:
@@ -242,9 +242,9 @@ OPERATORS: Mapping[str, Make] = {
     "$isArray": of_values(_is_array, 1),
     "$last": _first_or_last("$last", -1),
     "$range": of_values(_range, 2, 3),
-    "$reverseArray": of_values(null_of_null(_reversed), 1),
+    "$reverseArray": of_values(null_for_null(_reversed), 1),
     "$size": of_values(_size, 1),
-    "$slice": of_values(null_of_null(_slice), 2, 3),
+    "$slice": of_values(null_for_null(_slice), 2, 3),
     "$sortArray": _sort_array,
     "$zip": _zip,
 }

@@ -15,7 +15,7 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
 from gmongo.testing.store.errors import bad_value, location, type_mismatch
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import null_of_null, of_iterator, of_values
+from gmongo.testing.store.expressions.operands import null_for_null, of_iterator, of_values
 from gmongo.testing.store.values import MISSING, date_of, is_date, is_number, is_whole, milliseconds, type_name, whole
 
 
@@ -126,7 +126,7 @@ def unary(name: str, of_doubles: Callable[[Any], Any], of_decimals: Callable[[De
             return decimal(of_decimals(value.to_decimal()))
         return of_doubles(value)
 
-    return of_values(null_of_null(run), 1)
+    return of_values(null_for_null(run), 1)
 
 
 def _absolute(value: Any) -> Any:
@@ -146,7 +146,7 @@ def _rounding_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
     return run
 
 
-def _quantized(rounding: str) -> Callable[[Decimal], Decimal]:
+def _rounding_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
     return lambda value: value.to_integral_value(rounding) if value.is_finite() else value
 
 
@@ -217,7 +217,7 @@ def _power_of_doubles(base: float, exponent: float) -> float:
         return math.nan
 
 
-def _to_places(name: str, rounding: str) -> Make:
+def _rounding_operator(name: str, rounding: str) -> Make:
     def run(value: Any, places: Any = 0) -> Any:
         _number(name, value, 51081)
         if not is_number(places) or not is_whole(places):
@@ -228,7 +228,7 @@ def _to_places(name: str, rounding: str) -> Make:
             raise location(51083, f"cannot apply {name} with precision value {places} value must be in [-20, 100]")
         return _round_to_places(name, value, whole(places), rounding)
 
-    return of_values(null_of_null(run), 1, 2)
+    return of_values(null_for_null(run), 1, 2)
 
 
 def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
@@ -262,24 +262,24 @@ _WIDE.prec = 1200
 OPERATORS: Mapping[str, Make] = {
     "$abs": unary("$abs", _absolute, abs),
     "$add": of_iterator(_add, commutes=True),
-    "$ceil": unary("$ceil", _rounding_doubles(math.ceil), _quantized(ROUND_CEILING)),
-    "$divide": of_values(null_of_null(_divide), 2),
+    "$ceil": unary("$ceil", _rounding_doubles(math.ceil), _rounding_decimals(ROUND_CEILING)),
+    "$divide": of_values(null_for_null(_divide), 2),
     "$exp": unary("$exp", _exponential, CONTEXT.exp),
-    "$floor": unary("$floor", _rounding_doubles(math.floor), _quantized(ROUND_FLOOR)),
+    "$floor": unary("$floor", _rounding_doubles(math.floor), _rounding_decimals(ROUND_FLOOR)),
     "$ln": unary("$ln", _with_lower_limit("$ln", 28766, 1, math.log), _with_lower_limit("$ln", 28766, 1, CONTEXT.ln)),
-    "$log": of_values(null_of_null(_log), 2),
+    "$log": of_values(null_for_null(_log), 2),
     "$log10": unary(
         "$log10",
         _with_lower_limit("$log10", 28761, 1, math.log10),
         _with_lower_limit("$log10", 28761, 1, CONTEXT.log10),
     ),
-    "$mod": of_values(null_of_null(_mod), 2),
+    "$mod": of_values(null_for_null(_mod), 2),
     "$multiply": of_iterator(_multiply, commutes=True),
-    "$pow": of_values(null_of_null(_power), 2),
-    "$round": _to_places("$round", ROUND_HALF_EVEN),
+    "$pow": of_values(null_for_null(_power), 2),
+    "$round": _rounding_operator("$round", ROUND_HALF_EVEN),
     "$sqrt": unary(
         "$sqrt", _with_lower_limit("$sqrt", 28714, 0, math.sqrt), _with_lower_limit("$sqrt", 28714, 0, CONTEXT.sqrt)
     ),
-    "$subtract": of_values(null_of_null(_subtract), 2),
-    "$trunc": _to_places("$trunc", ROUND_DOWN),
+    "$subtract": of_values(null_for_null(_subtract), 2),
+    "$trunc": _rounding_operator("$trunc", ROUND_DOWN),
 }

@@ -14,7 +14,7 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     folded,
 )
-from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_values
+from gmongo.testing.store.expressions.operands import Fields, null_for_null, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 _SET = Fields({"field": 4161102, "input": 4161109, "value": 4161103}, (), 4161100, 4161101)
@@ -22,7 +22,7 @@ _UNSET = Fields({"field": 4161102, "input": 4161109}, (), 4161100, 4161101)
 _GET = Fields({"field": 3041702, "input": 3041703}, (), 3041701, 3041701)
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_null_or_missing(value: Any) -> bool:
     return value is None or value is MISSING
 
 
@@ -31,7 +31,7 @@ def _merged(*values: Any) -> Any:
     if len(values) == 1 and isinstance(values[0], list):
         values = tuple(values[0])
     for value in values:
-        if _is_nothing(value):
+        if _is_null_or_missing(value):
             continue
         if not isinstance(value, dict):
             raise location(40400, f"$mergeObjects requires object inputs, but input {value!r} is of type "
@@ -130,7 +130,7 @@ def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         document, value = source(variables), new(variables)
-        if _is_nothing(document):
+        if _is_null_or_missing(document):
             return None
         if not isinstance(document, dict):
             raise location(4161105, f"{name} requires 'input' to evaluate to type Object, not {type_name(document)}")
@@ -150,11 +150,11 @@ def _is_number(value: Any) -> bool:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$arrayToObject": of_values(null_of_null(_array_to_object), 1),
+    "$arrayToObject": of_values(null_for_null(_array_to_object), 1),
     "$getField": _get_field,
     "$isNumber": of_values(_is_number, 1),
     "$mergeObjects": of_values(_merged, 0, None),
-    "$objectToArray": of_values(null_of_null(_object_to_array), 1),
+    "$objectToArray": of_values(null_for_null(_object_to_array), 1),
     "$setField": _set_field,
     "$type": of_values(_type, 1),
     "$unsetField": _set_field,

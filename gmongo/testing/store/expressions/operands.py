@@ -75,7 +75,7 @@ def of_iterator(
     return make
 
 
-def null_of_null(function: Callable[..., Any]) -> Callable[..., Any]:
+def null_for_null(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that returns None if an argument is null or missing, and otherwise calls `function`."""
 
     def run(*values: Any) -> Any:

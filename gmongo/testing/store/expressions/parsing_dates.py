@@ -57,7 +57,7 @@ _READ: Mapping[str, str] = {
 }
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_null_or_missing(value: Any) -> bool:
     """Return True if the value is null or missing."""
     return value is None or value is MISSING
 
@@ -74,7 +74,7 @@ def _from_parts(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Any) -> Any:
         values = {field: part(variables) for field, part in parts.items()}
-        if any(map(_is_nothing, values.values())):
+        if any(map(_is_null_or_missing, values.values())):
             return None
         zone = zone_of(values.pop("timezone", "UTC"))
         numbers = {field: _integer(name, field, value) for field, value in values.items()}
@@ -116,11 +116,11 @@ def _date_from_numbers(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any
         raise not_supported("a date beyond the years 1 to 9999") from None
 
 
-def _failure(text: Any, reason: str) -> CommandError:
+def _parsing_error(text: Any, reason: str) -> CommandError:
     return CommandError(241, "ConversionFailure", f"Error parsing date string {text!r}; {reason}")
 
 
-def parsed(text: str, timezone: str | None = None, form: Any = None) -> Any:
+def parse_date(text: str, timezone: str | None = None, form: Any = None) -> Any:
     """Return the date that a text contains.
 
     :param text: the text.
@@ -133,12 +133,12 @@ def parsed(text: str, timezone: str | None = None, form: Any = None) -> Any:
     if match is None:
         if form is None and not _LONG_YEAR.match(text) and re.search(r"[A-Za-z].*\d|\d.*[A-Za-z]|\d[/.]\d", text):
             raise not_supported("a date in words", text)
-        raise _failure(text, "Format literal not found" if form is not None else "Unexpected character")
+        raise _parsing_error(text, "Format literal not found" if form is not None else "Unexpected character")
     parts = {name: value for name, value in match.groupdict().items() if value is not None}
     try:
-        return _of_format(parts, timezone, text) if form is not None else _of_iso(parts, timezone, text)
+        return _date_from_format(parts, timezone, text) if form is not None else _date_from_iso(parts, timezone, text)
     except ValueError as error:
-        raise _failure(text, str(error)) from None
+        raise _parsing_error(text, str(error)) from None
 
 
 def _zone(offset: str | None, timezone: str | None, text: str) -> datetime.tzinfo:
@@ -155,7 +155,7 @@ def _zone(offset: str | None, timezone: str | None, text: str) -> datetime.tzinf
     return datetime.timezone(datetime.timedelta(hours=_NAMED[offset]))
 
 
-def _of_iso(parts: Mapping[str, str], timezone: str | None, text: str) -> Any:
+def _date_from_iso(parts: Mapping[str, str], timezone: str | None, text: str) -> Any:
     fraction = int(parts.get("fraction", "0").ljust(3, "0")[:3])
     local = datetime.datetime(
         int(parts["year"]),
@@ -177,7 +177,7 @@ def _pattern_of_format(form: Any) -> re.Pattern[str]:
         raise location(18536, f"Invalid format character in format string {form!r}") from None
 
 
-def _of_format(parts: Mapping[str, str], timezone: str | None, text: str) -> Any:
+def _date_from_format(parts: Mapping[str, str], timezone: str | None, text: str) -> Any:
     hour, minute, second = (int(parts.get(letter, 0)) for letter in "HMS")
     if "G" in parts:
         day = datetime.date.fromisocalendar(int(parts["G"]), int(parts.get("V", 1)), int(parts.get("u", 1)))
@@ -201,11 +201,11 @@ def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
     def run(variables: Any) -> Any:
         values = {field: part(variables) for field, part in parts.items()}
         text, form = values.pop("dateString"), values.get("format")
-        if not _is_nothing(form):
+        if not _is_null_or_missing(form):
             _pattern_of_format(form)
-        if _is_nothing(text):
+        if _is_null_or_missing(text):
             return on_null(variables)
-        if any(map(_is_nothing, values.values())):
+        if any(map(_is_null_or_missing, values.values())):
             return None
         if "timezone" in values:
             zone_of(values["timezone"])
@@ -213,7 +213,7 @@ def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
             if not isinstance(text, str):
                 raise CommandError(241, "ConversionFailure", "$dateFromString requires that 'dateString' be a string, "
                                    f"found: {type_name(text)} with value {text!r}")  # fmt: skip
-            return parsed(text, values.get("timezone"), form)
+            return parse_date(text, values.get("timezone"), form)
         except CommandError as error:
             if error.code != 241 or on_error is None:
                 raise

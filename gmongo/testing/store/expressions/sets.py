@@ -21,7 +21,7 @@ def _set(name: str, value: Any, code: int, collation: Collation) -> dict[Key, An
     return found
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_null_or_missing(value: Any) -> bool:
     return value is None or value is MISSING
 
 
@@ -32,7 +32,7 @@ def _sorted_values(values: Mapping[Key, Any]) -> list[Any]:
 def _union(collation: Collation, arrays: Iterable[Any]) -> Any:
     found: dict[Key, Any] = {}
     for array in arrays:
-        if _is_nothing(array):
+        if _is_null_or_missing(array):
             return None
         found = {**_set("$setUnion", array, 17043, collation), **found}
     return _sorted_values(found)
@@ -41,7 +41,7 @@ def _union(collation: Collation, arrays: Iterable[Any]) -> Any:
 def _intersection(collation: Collation, arrays: Iterable[Any]) -> Any:
     found: dict[Key, Any] | None = None
     for array in arrays:
-        if _is_nothing(array):
+        if _is_null_or_missing(array):
             return None
         other = _set("$setIntersection", array, 17047, collation)
         found = other if found is None else {key: value for key, value in found.items() if key in other}
@@ -49,7 +49,7 @@ def _intersection(collation: Collation, arrays: Iterable[Any]) -> Any:
 
 
 def _difference(collation: Collation, left: Any, right: Any) -> Any:
-    if _is_nothing(left) or _is_nothing(right):
+    if _is_null_or_missing(left) or _is_null_or_missing(right):
         return None
     minuend = _set("$setDifference", left, 17048, collation)
     subtrahend = _set("$setDifference", right, 17049, collation)

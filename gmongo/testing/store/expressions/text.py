@@ -24,15 +24,15 @@ def coerced(value: Any) -> str:
     if isinstance(value, str):
         return str(value)
     if is_date(value):
-        return of_date(value)
+        return date_text(value)
     if isinstance(value, Timestamp):
         return f"Timestamp({value.time}, {value.inc})"
     if is_number(value):
-        return of_number(value)
+        return number_text(value)
     raise location(16007, f"can't convert from BSON type {type_name(value)} to String")
 
 
-def of_number(value: Any) -> str:
+def number_text(value: Any) -> str:
     """Convert a number to a string."""
     if isinstance(value, float):
         return _of_double(value)
@@ -47,7 +47,7 @@ def _of_double(value: float) -> str:
     return f"{value:g}"  # at most six significant digits
 
 
-def of_date(value: Any) -> str:
+def date_text(value: Any) -> str:
     """Convert a date to a string in UTC, such as ``2000-01-01T00:00:00.000Z``."""
     if not isinstance(value, datetime.datetime):
         raise not_supported("a date beyond the years 1 to 9999")

@@ -80,7 +80,7 @@ def to_date(value: Any) -> Any:
     raise location(16006, f"can't convert from BSON type {type_name(value)} to Date")
 
 
-def local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
+def to_local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
     """Convert a date to the local time of a time zone."""
     try:
         return (EPOCH + datetime.timedelta(milliseconds=milliseconds(date))).replace(tzinfo=UTC).astimezone(zone)
