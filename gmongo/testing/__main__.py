@@ -1,7 +1,7 @@
 """``python -m gmongo.testing``: a simulated deployment in a separate process.
 
-The program prints the connection string on one line. It serves until SIGTERM, SIGINT or the end of a pipe as its
-standard input.
+The program prints the connection string on one line. The program serves until SIGTERM or SIGINT. If standard input is
+a pipe, the program also ends when the pipe is closed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gmongo.testing.plan import deployment_of
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install
 
-# Seconds. A wait with a timeout keeps the hub running. The deployment alone does not keep the hub running.
+# The timeout of one wait in seconds. A wait with a timeout keeps the hub running, but a deployment does not.
 _FOREVER = 3600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the deployment of the command line, and return the exit status."""
+    """Serve the deployment that the command line describes, and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     channel = None
@@ -66,21 +66,25 @@ def _parser() -> argparse.ArgumentParser:
     kind.add_argument("--replica-set", type=int, metavar="N", help="a replica set of N members with data")
     kind.add_argument("--sharded", type=int, metavar="N", help="a sharded cluster of N mongos")
     kind.add_argument("--load-balanced", type=int, metavar="N", help="N services behind a load balancer")
-    parser.add_argument("--name", default="rs0", help="of the replica set")
-    parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="of the replica set")
-    parser.add_argument("--election-delay", type=float, default=0.1, metavar="SECONDS", help="of the replica set")
-    parser.add_argument("--version", default="8.0", help="of the simulated server")
-    parser.add_argument("--port", type=int, default=0, help="of the first member, the others have the next ports")
-    parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="access control, with this user")
-    parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="a server parameter")
-    parser.add_argument("--tls", action="store_true", help="with a generated certificate")
-    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # for DeploymentProcess
-    parser.add_argument("--compressors", default="zlib", help="separated by commas")
+    parser.add_argument("--name", default="rs0", help="the name of the replica set")
+    parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="the arbiters of the replica set")
+    parser.add_argument(
+        "--election-delay", type=float, default=0.1, metavar="SECONDS", help="the time from the loss to an election"
+    )
+    parser.add_argument("--version", default="8.0", help="the version of the simulated server")
+    parser.add_argument(
+        "--port", type=int, default=0, help="the first member's port; other members have the next ports"
+    )
+    parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="enable access control, add this user")
+    parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="set a server parameter")
+    parser.add_argument("--tls", action="store_true", help="require TLS, with a generated certificate")
+    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # a socket descriptor from DeploymentProcess
+    parser.add_argument("--compressors", default="zlib", help="the names of compressors, separated by commas")
     return parser
 
 
 def _planned_deployment(channel: Channel | None) -> Deployment | None:
-    """Return the deployment that a plan of the parent describes, or None if the command line describes it."""
+    """Return the deployment that the parent process describes. Return None if the parent process sends no plan."""
     message = channel.receive() if channel is not None else None
     return deployment_of(message["plan"]) if message and message["plan"] else None
 
@@ -110,11 +114,11 @@ def _deployment(options: argparse.Namespace) -> Deployment:
     return Deployment.standalone(**settings)
 
 
-def _users(given: Sequence[str] | None) -> dict[str, str] | None:
-    if given is None:
+def _users(arguments: Sequence[str] | None) -> dict[str, str] | None:
+    if arguments is None:
         return None
     users = {}
-    for each in given:
+    for each in arguments:
         name, colon, password = each.partition(":")
         if not (name and colon and password):
             raise ValueError(f"--user {each!r} is not NAME:PASSWORD")
@@ -122,18 +126,18 @@ def _users(given: Sequence[str] | None) -> dict[str, str] | None:
     return users
 
 
-def _parameter(given: str) -> tuple[str, Any]:
-    name, equals, value = given.partition("=")
+def _parameter(argument: str) -> tuple[str, Any]:
+    name, equals, value = argument.partition("=")
     if not equals:
-        raise ValueError(f"--parameter {given!r} is not NAME=JSON")
+        raise ValueError(f"--parameter {argument!r} is not NAME=JSON")
     try:
         return name, json.loads(value)
     except ValueError:
-        raise ValueError(f"--parameter {given!r} has a value that is not JSON") from None
+        raise ValueError(f"--parameter {argument!r} has a value that is not JSON") from None
 
 
 def _watch_input(ended: Event) -> None:
-    """Set `ended` at the end of a pipe as standard input: the parent closed the pipe, or ended."""
+    """Set `ended` if standard input is a pipe, and the parent process closes the pipe or ends."""
     try:
         if not stat.S_ISFIFO(os.fstat(0).st_mode):
             return

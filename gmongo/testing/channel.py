@@ -1,4 +1,4 @@
-"""BSON documents over a socket, between a remote deployment and its parent."""
+"""Send BSON documents through a socket, between a remote deployment and the code that started the deployment."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=False)
 
 
 class Channel:
-    """One end of the socket.
+    """One end of a connection that transfers BSON documents.
 
-    :param sock: a connected socket, of the standard library or of gevent.
+    :param sock: a connected socket of the standard library or of gevent.
     """
 
     def __init__(self, sock: Any) -> None:
@@ -27,9 +27,9 @@ class Channel:
         self._socket.sendall(bson.encode(message, codec_options=_OPTIONS))
 
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
-        """Return the next document, or None if the other end is closed.
+        """Return the next document. Return None if the other end has closed the connection.
 
-        :param seconds: the timeout; None is no timeout.
+        :param seconds: the timeout; None means no timeout.
         :raises TimeoutError: no document arrived in time.
         """
         self._socket.settimeout(seconds)
@@ -43,7 +43,7 @@ class Channel:
         return bson.decode(message, _OPTIONS)
 
     def is_readable(self) -> bool:
-        """True if :meth:`receive` would return without a wait."""
+        """True if bytes of a document, or the end of the connection, have arrived."""
         return bool(self._unread) or bool(select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:

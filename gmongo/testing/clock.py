@@ -1,4 +1,4 @@
-"""The clock of a simulated deployment: the clock of the hub that serves the deployment, which may be virtual."""
+"""The clock of a simulated deployment: the virtual clock of the current hub, or the real clock if the hub has none."""
 
 from __future__ import annotations
 

@@ -10,20 +10,20 @@ from typing import Any
 
 _NAMES: Mapping[str, str] = json.loads(Path(__file__).with_name("error_names.json").read_text(encoding="utf-8"))
 NO_CODE = -1
-"""The error of some old commands has no code."""
+"""The code of an error reply without the field ``code``, which some old commands send."""
 
 
 @dataclass
 class Request:
-    """A command.
+    """A command that a member received.
 
-    :param name: the first field of the body, such as ``find``.
-    :param body: the whole command, which includes document sequences as lists.
+    :param name: the name of the command, such as ``find``: the name of the first field of `body`.
+    :param body: all fields of the command. A document sequence is a field whose value is a list.
     :param database: the value of ``$db``.
-    :param member: ``host:port`` of the member or mongos that received it.
-    :param connection: the number of the connection.
-    :param repeated: a field that occurs twice.
-    :ivar killed: returns True if the command is killed; None while the command cannot be killed.
+    :param member: ``host:port`` of the member or mongos that received the command.
+    :param connection: the connectionId of the connection.
+    :param repeated: the name of a field that occurs twice in the command; None by default.
+    :ivar killed: a function that returns True if the command was killed; None while the command cannot be killed.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Request:
 
     @property
     def is_killed(self) -> bool:
-        """True if the command is killed."""
+        """True if the command was killed."""
         return self.killed is not None and self.killed()
 
     @property
@@ -59,10 +59,10 @@ class Request:
 class CommandError(Exception):
     """The error reply to a command.
 
-    :param code: the server's error code, such as 26.
-    :param name: the code's name, such as ``NamespaceNotFound``.
+    :param code: the error code, such as 26.
+    :param name: the name of the error code, such as ``NamespaceNotFound``.
     :param message: the text of the error.
-    :param labels: error labels; none by default.
+    :param labels: the error labels of the reply; empty by default.
     :param fields: further fields of the reply.
     """
 
@@ -82,12 +82,12 @@ class CommandError(Exception):
 
 
 def name_of(code: int) -> str:
-    """Return the name of a code, or ``Location`` and the number for a code without a name."""
+    """Return the name of an error code. For a code without a name, return ``Location`` followed by the code."""
     return _NAMES.get(str(code), f"Location{code}")
 
 
 def error(code: int, message: str) -> CommandError:
-    """Return an error with the name of its code."""
+    """Return a CommandError whose name is the name of `code`."""
     return CommandError(code, name_of(code), message)
 
 

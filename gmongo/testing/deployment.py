@@ -1,4 +1,4 @@
-"""A simulated MongoDB deployment for tests: servers of the real wire protocol in this process."""
+"""A simulated MongoDB deployment for tests. The servers run in this process and use the real wire protocol."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Members(list[Member]):
     """The members of a deployment.
 
     :param members: the members.
-    :param topology: knows the primary.
+    :param topology: the topology of the deployment, which has the current primary.
     """
 
     def __init__(self, members: Iterable[Member], topology: Topology) -> None:
@@ -64,30 +64,35 @@ class Members(list[Member]):
 
 
 class Deployment:
-    """A MongoDB deployment on ports of the loopback interface. Greenlets of the hub that starts it serve its clients.
+    """A simulated MongoDB deployment on ports of the loopback interface.
+
+    Greenlets serve the clients, in the hub that called :meth:`start`.
 
     Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. These
-    methods accept the parameters from `version` on. Use the deployment in a ``with`` block, or call :meth:`start` and
-    :meth:`close`.
+    methods accept `version` and all parameters after `version` as `settings`. Use the deployment in a ``with`` block,
+    or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment. The four methods choose it.
-    :param traits: of each member: ``tags``, ``priority``, ``hidden`` and ``arbiter``, if they differ from the
+    :param topology: the kind of the deployment. The four methods choose the topology.
+    :param traits: for each member the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from the
         defaults.
     :param load_balanced: True if the members are behind a load balancer.
-    :param version: the server version, ``'4.2'`` to ``'8.2'``: selects handshake, error labels and commands.
-    :param users: name -> password: access control, with these users in ``admin``. A password of None creates a user of
-        ``$external``, such as the subject of an X.509 certificate. The URI has the first user.
-    :param oidc_tokens: token -> user: access control that accepts these tokens.
+    :param version: the server version, from ``'4.2'`` to ``'8.2'``. The version determines the handshake, the error
+        labels and the supported commands.
+    :param users: the passwords by user name. Users enable access control. A user with a password belongs to ``admin``.
+        A user whose password is None, such as the subject of an X.509 certificate, belongs to ``$external``. The URI
+        contains the first user.
+    :param oidc_tokens: the user names by OIDC token. Tokens enable access control.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
-    :param compressors: of ``'zlib'``, ``'snappy'``, ``'zstd'``.
+    :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
-    :param write_concern_modes: names that ``w`` may have besides ``"majority"``, as in a replica set configuration.
-    :param port: the port of the first member. The other members have the next ports. By default any free ports.
+    :param write_concern_modes: the names that ``w`` may have besides ``"majority"``, as in a replica set configuration.
+    :param port: the port of the first member. The other members have the next ports. By default the members have any
+        free ports.
     :param log: True if :attr:`commands` keeps the received commands.
     :raises ValueError: a setting is invalid.
 
-    :ivar members: the members, after the start.
+    :ivar members: the members; empty before the start.
     """
 
     def __init__(
@@ -119,7 +124,7 @@ class Deployment:
             topology=topology,
             store=Store(version=release[:2], replicated=topology.gossips, sharded=sharded),
             users=Users(users, oidc_tokens),
-            parameters=Parameters({**_mechanisms(users, oidc_tokens), **(parameters or {})}),
+            parameters=Parameters({**_mechanism_parameter(users, oidc_tokens), **(parameters or {})}),
             tls=server_context(tls),
             compressors=check_compressors(compressors),
             write_concern_modes=frozenset(write_concern_modes),
@@ -132,7 +137,7 @@ class Deployment:
 
     @classmethod
     def standalone(cls, **settings: Any) -> Deployment:
-        """Create a server without replication.
+        """Create a deployment of one server without replication.
 
         :param settings: see :class:`Deployment`.
         """
@@ -151,17 +156,17 @@ class Deployment:
         election_delay: float = 0.1,
         **settings: Any,
     ) -> Deployment:
-        """Create a replica set, whose first member becomes the first primary.
+        """Create a replica set. The first member becomes the first primary.
 
         :param members: the number of members with data, including hidden members.
         :param name: the name of the replica set.
         :param arbiters: the number of additional members without data.
-        :param hidden: the number of hidden members, at the end of the list.
-        :param tags: the tags of the first members.
-        :param priorities: the priorities of the first members; 1 by default.
+        :param hidden: the number of hidden members. The last members with data are hidden.
+        :param tags: the tags of the first members. Further members have no tags.
+        :param priorities: the priorities of the first members. Further members have priority 1.
         :param election_delay: seconds between the loss of a primary and the next election.
         :param settings: see :class:`Deployment`.
-        :raises ValueError: no member could be elected.
+        :raises ValueError: no member can become primary, or a setting is invalid.
         """
         traits: list[dict[str, Any]] = [{} for _ in range(members)]
         for each, tag_set in zip(traits, tags, strict=False):
@@ -178,7 +183,7 @@ class Deployment:
 
     @classmethod
     def sharded(cls, mongos: int = 2, **settings: Any) -> Deployment:
-        """Create a sharded cluster, of which clients see the mongos.
+        """Create a sharded cluster. Clients connect to its mongos.
 
         :param mongos: the number of mongos.
         :param settings: see :class:`Deployment`.
@@ -189,8 +194,8 @@ class Deployment:
     def load_balanced(cls, services: int = 2, **settings: Any) -> Deployment:
         """Create several mongos behind a load balancer, each with its own ``serviceId``.
 
-        The URI is the URI of the load balancer. The members also listen for other load balancers. They understand the
-        PROXY protocol.
+        The URI has the address of the load balancer. The members also accept connections from other load balancers,
+        and understand the PROXY protocol.
 
         :param services: the number of mongos.
         :param settings: see :class:`Deployment`.
@@ -244,21 +249,21 @@ class Deployment:
 
     @property
     def uri(self) -> str:
-        """The connection string, with the first user and the TLS options, if there are any.
+        """The connection string, with the first user if there are users, and with TLS options if TLS is required.
 
         :raises RuntimeError: the deployment was not started.
         """
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
-        stalled.watch()  # another driver may be imported by now
+        stalled.watch()  # the application may have imported another driver since the last call
         hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
         return self.uri_of(hosts, **self._uri_options())
 
     def uri_of(self, hosts: str, **options: str) -> str:
-        """Return a connection string for some hosts, with the same user and TLS options.
+        """Return a connection string for `hosts`, with the user and the TLS options of :attr:`uri`.
 
-        :param hosts: hosts, separated by commas, such as ``members[1].address``.
-        :param options: options of the URI.
+        :param hosts: the addresses of members, separated by commas, such as ``members[1].address``.
+        :param options: further options of the connection string.
         """
         name, password = next(iter(self._users.items()), (None, None))
         login = f"{quote(name, safe='')}:{quote(password, safe='')}@" if name and password else ""
@@ -281,7 +286,7 @@ class Deployment:
 
     @property
     def commands(self) -> CommandLog:
-        """The last 10,000 commands that the members received, in their order."""
+        """The last 10,000 commands that the members received, in the order of arrival."""
         return self._cluster.log
 
     @property
@@ -297,19 +302,20 @@ class Deployment:
         *,
         member: Member | None = None,
     ) -> FailPointHandle:
-        """Set a fail point on one member or on all members, and return a handle with its ``count``.
+        """Set a fail point on one member or on all members. Return a handle that counts the affected commands.
 
         :param name: ``"failCommand"`` (the default), or another supported fail point.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
-        :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
-        :param member: one member; None is all.
-        :raises CommandError: the simulation has no such fail point or command, or the data are wrong.
+        :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
+        :param member: the member that gets the fail point; None means all members.
+        :raises CommandError: the simulation does not support the fail point or a command in `data`, or `data` is
+            invalid.
         """
         fields = dict(data or {})
         check_commands(fields, command_names(self._cluster))
         points = []
-        for each in self._chosen(member):
+        for each in self._selected_members(member):
             each.fail_points.configure(name, mode, fields)
             points.append(each.fail_points[name])
         return FailPointHandle(lambda: sum(point.entered for point in points))
@@ -324,13 +330,14 @@ class Deployment:
     ) -> None:
         """Limit the requests and connections of each member.
 
-        A request above the limit fails with error 462 and the labels SystemOverloadedError and RetryableError. A
-        connection above the limit is closed.
+        A request above the limit fails with error code 462 (IngressRequestRateLimitExceeded) and with the labels
+        SystemOverloadedError and RetryableError. The member closes a connection above the limit.
 
-        :param requests: requests per second; None is no limit.
-        :param connections: new connections per second; None is no limit.
-        :param burst: the seconds whose requests may arrive together; 1 by default.
-        :param member: one member; None is all.
+        :param requests: the accepted requests per second; None means no limit.
+        :param connections: the accepted new connections per second; None means no limit.
+        :param burst: seconds. The requests and connections of so many seconds may arrive at the same moment; 1 by
+            default.
+        :param member: the member that gets the limits; None means all members.
         """
         values = {
             **_limit("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
@@ -338,20 +345,20 @@ class Deployment:
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
-        for each in self._chosen(member):
+        for each in self._selected_members(member):
             each.parameters.update(values)
         self._cluster.limits.reset()
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock without a wait, and run all events of this time.
+        """Advance the virtual clock without a wait, and run all events that happen in the skipped time.
 
-        :param seconds: the duration.
-        :raises ValueError: `seconds` is no number from 0 up.
+        :param seconds: the time by which the clock advances.
+        :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside a :class:`~gmongo.testing.VirtualTime`.
         """
         advance_hub(seconds)
 
-    def _chosen(self, member: Member | None) -> list[Member]:
+    def _selected_members(self, member: Member | None) -> list[Member]:
         return list(self.members) if member is None else [member]
 
 
@@ -361,6 +368,6 @@ def _limit(prefix: str, switch: str, rate: float | None, burst: float) -> dict[s
     return {switch: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
-def _mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
+def _mechanism_parameter(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
     more = ["MONGODB-X509"] if None in (users or {}).values() else []
     return {"authenticationMechanisms": [*MECHANISMS, *more, *(["MONGODB-OIDC"] if tokens else [])]}

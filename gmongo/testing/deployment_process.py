@@ -19,14 +19,14 @@ _CHECK_INTERVAL = 0.01
 
 
 class DeploymentProcess(RemoteDeployment):
-    """A deployment in a separate process, which ends with this process at the latest.
+    """A simulated deployment in a separate process. The separate process ends when this process ends, or before.
 
-    The API is the API of :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
-    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`, which also accept `start_timeout` and `environment`,
-    or with the arguments of ``python -m gmongo.testing``. Use it in a ``with`` block, or call :meth:`start` and
-    :meth:`close`.
+    The class has the API of :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
+    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. These methods also accept `start_timeout` and
+    `environment`. Alternatively, pass the command-line arguments of ``python -m gmongo.testing`` to the class. Use the
+    deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
-    :param arguments: of the command line, such as ``("--replica-set", "3")``.
+    :param arguments: the command-line arguments of ``python -m gmongo.testing``, such as ``"--replica-set", "3"``.
     :param start_timeout: seconds until the deployment must be ready.
     :param environment: environment variables to set in addition to the variables of this process.
     """
@@ -44,15 +44,16 @@ class DeploymentProcess(RemoteDeployment):
 
     @classmethod
     def _planned(cls, kind: str, settings: dict[str, Any]) -> DeploymentProcess:
-        own = {name: settings.pop(name) for name in ("start_timeout", "environment") if name in settings}
-        deployment = cls(**own)
+        process_settings = {name: settings.pop(name) for name in ("start_timeout", "environment") if name in settings}
+        deployment = cls(**process_settings)
         deployment._plan = Plan(kind, settings).to_message()
         return deployment
 
     def start(self) -> DeploymentProcess:
-        """Start the process, and wait until it serves.
+        """Start the process, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: it is running already, or is not ready in time. The message has the output of the process.
+        :raises RuntimeError: the deployment is running already, or is not ready in time. The message contains the
+            output of the process.
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")
@@ -69,7 +70,7 @@ class DeploymentProcess(RemoteDeployment):
             theirs.close()
             self._channel.send({"plan": self._plan})
             self._await_ready(self._process)
-            self._serves(self._channel)
+            self._connect(self._channel)
         except BaseException:
             self.close()
             raise
@@ -88,10 +89,10 @@ class DeploymentProcess(RemoteDeployment):
             raise RuntimeError(f"the deployment did not start. {_output_of(process)}")
 
     def close(self) -> None:
-        """End the process, and remove its data."""
+        """End the process, and remove the data of the deployment."""
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
-        self._ended()
+        self._disconnect()
         if channel is not None:
             channel.close()
         if process is not None:

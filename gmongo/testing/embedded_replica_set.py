@@ -36,10 +36,10 @@ class EmbeddedReplicaSet:
     :param election_timeout: seconds after which the members elect another primary; 2 by default.
     :param start_timeout: seconds until a primary must be elected; 120 by default.
     :param settings: the settings of all members: `fail_points` (True by default), `tls`, `users`,
-        `require_api_version`, `parameters` and `compressors`, as for :class:`~gmongo.testing.EmbeddedDatabase`.
-    :raises ValueError: the number of members is not from 1 to 7, or a setting is wrong. `require_api_version` needs
-        `users`.
-    :raises TypeError: there is no setting of that name.
+        `require_api_version`, `parameters` and `compressors`. See :class:`~gmongo.testing.EmbeddedDatabase`.
+    :raises ValueError: the number of members is not from 1 to 7, a setting is invalid, or `require_api_version` is True
+        without `users`.
+    :raises TypeError: a keyword argument is not the name of a setting.
 
     :ivar members: the members; empty before the start.
     """
@@ -60,7 +60,8 @@ class EmbeddedReplicaSet:
         self._election_timeout, self._start_timeout = election_timeout, start_timeout
         self._settings = Settings(**settings)
         if self._settings.require_api_version and not self._settings.users:
-            # Members without a key file do not exempt each other from the rule: replication and index builds end.
+            # Without users, the members have no key file. Then a member also refuses the commands of other members, and
+            # replication and index builds stop.
             raise ValueError("require_api_version needs users in a replica set")
         self.members: list[Server] = []
 
@@ -76,7 +77,7 @@ class EmbeddedReplicaSet:
 
     @property
     def primary(self) -> Server:
-        """The primary. Waits for an election for at most `start_timeout` seconds.
+        """The current primary. If there is no primary, the property waits for an election for `start_timeout` seconds.
 
         :raises EmbeddedDatabaseError: the members elected no primary in time.
         """
@@ -91,14 +92,16 @@ class EmbeddedReplicaSet:
 
     @property
     def secondaries(self) -> list[Server]:
-        """The members that answer and are secondaries."""
+        """The members that reply to a hello command and are secondaries."""
         return [member for member in self.members if self._hello(member).get("secondary")]
 
     def start(self) -> EmbeddedReplicaSet:
         """Start all members, initiate the replica set, create the users, and wait until all members have data.
 
-        :raises EmbeddedDatabaseError: there is no usable `mongod`, a member ended, or no primary was elected in time.
-            The message has the last lines of the member's log. No process and no folder remains.
+        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this machine, a member
+            ended, or the members elected no primary in time. If a member ended, the message contains the last lines of
+            the member's log.
+            After the error, no process and no temporary folder remains.
         """
         if self.members:
             raise EmbeddedDatabaseError("the replica set is running already")
@@ -131,10 +134,10 @@ class EmbeddedReplicaSet:
                 raise
 
     def await_members(self, timeout: float = 60.0) -> None:
-        """Wait until there is a primary, and all other members are secondaries.
+        """Wait until one member is primary and all other members are secondaries.
 
-        :param timeout: seconds; 60 by default.
-        :raises EmbeddedDatabaseError: a member is neither after this time.
+        :param timeout: the longest wait in seconds; 60 by default.
+        :raises EmbeddedDatabaseError: after `timeout` seconds a member is neither primary nor secondary.
         """
         deadline = monotonic() + timeout
         while not self.primary or len(self.secondaries) < self._number - 1:

@@ -1,4 +1,4 @@
-"""The description of a remote deployment."""
+"""The description of a deployment that another thread or process creates."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
 
 
 class Plan:
-    """A kind of deployment, and its settings.
+    """The kind and the settings of a deployment.
 
-    :param kind: a method of :class:`~gmongo.testing.Deployment`.
+    :param kind: the name of a method of :class:`~gmongo.testing.Deployment`, such as ``replica_set``.
     :param settings: the keyword arguments of the method.
     :raises ValueError: a setting is invalid.
     """
@@ -27,18 +27,20 @@ class Plan:
         self.make()
 
     def make(self) -> Deployment:
-        """Return a new deployment, without starting it."""
-        made: Deployment = getattr(Deployment, self.kind)(**self.settings)
-        return made
+        """Return a new deployment that is not started."""
+        deployment: Deployment = getattr(Deployment, self.kind)(**self.settings)
+        return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return the plan for another process, with this process's certificate authority if the plan needs it.
+        """Return the plan as a document for another process.
 
-        :raises ValueError: a setting cannot leave this process.
+        If the deployment uses generated certificates, the document contains the certificate authority of this process.
+
+        :raises ValueError: `tls` is an ``SSLContext``, which cannot be sent to another process.
         """
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
-            raise ValueError("tls is an SSLContext, which stays in this process; another takes True, or paths")
+            raise ValueError("tls is an SSLContext, which stays in this process: another process accepts True or paths")
         settings = dict(self.settings)
         if isinstance(tls, Mapping):
             settings["tls"] = {name: str(path) for name, path in tls.items()}
@@ -47,7 +49,7 @@ class Plan:
 
 
 def deployment_of(message: Mapping[str, Any]) -> Deployment:
-    """Return a new deployment from a plan of another process, without starting it."""
+    """Return a new deployment, which is not started, from a message of :meth:`Plan.to_message`."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:

@@ -22,17 +22,17 @@ _TAIL = 4000
 
 
 class TetheredProcess:
-    """A program in a process group of its own, which ends with this process, even if this process is killed.
+    """A program in a separate process group. The program ends with this process, even if this process is killed.
 
-    The class works with and without monkey-patching. Other greenlets run while it waits.
+    The class works with and without monkey-patching. Other greenlets run while the class waits.
 
     :param target: the Python function to call, as ``module:function``, or the absolute path of an executable file.
-    :param arguments: the arguments of the command line.
-    :param scratch: a directory that is removed when the program is ended; by default a new temporary directory.
+    :param arguments: the command-line arguments of the program.
+    :param scratch: a directory that :meth:`end` removes; by default a new temporary directory.
     :param cwd: the working directory, which is also the first entry of a Python program's module search path; by
         default `scratch`.
     :param environment: environment variables to set in addition to the variables of this process.
-    :param pass_fds: file descriptors that the program inherits under their numbers.
+    :param pass_fds: file descriptors that the program inherits with unchanged numbers.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TetheredProcess:
             "cwd": cwd or self._scratch,
             "env": {**os.environ, **(environment or {})},
             "pass_fds": pass_fds,
-            "start_new_session": True,  # Ctrl-C on the terminal does not reach the group
+            "start_new_session": True,  # Ctrl-C on the terminal sends no signal to the process group
         }
         try:
             self._process = self._spawn(command, settings)
@@ -63,8 +63,8 @@ class TetheredProcess:
             raise
 
     def _spawn(self, command: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
-        # The standard library's Popen starts and polls without blocking for long, in any native thread. gevent's Popen
-        # does not. In a patched process, this Popen is gevent's.
+        # In any native thread, Popen of the standard library starts and polls a process without a long block. gevent's
+        # Popen does not have this property. In a monkey-patched process, `subprocess.Popen` is gevent's Popen.
         with self._output_path.open("wb") as output:
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
@@ -76,12 +76,13 @@ class TetheredProcess:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while the process runs."""
+        """Return the exit status. Return None while the process runs."""
         return self._process.poll()
 
     def kill(self) -> None:
-        """Send SIGKILL to the whole group, and wait for its end. The scratch directory stays."""
-        # After a wait for the process, its number may belong to another group. Between check and signal is no switch.
+        """Send SIGKILL to the process group, and wait until the process ends. The scratch directory remains."""
+        # After `poll` reports the end of the process, another process group may get the number of the group. Therefore
+        # no other greenlet may run between `poll` and `killpg`.
         if os.getpid() == self._owner and self._process.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()
@@ -95,12 +96,12 @@ class TetheredProcess:
         return text[-_TAIL:].strip()
 
     def end(self, grace: float = 5.0) -> None:
-        """End the program: first SIGTERM, then SIGKILL for the whole group if the grace period is over.
+        """Send SIGTERM to the program. If the program still runs after `grace` seconds, send SIGKILL to its group.
 
-        Does nothing if the program has been ended, and nothing in a fork of the process that started it. A process
-        that ended by itself is expected to have ended its children.
+        A second call does nothing. A call in a fork of the process that started the program does nothing. If the
+        program ends after SIGTERM, the method does not kill the children of the program.
 
-        :param grace: seconds that the program has to end by itself.
+        :param grace: seconds from SIGTERM to SIGKILL.
         """
         if self._ended or os.getpid() != self._owner:
             return
@@ -110,7 +111,7 @@ class TetheredProcess:
             self._process.terminate()
             while self._process.poll() is None and monotonic() < deadline:
                 gevent.sleep(_POLL_EVERY)
-        finally:  # also after an interrupt of the wait
+        finally:  # also after an exception in the wait, such as KeyboardInterrupt
             self.kill()
             shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -124,5 +125,5 @@ class TetheredProcess:
 
 
 def new_scratch() -> Path:
-    """Make a temporary directory."""
+    """Create a temporary directory, and return its path."""
     return Path(tempfile.mkdtemp(prefix="gmongo-"))

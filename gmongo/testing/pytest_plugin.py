@@ -1,9 +1,10 @@
-"""Fixtures for pytest. pytest loads the plugin by itself where gmongo is installed.
+"""Fixtures for pytest. pytest loads the plugin automatically if gmongo is installed.
 
 `mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client of this server.
-`mongodb_database` is an empty database for each test. The other fixtures are simulated deployments, new for each test.
-They run in the hub of the test (1 ms), in a native thread (some ms) or in a process (1 s). A fixture starts and imports
-nothing until a test requests it.
+`mongodb_database` is an empty database for each test. The other fixtures are simulated deployments. Each test gets a
+new deployment, which runs in the hub of the test, in a native thread or in a process. The start takes 1 ms in the hub,
+some milliseconds in a thread, and 1 s in a process. A fixture imports and starts nothing until a test requests the
+fixture.
 """
 
 from __future__ import annotations
@@ -28,18 +29,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="mongodb_server is a replica set of N members; by default a standalone",
+        help="mongodb_server is a replica set of N members; by default mongodb_server is a standalone",
     )
     group.addoption(
         "--mongodb-shared",
         action="store_true",
-        help="all processes of pytest-xdist share one mongodb_server; by default each process has its own",
+        help="all processes of pytest-xdist share one mongodb_server; by default each process starts a server",
     )
 
 
 @pytest.fixture(scope="session")
 def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """One real server for the session, with the attribute `uri`: the server of ``MONGODB_URI``, else a new `mongod`."""
+    """One real server for the session, an object with the attribute `uri`.
+
+    The server is the server of ``MONGODB_URI``. If the variable is not set, the fixture starts a server.
+    """
     from gmongo.testing import shared_server
 
     members = request.config.getoption("--mongodb-members")
@@ -126,7 +130,7 @@ def mongodb_sharded_cluster_thread() -> Iterator[DeploymentThread]:
 
 @pytest.fixture
 def mongodb_standalone_process() -> Iterator[DeploymentProcess]:
-    """A simulated server without replication, in a process of its own."""
+    """A simulated server without replication, in a separate process."""
     from gmongo.testing import DeploymentProcess
 
     with DeploymentProcess.standalone() as deployment:
@@ -135,7 +139,7 @@ def mongodb_standalone_process() -> Iterator[DeploymentProcess]:
 
 @pytest.fixture
 def mongodb_replica_set_process() -> Iterator[DeploymentProcess]:
-    """A simulated replica set of three members, in a process of its own."""
+    """A simulated replica set of three members, in a separate process."""
     from gmongo.testing import DeploymentProcess
 
     with DeploymentProcess.replica_set() as deployment:
@@ -144,7 +148,7 @@ def mongodb_replica_set_process() -> Iterator[DeploymentProcess]:
 
 @pytest.fixture
 def mongodb_sharded_cluster_process() -> Iterator[DeploymentProcess]:
-    """A simulated sharded cluster of two mongos, in a process of its own."""
+    """A simulated sharded cluster of two mongos, in a separate process."""
     from gmongo.testing import DeploymentProcess
 
     with DeploymentProcess.sharded() as deployment:
@@ -153,7 +157,10 @@ def mongodb_sharded_cluster_process() -> Iterator[DeploymentProcess]:
 
 @pytest.fixture
 def virtual_time() -> Iterator[VirtualTime]:
-    """Time that passes only when nothing else can happen. Request the fixture before the simulated deployments."""
+    """A virtual clock, which jumps to the next timer while all greenlets wait.
+
+    Request this fixture before the fixtures of simulated deployments.
+    """
     from gmongo.testing import VirtualTime
 
     with VirtualTime() as time:

@@ -24,13 +24,13 @@ _PORT_IS_TAKEN = "address already in use"
 
 
 class Engine(NamedTuple):
-    """A server that is a Python program.
+    """A database product that is a Python program.
 
     :param name: the name of the product.
     :param target: the function that runs the server, as ``module:function``.
-    :param requirement: the requirement to install.
-    :param grace: seconds that the server has to end when it keeps its data.
-    :param arguments: returns the command line for a data path, a scratch folder and a port.
+    :param requirement: the argument of ``pip install`` that installs the product.
+    :param grace: seconds from SIGTERM to SIGKILL, for a server whose data are not temporary.
+    :param arguments: a function that returns the command-line options for a data path, a scratch folder and a port.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Engine(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """True if the server can run. The module is not imported: it may be under another licence."""
+        """True if the module of the server is installed. gmongo does not import the module, because of its licence."""
         return importlib.util.find_spec(self.target.partition(".")[0]) is not None
 
 
@@ -61,17 +61,17 @@ def _secantus_arguments(path: Path | None, scratch: Path, port: int) -> dict[str
 
 
 ENGINES = {
-    # nx-27017 loses a SIGTERM now and then. SIGKILL does no harm: every answered write is in the file.
+    # nx-27017 sometimes ignores a SIGTERM. SIGKILL loses no data, because nx-27017 writes to the file before the reply.
     "nx": Engine("nx-27017", "nx_27017.nx_27017:main", "gmongo[testing]", 2.0, _nx_arguments),
     "secantus": Engine("SecantusDB", "secantus.cli:main", "secantusdb", 10.0, _secantus_arguments),
 }
 
 
 class PythonServer:
-    """One server process of an engine.
+    """A server process of a database product.
 
-    :param engine: the engine.
-    :param path: the file or the folder that keeps the data; None for temporary data.
+    :param engine: the database product.
+    :param path: the file or the folder of the data; None means temporary data.
     """
 
     def __init__(self, engine: Engine, path: Path | None) -> None:
@@ -85,12 +85,13 @@ class PythonServer:
         return f"{_HOST}:{self.port}"
 
     def start(self, deadline: float) -> None:
-        """Start the process on a free port, and wait until the server answers.
+        """Start the process on a free port, and wait until the server replies to a command.
 
-        :param deadline: the moment of ``time.monotonic()`` at which the wait ends.
-        :raises EmbeddedDatabaseError: the server ended, or does not answer in time. The message has its output.
+        :param deadline: the value of ``time.monotonic()`` at which the wait ends.
+        :raises EmbeddedDatabaseError: the server ended, or does not reply in time. The message contains the output of
+            the server.
         """
-        # Another process may take the port before the server does. Then the next attempt uses another port.
+        # Another process may take the port before the server opens the port. Then the next attempt uses another port.
         for _attempt in range(_ATTEMPTS):
             self.port = _free_port()
             scratch = new_scratch()
@@ -109,7 +110,7 @@ class PythonServer:
             self._process.end(0.0 if self._path is None else self._engine.grace)
 
     def _becomes_ready(self, process: TetheredProcess, deadline: float) -> bool:
-        """Wait for an answer. Return False if the port belongs to another program."""
+        """Wait for a reply of the server. Return False if another process uses the port."""
         name = self._engine.name
         while True:
             answering = answering_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
@@ -132,7 +133,10 @@ def _free_port() -> int:
 
 
 def answering_process(port: int, timeout: float) -> int | None:
-    """Return the process ID that the server on `port` states, or None if nothing answers."""
+    """Return the process ID in the ``serverStatus`` reply of the server on `port`.
+
+    Return None if no server replies, and -1 if the reply contains no process ID.
+    """
     try:
         answer = run_command((_HOST, port), {"serverStatus": 1}, timeout=timeout).get("pid")
     except CommandFailedError as error:

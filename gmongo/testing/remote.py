@@ -1,4 +1,4 @@
-"""A deployment in another thread or process, with the API of a deployment in this hub."""
+"""A deployment in another thread or process, with the API of :class:`~gmongo.testing.Deployment`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from gmongo.testing.simulation.fail_points import FailPointHandle
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_REPLY_TIMEOUT = 60.0  # seconds for a reply. Only a long advance needs time
+_REPLY_TIMEOUT = 60.0  # seconds. Only the request "advance" with a long time needs seconds for its reply
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 
 
 class ControlLine:
-    """A connection to a remote deployment, which sends one request at a time. Any thread may use it.
+    """A connection that controls a remote deployment. Any thread may use the connection.
+
+    The connection sends a request only after the reply to the request before.
 
     :param channel: the channel to the deployment.
     """
@@ -34,38 +36,40 @@ class ControlLine:
         self._number = 0
 
     def request(self, order: str, *arguments: Any) -> Any:
-        """Send a request, and return its result.
+        """Send a request, and return the result in the reply.
 
-        :raises RuntimeError: the deployment has ended, or does not reply.
+        :param order: the name of the request, such as ``"describe"``.
+        :param arguments: the arguments of the request.
+        :raises RuntimeError: the deployment has ended, or does not reply in time.
         """
         with self._lock:
             self._number += 1
             try:
                 self._channel.send({"number": self._number, "order": order, "arguments": list(arguments)})
-                answer = self._answer()
+                answer = self._receive_reply()
             except OSError as problem:
                 raise RuntimeError(f"the deployment does not answer: {problem}") from problem
         raise_problem(answer)
         return answer["result"]
 
-    def _answer(self) -> dict[str, Any]:
+    def _receive_reply(self) -> dict[str, Any]:
         while True:
             answer = self._channel.receive(_REPLY_TIMEOUT)
             if answer is None:
                 raise ConnectionResetError("the deployment has ended")
-            if answer["number"] == self._number:  # else a reply to an interrupted request
+            if answer["number"] == self._number:  # otherwise the reply belongs to an earlier, interrupted request
                 return answer
 
 
 @dataclass
 class RemoteConnection:
-    """A snapshot of an open connection of a client to a member.
+    """A snapshot of an open connection between a client and a member.
 
     :param number: the connectionId.
-    :param app_name: the name of the application in the handshake.
-    :param peer_port: the port of the client.
-    :param busy_with: the current command.
-    :param operations: the number of received commands by name.
+    :param app_name: the name of the application in the handshake; None if the handshake has no name.
+    :param peer_port: the TCP port of the client.
+    :param busy_with: the name of the command that the member runs; None if the connection is idle.
+    :param operations: the number of received commands by command name.
     """
 
     number: int
@@ -78,8 +82,8 @@ class RemoteConnection:
 class RemoteMember:
     """A member of a remote deployment. See :class:`~gmongo.testing.simulation.member.Member`.
 
-    :ivar number: the index in the list of members.
-    :ivar port: the port, the same after a restart.
+    :ivar number: the index of the member in the list of members.
+    :ivar port: the TCP port, which does not change after a restart.
     """
 
     host = _HOST
@@ -99,7 +103,7 @@ class RemoteMember:
 
     @property
     def alive(self) -> bool:
-        """True if the member listens."""
+        """True if the process of the member runs. False after :meth:`kill`."""
         return bool(self._facts["alive"])
 
     @property
@@ -109,12 +113,12 @@ class RemoteMember:
 
     @property
     def uptime(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the last start of the member."""
         return float(self._facts["uptime"])
 
     @property
     def created(self) -> int:
-        """The number of accepted connections."""
+        """The number of connections that the member has accepted, including closed connections."""
         return int(self._facts["created"])
 
     @property
@@ -124,11 +128,11 @@ class RemoteMember:
 
     @property
     def connections(self) -> dict[int, RemoteConnection]:
-        """The open connections by number."""
-        known = [RemoteConnection(**each) for each in self._facts["connections"]]
-        for each in known:
+        """The open connections by connectionId."""
+        connections = [RemoteConnection(**each) for each in self._facts["connections"]]
+        for each in connections:
             each.operations = Counter(each.operations)
-        return {each.number: each for each in known}
+        return {each.number: each for each in connections}
 
     @property
     def _facts(self) -> Mapping[str, Any]:
@@ -136,7 +140,7 @@ class RemoteMember:
         return facts
 
     def kill(self) -> None:
-        """Refuse connections, and close open connections, as after the end of a process."""
+        """Close all connections, and refuse new connections, as if the server process had ended."""
         self._fault("kill")
 
     def restart(self) -> None:
@@ -144,50 +148,55 @@ class RemoteMember:
         self._fault("restart")
 
     def freeze(self) -> None:
-        """Accept connections and requests without replies. :meth:`thaw` sends the replies."""
+        """Accept connections and requests, but send no replies until :meth:`thaw`."""
         self._fault("freeze")
 
     def thaw(self) -> None:
-        """Continue after :meth:`freeze`."""
+        """End :meth:`freeze`, and send the delayed replies."""
         self._fault("thaw")
 
     def partition(self) -> None:
-        """Disconnect the member: all messages of clients and other members are lost."""
+        """Disconnect the member from the network. All messages from and to clients and other members are lost."""
         self._fault("partition")
 
     def heal(self) -> None:
-        """Continue after :meth:`partition`. Existing connections are reset."""
+        """End :meth:`partition`. The member resets connections that existed before."""
         self._fault("heal")
 
     def drop_connections(self) -> None:
-        """Close all open connections, and accept new connections."""
+        """Close all open connections. The member continues to accept new connections."""
         self._fault("drop_connections")
 
     def delay(self, seconds: float) -> None:
         """Delay every reply by `seconds`.
 
-        :raises ValueError: `seconds` is no number from 0 up.
+        :raises ValueError: `seconds` is negative or is not a number.
         """
         self._fault("delay", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Close the connection after the first `n_bytes` of the next reply (to `command`, if given).
+        """Send only the first `n_bytes` bytes of one reply, and close its connection.
 
-        :raises ValueError: `n_bytes` is no whole number from 0 up, or `command` is no string.
+        :param n_bytes: the number of bytes.
+        :param command: the name of a command. The fault affects the next reply to this command. None means the next
+            reply to any command.
+        :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
         """
         self._fault("drop_after", n_bytes, command)
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are no message in place of the next reply (to `command`, if given).
+        """Send bytes that are not a message instead of one reply.
 
-        :raises ValueError: `command` is no string.
+        :param command: the name of a command. The fault affects the next reply to this command. None means the next
+            reply to any command.
+        :raises ValueError: `command` is not a string.
         """
         self._fault("garbage", command)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Step down, and do not become primary again for `seconds` unless no other member can become primary.
+        """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
 
-        :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
+        :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
         """
         self._fault("step_down", seconds)
 
@@ -196,7 +205,7 @@ class RemoteMember:
 
 
 class RemoteMembers(list[RemoteMember]):
-    """The members of a remote deployment."""
+    """The list of the members of a remote deployment."""
 
     def __init__(self, line: ControlLine, members: Iterable[RemoteMember]) -> None:
         super().__init__(members)
@@ -233,9 +242,9 @@ class RemoteNetwork:
 
     @property
     def latency(self) -> float:
-        """Seconds of delay of each reply.
+        """The delay of each reply in seconds.
 
-        :raises ValueError: the new value is not a number from 0 up.
+        :raises ValueError: the new value is negative or is not a number.
         """
         return float(self._line.request("network")["latency"])
 
@@ -245,7 +254,7 @@ class RemoteNetwork:
 
     @property
     def loss(self) -> float:
-        """The share of lost replies. The loss of a reply closes its connection.
+        """The share of replies that are lost, from 0 to 1. The member closes the connection of a lost reply.
 
         :raises ValueError: the new value is not a number from 0 to 1.
         """
@@ -257,7 +266,7 @@ class RemoteNetwork:
 
     @property
     def random(self) -> random.Random | None:
-        """The source of randomness, of which the deployment has a copy. None by default."""
+        """The random number generator that selects the lost replies. The deployment uses a copy. None by default."""
         return self._random
 
     @random.setter
@@ -267,7 +276,7 @@ class RemoteNetwork:
 
 
 class RemoteCommandLog(CommandLog):
-    """The received commands of a remote deployment, after the last fetch."""
+    """The commands that a remote deployment had received at the last fetch."""
 
     def __init__(self, line: ControlLine) -> None:
         super().__init__()
@@ -275,11 +284,11 @@ class RemoteCommandLog(CommandLog):
         self._enabled = True
 
     def fetch(self) -> None:
-        """Fetch the commands since the last fetch."""
-        news = self._line.request("commands", self.first + len(self))
-        super().__delitem__(slice(0, max(0, news["first"] - self.first)))
-        self.extend(ReceivedCommand(**each) for each in news["commands"])
-        self.first, self.forgotten, self._enabled = news["first"], news["forgotten"], news["enabled"]
+        """Fetch the commands that the deployment received since the last fetch."""
+        update = self._line.request("commands", self.first + len(self))
+        super().__delitem__(slice(0, max(0, update["first"] - self.first)))
+        self.extend(ReceivedCommand(**each) for each in update["commands"])
+        self.first, self.forgotten, self._enabled = update["first"], update["forgotten"], update["enabled"]
 
     def clear(self) -> None:
         self._line.request("clear commands")
@@ -288,7 +297,7 @@ class RemoteCommandLog(CommandLog):
 
     @property
     def enabled(self) -> bool:
-        """True if the log keeps commands."""
+        """True if the log keeps the received commands."""
         return self._enabled
 
     @enabled.setter
@@ -300,9 +309,9 @@ class RemoteCommandLog(CommandLog):
 class RemoteDeployment:
     """The base of :class:`~gmongo.testing.DeploymentProcess` and :class:`~gmongo.testing.DeploymentThread`.
 
-    The API is the API of :class:`~gmongo.testing.Deployment`. Any thread may use it.
+    The class has the API of :class:`~gmongo.testing.Deployment`. Any thread may use the deployment.
 
-    :ivar members: the members, after the start.
+    :ivar members: the members; empty before the start.
     """
 
     def __init__(self) -> None:
@@ -313,7 +322,7 @@ class RemoteDeployment:
 
     @classmethod
     def standalone(cls: type[Remote], **settings: Any) -> Remote:
-        """Create a server without replication.
+        """Create a deployment of one server without replication.
 
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: a setting is invalid.
@@ -322,7 +331,7 @@ class RemoteDeployment:
 
     @classmethod
     def replica_set(cls: type[Remote], members: int = 3, name: str = "rs0", **settings: Any) -> Remote:
-        """Create a replica set, whose first member becomes the first primary.
+        """Create a replica set. The first member becomes the first primary.
 
         :param members: the number of members with data, including hidden members.
         :param name: the name of the replica set.
@@ -333,7 +342,7 @@ class RemoteDeployment:
 
     @classmethod
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
-        """Create a sharded cluster, of which clients see the mongos.
+        """Create a sharded cluster. Clients connect to its mongos.
 
         :param mongos: the number of mongos.
         :param settings: see :class:`~gmongo.testing.Deployment`.
@@ -369,7 +378,7 @@ class RemoteDeployment:
     ) -> None:
         self.close()
 
-    def _serves(self, channel: Channel) -> None:
+    def _connect(self, channel: Channel) -> None:
         self._line = line = ControlLine(channel)
         facts = line.request("describe")
         self._uri = facts["uri"]
@@ -378,7 +387,7 @@ class RemoteDeployment:
             line, [RemoteMember(line, number, each["port"]) for number, each in enumerate(facts["members"])]
         )
 
-    def _ended(self) -> None:
+    def _disconnect(self) -> None:
         self._line = self._uri = self._commands = None
 
     def _request(self, order: str, *arguments: Any) -> Any:
@@ -388,7 +397,7 @@ class RemoteDeployment:
 
     @property
     def uri(self) -> str:
-        """The connection string, with the first user and the TLS options, if there are any.
+        """The connection string, with the first user if there are users, and with TLS options if TLS is required.
 
         :raises RuntimeError: the deployment is not running.
         """
@@ -397,10 +406,10 @@ class RemoteDeployment:
         return self._uri
 
     def uri_of(self, hosts: str, **options: str) -> str:
-        """Return a connection string for some hosts, with the same user and TLS options.
+        """Return a connection string for `hosts`, with the user and the TLS options of :attr:`uri`.
 
-        :param hosts: hosts, separated by commas, such as ``members[1].address``.
-        :param options: options of the URI.
+        :param hosts: the addresses of members, separated by commas, such as ``members[1].address``.
+        :param options: further options of the connection string.
         :raises RuntimeError: the deployment is not running.
         """
         uri: str = self._request("uri of", hosts, options)
@@ -408,7 +417,7 @@ class RemoteDeployment:
 
     @property
     def commands(self) -> CommandLog:
-        """The last 10,000 commands that the members received until now, in their order.
+        """The last 10,000 commands that the members received, in the order of arrival. Each read fetches new commands.
 
         :raises RuntimeError: the deployment is not running.
         """
@@ -435,14 +444,15 @@ class RemoteDeployment:
         *,
         member: RemoteMember | None = None,
     ) -> FailPointHandle:
-        """Set a fail point on one member or on all members, and return a handle with its ``count``.
+        """Set a fail point on one member or on all members. Return a handle that counts the affected commands.
 
         :param name: ``"failCommand"`` (the default), or another supported fail point.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
-        :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
-        :param member: one member; None is all.
-        :raises CommandError: the simulation has no such fail point or command, or the data are wrong.
+        :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
+        :param member: the member that gets the fail point; None means all members.
+        :raises CommandError: the simulation does not support the fail point or a command in `data`, or `data` is
+            invalid.
         """
         number = self._request("set fail point", name, mode, data, None if member is None else member.number)
         return FailPointHandle(lambda: int(self._request("count of fail point", number)))
@@ -457,29 +467,35 @@ class RemoteDeployment:
     ) -> None:
         """Limit the requests and connections of each member.
 
-        :param requests: requests per second. Further requests fail with error 462. None is no limit.
-        :param connections: new connections per second. Further connections are closed. None is no limit.
-        :param burst: the seconds whose requests may arrive together; 1 by default.
-        :param member: one member; None is all.
+        :param requests: the accepted requests per second. Further requests fail with error code 462
+            (IngressRequestRateLimitExceeded). None means no limit.
+        :param connections: the accepted new connections per second. The member closes further connections. None means
+            no limit.
+        :param burst: seconds. The requests and connections of so many seconds may arrive at the same moment; 1 by
+            default.
+        :param member: the member that gets the limits; None means all members.
         """
         self._request("rate limit", requests, connections, burst, None if member is None else member.number)
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock of the deployment: elections, delays, expiry. The clock of its clients does not change.
+        """Advance the clock of the deployment, which controls elections, delays and expiry.
 
-        :param seconds: the duration.
-        :raises ValueError: `seconds` is no number from 0 up.
+        The clock of the clients does not change.
+
+        :param seconds: the time by which the clock advances.
+        :raises ValueError: `seconds` is negative or is not a number.
         """
         self._request("advance", seconds)
 
     def fault(self, member: int, name: str, *arguments: Any) -> None:
-        """Call a fault method of a member.
+        """Call a method of a member that causes a fault, such as ``freeze``.
 
-        :param member: the number of the member, from 0.
-        :param name: a method of :class:`~gmongo.testing.simulation.member.Member`, such as ``freeze``.
+        :param member: the index of the member in :attr:`members`.
+        :param name: the name of a method of :class:`~gmongo.testing.simulation.member.Member`.
         :param arguments: the arguments of the method.
         :raises RuntimeError: the deployment is not running.
-        :raises ValueError: the member or the fault does not exist, or the member does not allow the fault now.
+        :raises ValueError: the member or the method does not exist, or the method is not possible in the current state
+            of the member.
         """
         try:
             self._request("fault", member, name, *arguments)

@@ -1,4 +1,4 @@
-"""One real server for a test session, or for all processes of a session of pytest-xdist."""
+"""Start one real server for a test session. All processes of a pytest-xdist session can share the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class RunningServer(NamedTuple):
     """A server that runs for a test session.
 
     :param uri: the connection string.
-    :param embedded: the embedded server; None if ``MONGODB_URI`` names the server or another process started it.
+    :param embedded: the embedded server that this process started. None if ``MONGODB_URI`` names the server, or another
+        process started the server.
     """
 
     uri: str
@@ -26,13 +27,13 @@ class RunningServer(NamedTuple):
 
 @contextmanager
 def new_server(members: int) -> Iterator[RunningServer]:
-    """Use the server of ``MONGODB_URI``, or start one that ends with the block.
+    """Yield the server of ``MONGODB_URI``. If the variable is not set, start a server, which ends with the block.
 
-    :param members: the number of members of a replica set; 0 for a standalone.
+    :param members: the number of members of a new replica set; 0 means a standalone.
     """
-    given = os.environ.get(URI_VARIABLE)
-    if given:
-        yield RunningServer(given, None)
+    configured_uri = os.environ.get(URI_VARIABLE)
+    if configured_uri:
+        yield RunningServer(configured_uri, None)
         return
     with EmbeddedReplicaSet(members) if members else EmbeddedDatabase(engine="mongod") as embedded:
         yield RunningServer(embedded.uri, embedded)
@@ -40,10 +41,12 @@ def new_server(members: int) -> Iterator[RunningServer]:
 
 @contextmanager
 def shared(folder: Path, members: int) -> Iterator[RunningServer]:
-    """Use the server of the first process that enters the block. The first process leaves the block last.
+    """Yield the server that the first process of the session started.
 
-    :param folder: a folder that all processes of the session know.
-    :param members: the number of members of a replica set; 0 for a standalone.
+    The first process leaves its ``with`` block, and ends the server, after all other processes have left their blocks.
+
+    :param folder: a folder that is the same in all processes of the session.
+    :param members: the number of members of a new replica set; 0 means a standalone.
     """
     address = folder / "mongodb_uri"
     with (folder / "mongodb_start").open("a") as start, (folder / "mongodb_users").open("a") as users:
@@ -52,18 +55,19 @@ def shared(folder: Path, members: int) -> Iterator[RunningServer]:
             fcntl.flock(users, fcntl.LOCK_SH)
             fcntl.flock(start, fcntl.LOCK_UN)
             yield RunningServer(address.read_text(), None)
-            return  # the locks end with the files
+            return  # the end of the outer ``with`` block closes the files, and thereby releases the locks
         with new_server(members) as server:
             address.write_text(server.uri)
             fcntl.flock(start, fcntl.LOCK_UN)
             try:
                 yield server
             finally:
-                _await_others(start, users)
+                _await_other_processes(start, users)
                 address.unlink()
 
 
-def _await_others(start: Any, users: Any) -> None:
-    # A process that starts now waits for `start`, and starts another server.
+def _await_other_processes(start: Any, users: Any) -> None:
+    # If another process calls `shared` now, the process waits for the lock of `start`. Then the process starts another
+    # server, because this process has removed the file with the URI.
     fcntl.flock(start, fcntl.LOCK_EX)
     fcntl.flock(users, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
-"""Run a program that ends with its parent process, for :class:`~gmongo.testing.process.TetheredProcess`.
+"""Run a program that ends when its parent process ends, for :class:`~gmongo.testing.process.TetheredProcess`.
 
-The file runs as a script, so that neither gevent nor the driver is loaded. It imports the standard library only.
+This file runs as a script. The script imports only the standard library, and loads neither gevent nor the driver.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _GRACE = 2.0  # seconds
 
 
 def main() -> None:
-    """Run a program with the remaining arguments of the command line.
+    """Run the program that the command-line arguments name.
 
-    The arguments are: the process ID of the parent, a directory to remove if the parent ends, the target, and the
-    arguments of the target. The target is ``module:function``, or the absolute path of an executable file.
+    The first arguments are the process ID of the parent, a directory to remove if the parent ends, and the target. The
+    other arguments are the arguments of the target. The target is ``module:function``, or the absolute path of an
+    executable file.
     """
     parent, scratch, target, *arguments = sys.argv[1:]
     threading.Thread(target=_end_with_parent, args=(int(parent), scratch), daemon=True).start()
@@ -31,7 +32,7 @@ def main() -> None:
         sys.exit(_call(target, arguments))
     status = _run_file(target, arguments)
     if os.getppid() != int(parent):
-        shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files while it ended
+        shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files after the first removal
     sys.exit(status)
 
 
@@ -49,13 +50,14 @@ def _run_file(path: str, arguments: list[str]) -> int:
 
 
 def _end_with_parent(parent: int, scratch: str) -> None:
-    # Linux has a signal for the parent's death. The signal follows the parent's thread instead of its process.
+    # Linux can send a signal when the parent ends (PR_SET_PDEATHSIG). But Linux sends the signal when the thread ends
+    # that started this process, even if the parent process continues. Therefore this function polls.
     while os.getppid() == parent:
         time.sleep(_CHECK_INTERVAL)
     shutil.rmtree(scratch, ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_GRACE)
-    shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files meanwhile
+    shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files during the grace period
     os.killpg(0, signal.SIGKILL)
 
 

@@ -10,23 +10,23 @@ MONGOD = 'EmbeddedDatabase(engine="mongod")'
 ATLAS = "MongoDB Atlas"
 
 
-def _of(engine: str, names: str) -> dict[str, str]:
+def _supported_by(engine: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), engine)
 
 
 STAGES: Mapping[str, str] = {
-    **_of(
+    **_supported_by(
         MONGOD,
         """$bucketAuto $densify $fill $geoNear $listClusterCatalog $listSampledQueries $planCacheStats $querySettings
         $queryStats $redact $setWindowFields $shardedDataDistribution""",
     ),
-    **_of(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
+    **_supported_by(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
 }
-QUERY_OPERATORS: Mapping[str, str] = _of(
+QUERY_OPERATORS: Mapping[str, str] = _supported_by(
     MONGOD, "$geoIntersects $geoNear $geoWithin $near $nearSphere $sampleRate $where $within"
 )
 EXPRESSIONS: Mapping[str, str] = {
-    **_of(
+    **_supported_by(
         MONGOD,
         """$accumulator $acos $acosh $asin $asinh $atan $atan2 $atanh $binarySize $bitAnd $bitNot $bitOr $bitXor
         $bsonSize $cos $cosh $createObjectId $currentDate $dateDiff $dateToParts
@@ -35,9 +35,9 @@ EXPRESSIONS: Mapping[str, str] = {
         $tan $tanh
         $toHashedIndexKey $tsIncrement $tsSecond""",
     ),
-    **_of(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
+    **_supported_by(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
 }
-ACCUMULATORS: Mapping[str, str] = _of(
+ACCUMULATORS: Mapping[str, str] = _supported_by(
     MONGOD,
     "$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $top $topN",
 )
@@ -59,14 +59,14 @@ _OTHERS = (
 UNSUPPORTED: Mapping[str, str] = {
     **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD),
 }  # fmt: skip
-"""Construct → the engine that supports it."""
+"""The engines by construct. The engine supports the construct, but the simulation does not."""
 
 
 def not_supported(construct: str, detail: str = "") -> CommandError:
     """Return the error of a construct that the simulation does not support.
 
     :param construct: a key of :data:`UNSUPPORTED`.
-    :param detail: the part of the command that has the construct.
+    :param detail: the part of the command that contains the construct; empty by default.
     """
     part = f" ({detail})" if detail else ""
     message = f"the simulated deployment does not support {construct}{part}; {UNSUPPORTED[construct]} supports it"

@@ -1,4 +1,4 @@
-"""An event loop with virtual timers: while nothing else can run, the clock jumps to the next timer."""
+"""An event loop with a virtual clock. While all greenlets wait, the clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from typing import Any
 
 import gevent
 
-# Timers of higher priority fire first at the same time, as in libev.
+# The lowest priority of timers. If several timers are due at the same time, the timer with the highest priority fires
+# first, as in libev.
 _LAST = -100
-# Seconds before each jump while additional threads exist, which may poll.
-_FOR_THREADS = 0.0005
-# Seconds before each other jump. Then the loop polls the sockets again: a busy kernel may deliver data late.
-_FOR_SOCKETS = 0.00005
+# Real seconds before each jump while threads exist that were not there at the start. Such a thread may poll.
+_WAIT_FOR_THREADS = 0.0005
+# Real seconds before each other jump. Then the loop polls the sockets again: a busy kernel may deliver data late.
+_WAIT_FOR_SOCKETS = 0.00005
 
 
 class VirtualLoop:
-    """Replaces the loop of a hub. The real loop has the sockets and callbacks, and this loop the timers and the clock.
+    """Event loop with a virtual clock, which replaces the real loop of a hub.
 
-    While all greenlets wait and no socket is ready, the clock jumps to the time of the next timer. One timer fires at
-    a time, so that all its effects happen before the next timer.
+    The real loop continues to serve the sockets and callbacks. This loop has the timers and the clock. While all
+    greenlets wait and no socket is ready, the clock jumps to the time of the next timer. The loop fires one timer, and
+    runs all greenlets that the timer wakes, before the next jump.
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
-    :param date: the time of day at first, in seconds since 1970; by default the real one.
-    :param flows: True if time passes by itself. Then timers wait in real time, and only :meth:`advance` jumps.
+    :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
+    :param flows: True if the clock runs with the speed of real time. Then timers wait in real time, and only
+        :meth:`advance` jumps.
     """
 
     def __init__(
@@ -44,21 +47,21 @@ class VirtualLoop:
         self._jumpers = 0 if flows else 1
         self._order = itertools.count()
         self._due: list[tuple[float, int, int, VirtualTimer]] = []
-        self._ref_count = 0  # the number of timers that keep the loop running
+        self._ref_count = 0  # the number of scheduled timers that keep the hub running
         self._idle = loop.idle(ref=False)
         self._wake = loop.timer(0, ref=False)
-        self._results: list[Any] = []  # watchers of results of other threads
-        self._threads = _other_threads()
-        self._last_idle = -1  # the last turn of the real loop without an event
+        self._results: list[Any] = []  # the watchers with which other threads announce results
+        self._threads = _count_other_threads()
+        self._last_idle = -1  # the number of the last iteration of the real loop without an event, -1 after a jump
         self._ended = False
-        self.io, self.run_callback = loop.io, loop.run_callback  # frequent calls
+        self.io, self.run_callback = loop.io, loop.run_callback  # avoids a slow `__getattr__` in frequent calls
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
 
     @property
     def error_handler(self) -> Any:
-        """The hub, while the hub runs."""
+        """The object that handles errors of callbacks: the hub, while the hub runs."""
         return self.real.error_handler
 
     @error_handler.setter
@@ -66,22 +69,25 @@ class VirtualLoop:
         self.real.error_handler = handler
 
     def monotonic(self) -> float:
-        """Return the time in seconds."""
+        """Return the virtual monotonic time in seconds."""
         return time.monotonic() + self._offset if self._flows or self._ended else self._shown
 
     now = monotonic
 
     def seconds(self) -> float:
-        """Return the time of day in seconds since 1970."""
+        """Return the virtual time of day in seconds since 1970."""
         return self.monotonic() + self._epoch
 
     def suspend(self, seconds: float) -> None:
-        """Advance the clock as after a sleep of the machine: all timers of this time fire late, together."""
+        """Advance the clock without firing timers, as if the machine had been suspended.
+
+        All timers that were due in the skipped time fire late, one directly after the other.
+        """
         self._shown += seconds
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock by `seconds`, fire each timer at its time, and return when no timer is due."""
+        """Advance the clock by `seconds`. Fire each timer that becomes due, at its time, before the return."""
         timer = self.timer(seconds, priority=_LAST)
         self._jumpers += 1
         try:
@@ -89,46 +95,50 @@ class VirtualLoop:
         finally:
             timer.close()
             self._jumpers -= 1
-            self._arrange()
+            self._prepare_next_timer()
 
     def async_(self, ref: bool = True, priority: int | None = None) -> Any:
-        """Return a watcher with which another thread announces a result."""
+        """Return a watcher with which another thread announces a result. The clock does not jump before the result."""
         watcher = self.real.async_(ref, priority)
         self._results.append(watcher)
         return watcher
 
     def timer(self, after: float, repeat: float = 0.0, ref: bool = True, priority: int | None = None) -> VirtualTimer:
-        """Return a timer of this clock. The parameters are the parameters of gevent loops."""
+        """Return a timer that uses the virtual clock. The method has the parameters of gevent's ``loop.timer``."""
         if self._ended:
-            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # has the same methods
+            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # has the methods of VirtualTimer
             return timer
         return VirtualTimer(self, after, repeat, ref, priority or 0)
 
     def add(self, timer: VirtualTimer, after: float) -> None:
-        """Schedule a timer after some seconds."""
+        """Schedule a timer, which fires after `after` seconds."""
         timer.entry = (self.monotonic() + max(0.0, after), -timer.priority, next(self._order), timer)
         heapq.heappush(self._due, timer.entry)
         self._ref_count += timer.ref
-        self._arrange()
+        self._prepare_next_timer()
 
     def remove(self, timer: VirtualTimer) -> None:
         """Cancel a timer."""
         timer.entry = None
         self._ref_count -= timer.ref
-        self._arrange()
+        self._prepare_next_timer()
 
     def end(self) -> None:
-        """Pass the timers with their remaining times to the real loop."""
-        left = [entry for entry in self._due if entry[3].entry is entry]
-        shown = self.monotonic()
+        """End the virtual time. Schedule each timer on the real loop with its remaining time."""
+        scheduled = [entry for entry in self._due if entry[3].entry is entry]
+        now = self.monotonic()
         self._due, self._ended = [], True
         self._idle.close()
         self._wake.close()
-        for moment, _priority, _order, timer in sorted(left):
-            timer.continue_on(self.real, max(0.0, moment - shown))
+        for due_time, _priority, _order, timer in sorted(scheduled):
+            timer.continue_on(self.real, max(0.0, due_time - now))
 
-    def _arrange(self) -> None:
-        """Poll the real loop while the clock may jump, wait until the next timer is due, or stop."""
+    def _prepare_next_timer(self) -> None:
+        """Prepare the next timer.
+
+        If the clock may jump, start the idle watcher, which calls `_jump` while nothing else can run. If the clock runs
+        with the speed of real time, start a real timer for the next virtual timer.
+        """
         if self._ended:
             return
         while self._due and self._due[0][3].entry is not self._due[0]:
@@ -147,37 +157,40 @@ class VirtualLoop:
                 self._wake.start(self._fire, update=True)
 
     def _jump(self) -> None:
-        """Jump to the next timer. Runs in the hub when nothing else can happen."""
+        """Jump to the next timer. The idle watcher calls the method in the hub while nothing else can run."""
         self._results = [each for each in self._results if each.active]
         if self._results:
-            return  # the computation of a thread needs real time
-        turn, before = self.real.iteration, self._last_idle
-        self._last_idle = turn
-        if turn != before + 1:
-            time.sleep(_FOR_THREADS if _other_threads() > self._threads else _FOR_SOCKETS)
-            return  # the loop polls the sockets, and calls `_jump` again in the next turn
+            return  # another thread computes a result, which needs real time
+        iteration, last_idle = self.real.iteration, self._last_idle
+        self._last_idle = iteration
+        if iteration != last_idle + 1:
+            time.sleep(_WAIT_FOR_THREADS if _count_other_threads() > self._threads else _WAIT_FOR_SOCKETS)
+            return  # the loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
         self._last_idle = -1
-        if self.real.activecnt:  # else this is the last turn
+        if self.real.activecnt:  # otherwise no watcher keeps the loop running, and this iteration is the last
             self._fire(jumps=True)
 
     def _fire(self, jumps: bool = False) -> None:
         if not self._due:
             return
-        moment = self._due[0][0]
-        ahead = moment - self.monotonic()
-        if ahead > 0 and not jumps:
-            return self._arrange()  # the real timer fired early
-        if ahead > 0 and self._flows:
-            self._offset += ahead
-        elif ahead > 0:
-            self._shown = moment
+        due_time = self._due[0][0]
+        remaining = due_time - self.monotonic()
+        if remaining > 0 and not jumps:
+            return self._prepare_next_timer()  # the real timer fired early
+        if remaining > 0 and self._flows:
+            self._offset += remaining
+        elif remaining > 0:
+            self._shown = due_time
         timer = heapq.heappop(self._due)[3]
         if timer.entry is not None:
             timer.fire()
 
 
-def _other_threads() -> int:
-    """Return the number of threads without the hub's pool, whose results the loop awaits anyway."""
+def _count_other_threads() -> int:
+    """Count the threads that do not belong to the hub's thread pool.
+
+    Threads of the pool announce their results through watchers of `async_`, for which the loop waits.
+    """
     pool = gevent.get_hub()._threadpool
     return _thread._count() - (0 if pool is None else pool.size)
 
@@ -200,7 +213,7 @@ class VirtualTimer:
         self.args: tuple[Any, ...] | None = None
         self.entry: tuple[float, int, int, VirtualTimer] | None = None
         self._after, self._repeat, self._ref = after, repeat, ref
-        self._continued: Any = None  # a timer of the real loop, after the end of virtual time
+        self._continued: Any = None  # the timer of the real loop that replaces this timer after the end of virtual time
 
     @property
     def active(self) -> bool:
@@ -208,7 +221,7 @@ class VirtualTimer:
 
     @property
     def pending(self) -> bool:
-        """Always False: a timer calls its callback when it fires."""
+        """Always False, because a timer that fires calls its callback immediately."""
         return False
 
     @property
@@ -230,7 +243,7 @@ class VirtualTimer:
         self._start(self._after, callback, args)
 
     def again(self, callback: Callable[..., Any], *args: Any, update: bool | None = None) -> None:
-        """Start again with the interval of the repetitions."""
+        """Restart the timer, which fires after the repeat interval. Without an interval, use the initial time."""
         self._start(self._repeat or self._after, callback, args)
 
     def _start(self, after: float, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -252,7 +265,7 @@ class VirtualTimer:
     close = stop
 
     def fire(self) -> None:
-        """Call the callback. Runs in the hub when the timer is due."""
+        """Call the callback. The loop calls the method in the hub when the timer is due."""
         callback, args = self.callback, self.args
         self.loop.remove(self)
         if self._repeat and callback is not None:
@@ -263,7 +276,7 @@ class VirtualTimer:
             callback(*(args or ()))
 
     def continue_on(self, loop: Any, after: float) -> None:
-        """Continue as a timer of the real loop."""
+        """Replace the timer by a timer of the real loop, which fires after `after` seconds."""
         self.entry = None
         self._continued = loop.timer(after, self._repeat, ref=self._ref, priority=self.priority or None)
         self._continued.start(self.callback, *(self.args or ()))

@@ -1,4 +1,4 @@
-"""Virtual time for tests of long durations."""
+"""A virtual clock, for tests that would take long in real time."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from gmongo.testing.virtual_loop import VirtualLoop
 
 
 class VirtualTime:
-    """Time that passes only while nothing else can run, and then without a wait.
+    """Virtual clock. While all greenlets of the hub wait and no socket is readable, the clock jumps to the next timer.
 
-    The timers of this hub do not wait: timers of gmongo and of simulated deployments, and every ``gevent.sleep`` and
-    ``gevent.Timeout`` of the application. While all greenlets wait and no socket is readable, the clock jumps to the
-    next timer. An election of thirty seconds takes milliseconds. Computations take no virtual time, so that a test has
-    the same result on a slow machine.
+    All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated deployments, and
+    ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of thirty seconds takes milliseconds of real
+    time. Computations take no virtual time. Therefore a test has the same result on a slow machine.
 
-    Use the class in a ``with`` block around the deployments and the clients, because their timers need its clock. All
-    servers must run in this hub, because a server elsewhere has no time to reply. :func:`time.time` and
-    :func:`time.monotonic` remain real. :meth:`monotonic` and :meth:`date` are virtual.
+    Create the deployments and the clients inside the ``with`` block of this class, because their timers need the
+    virtual clock. All servers must run in the current hub. While gmongo waits for a server in another process, the
+    clock jumps to the timeout. :func:`time.time` and :func:`time.monotonic` return real times. :meth:`monotonic` and
+    :meth:`date` return virtual times.
 
     :param start: the first value of :meth:`monotonic` in seconds; by default the value of :func:`time.monotonic`.
-    :param date: the first value of :meth:`date`; by default the time of day. A date without a time zone is in UTC.
-    :param seed: the seed of all random decisions of the driver and the deployments: server selection, backoff, lost
-        replies, and identifiers of sessions, cursors and documents. With the same `seed` (by default 0), `start` and
-        `date` a program has the same history each time, in any process.
+    :param date: the first value of :meth:`date`; by default the real date. A date without a time zone is in UTC.
+    :param seed: the seed of all random decisions of the driver and the deployments; 0 by default. Random decisions are:
+        server selection, backoff, lost replies, and identifiers of sessions, cursors and documents. If two runs of a
+        program have equal values of `seed`, `start` and `date`, the same events happen in both runs.
     """
 
     def __init__(
@@ -52,8 +52,9 @@ class VirtualTime:
         hub = gevent.get_hub()
         if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL[0]:
             raise RuntimeError("time is virtual already")
-        # The order of simultaneous events depends on the turn of the loop. Each history begins after a timer.
-        gevent.sleep(_MOMENT)
+        # The order of simultaneous events depends on the phase of the loop. The virtual time always begins in the phase
+        # that runs after a timer.
+        gevent.sleep(_SHORTEST_SLEEP)
         self._loop = install(hub, start=self._start, date=self._date)
         self._hub = hub
         _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
@@ -73,33 +74,37 @@ class VirtualTime:
             loop.end()
 
     def monotonic(self) -> float:
-        """Return the monotonic time in seconds.
+        """Return the virtual monotonic time in seconds.
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
         return self._running().monotonic()
 
     def date(self) -> datetime.datetime:
-        """Return the time of day as a date in UTC.
+        """Return the virtual date and time of day in UTC.
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
         return datetime.datetime.fromtimestamp(self._running().seconds(), datetime.timezone.utc)
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock, and run all events of this time: heartbeats, elections, timers of the application.
+        """Advance the clock by `seconds`, and run all events that happen in the skipped time.
 
-        :param seconds: the duration.
-        :raises ValueError: `seconds` is no number from 0 up.
+        Such events are heartbeats, elections and timers of the application.
+
+        :param seconds: the time by which the clock advances.
+        :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
         self._running().advance(checked_seconds(seconds))
 
     def suspend(self, seconds: float) -> None:
-        """Simulate a sleep of the machine: the clocks advance, and all events of this time are late.
+        """Simulate a suspended machine: advance the clock by `seconds`, and run no event in the skipped time.
 
-        :param seconds: the duration.
-        :raises ValueError: `seconds` is no number from 0 up.
+        All events of the skipped time happen late, after the call.
+
+        :param seconds: the time by which the clock advances.
+        :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
         self._running().suspend(checked_seconds(seconds))
@@ -111,13 +116,13 @@ class VirtualTime:
 
 
 _REAL = _clock.monotonic, _clock.time
-_MOMENT = 1e-6
+_SHORTEST_SLEEP = 1e-6  # seconds
 
 
 def install(hub: Any, **settings: Any) -> VirtualLoop:
-    """Replace the timers of a hub by timers of a clock that can be advanced.
+    """Replace the loop of a hub by a :class:`VirtualLoop`, and return the new loop.
 
-    :param settings: of the :class:`VirtualLoop`.
+    :param settings: the keyword arguments of :class:`VirtualLoop`. `date` is a ``datetime``.
     """
     if "date" in settings and settings["date"] is not None:
         date = settings["date"]
@@ -127,10 +132,10 @@ def install(hub: Any, **settings: Any) -> VirtualLoop:
 
 
 def advance_hub(seconds: float) -> None:
-    """Advance the clock of this thread's hub by `seconds`.
+    """Advance the virtual clock of this thread's hub by `seconds`.
 
-    :raises ValueError: `seconds` is no number from 0 up.
-    :raises RuntimeError: the hub has a real clock.
+    :raises ValueError: `seconds` is negative or is not a number.
+    :raises RuntimeError: the hub has no virtual clock.
     """
     loop = gevent.get_hub().loop
     if not isinstance(loop, VirtualLoop):
@@ -141,7 +146,10 @@ def advance_hub(seconds: float) -> None:
 
 
 def checked_seconds(seconds: float) -> float:
-    """Return `seconds`, if it is a duration."""
+    """Return `seconds`.
+
+    :raises ValueError: `seconds` is negative, infinite or not a number.
+    """
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
         raise ValueError(f"seconds is {seconds!r}, which is not a number from 0 up")
     return seconds

@@ -1,4 +1,4 @@
-"""Send commands to a server without the driver: one plain connection for each command."""
+"""Send commands to a server without a client. Each command uses a new connection."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TIMEOUT = 60.0  # seconds
 
 
 class CommandFailedError(RuntimeError):
-    """A server answered a command with an error, or did not answer.
+    """A server replied to a command with an error, or sent no reply.
 
-    :ivar reply: the reply of the server; empty if there is none.
+    :ivar reply: the reply of the server; empty if the server sent no reply.
     """
 
     def __init__(self, text: str, reply: Mapping[str, Any] | None = None) -> None:
@@ -42,14 +42,15 @@ def run_command(
     ca_file: str | None = None,
     timeout: float = _TIMEOUT,
 ) -> dict[str, Any]:
-    """Run a command on the database ``admin`` over a connection of its own, and return the reply.
+    """Run a command on the database ``admin`` through a new connection, and return the reply.
 
     :param address: the host and the port of the server.
     :param command: the command document.
-    :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256; by default none.
-    :param ca_file: the path of the certificate authority, for a server with TLS; by default without TLS.
-    :param timeout: seconds for the connection and the command; 60 by default.
-    :raises CommandFailedError: the server is not reachable, did not answer in time, or answered with an error.
+    :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256. By default the connection
+        is not authenticated.
+    :param ca_file: the path of the certificate authority, for a server with TLS. By default the connection uses no TLS.
+    :param timeout: seconds from the call to the reply; 60 by default.
+    :raises CommandFailedError: the server is not reachable, sent no reply in time, or replied with an error.
     """
     opened: list[Transport | Race] = []
     too_late = TimeoutError(f"no reply within {timeout:g} seconds")
@@ -79,7 +80,10 @@ def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any
 
 
 def _authenticate(transport: Transport, user: str, password: str) -> None:
-    """Authenticate with SCRAM-SHA-256 (RFC 7677). The server's signature is not checked: tests own the server."""
+    """Authenticate with SCRAM-SHA-256 (RFC 7677).
+
+    The function does not check the signature of the server, because gmongo itself started the server.
+    """
     nonce = base64.b64encode(_random.urandom(18)).decode()
     first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
     start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{first}".encode()}

@@ -1,4 +1,4 @@
-"""Find the program `mongod`, and check that it runs here."""
+"""Find the program `mongod`, and check that the program runs on this machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EmbeddedDatabaseError(RuntimeError):
 
 
 class Program(NamedTuple):
-    """A `mongod` that runs here.
+    """A `mongod` that runs on this machine.
 
     :param path: the executable file.
     :param version: the version, such as ``(6, 0, 5)``.
@@ -43,23 +43,26 @@ class Program(NamedTuple):
     version: tuple[int, int, int]
 
 
-def find_program(given: str | os.PathLike[str] | None = None) -> Program:
-    """Find `mongod`: `given`, else ``GMONGO_MONGOD``, else the wheel of ``gmongo[mongod]``, else ``PATH``.
+def find_program(path: str | os.PathLike[str] | None = None) -> Program:
+    """Find `mongod`.
 
-    :raises EmbeddedDatabaseError: there is no `mongod`, it does not run here, or its version is too old.
+    Use `path` if the argument is given. Otherwise search ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]`` installs,
+    and ``PATH``, in this order.
+
+    :raises EmbeddedDatabaseError: no `mongod` is installed, or the `mongod` does not run on this machine or is too old.
     """
-    named = given or os.environ.get(PROGRAM_VARIABLE)
-    found = Path(named) if named else _installed() or _on_path()
-    if found is None:
+    configured_path = path or os.environ.get(PROGRAM_VARIABLE)
+    program = Path(configured_path) if configured_path else _installed() or _on_path()
+    if program is None:
         raise EmbeddedDatabaseError(
             "mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), "
             f"let {PROGRAM_VARIABLE} name the program, or put it on the PATH"
         )
-    return _checked(found.absolute())
+    return _checked_program(program.absolute())
 
 
 def _installed() -> Path | None:
-    """Return the program of an installed wheel."""
+    """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs. Return None without this wheel."""
     for distribution in metadata.distributions():
         if _DISTRIBUTION.match(distribution.metadata["Name"] or ""):
             for file in distribution.files or ():
@@ -69,16 +72,16 @@ def _installed() -> Path | None:
 
 
 def _on_path() -> Path | None:
-    found = shutil.which("mongod")
-    return Path(found) if found else None
+    path = shutil.which("mongod")
+    return Path(path) if path else None
 
 
 @functools.cache
-def _checked(path: Path) -> Program:
+def _checked_program(path: Path) -> Program:
     if not path.is_file():
-        raise EmbeddedDatabaseError(f"{path} is no file: it was to be the program mongod")
+        raise EmbeddedDatabaseError(f"{path} is no file, but must be the program mongod")
     try:
-        if not os.access(path, os.X_OK):  # the wheel does not mark its program as executable
+        if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
             path.chmod(0o755)
         command = [str(path), "--version"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
@@ -95,5 +98,7 @@ def _checked(path: Path) -> Program:
 
 
 def _unusable(path: Path, output: str) -> EmbeddedDatabaseError:
-    remedy = next((text for words, text in _REMEDIES if words in output), f"See {PROGRAM_VARIABLE} for another one.")
+    remedy = next(
+        (text for words, text in _REMEDIES if words in output), f"Let {PROGRAM_VARIABLE} name another mongod."
+    )
     return EmbeddedDatabaseError(f"{path} does not run here. {remedy} Its output was:\n{output[-2000:]}")

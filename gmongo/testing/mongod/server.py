@@ -1,4 +1,4 @@
-"""Run one `mongod` in a process of its own."""
+"""Run one `mongod` in a separate process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gmongo.testing.process import TetheredProcess, new_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
 _LOG_LINES = 12
-_STARTING, _LISTENING = 4615611, 23016  # numbers of the server's log messages
+_STARTING, _LISTENING = 4615611, 23016  # the IDs of two log messages of mongod
 _NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
     ("address already in use", "Another program uses the port. End that program, or choose no port."),
@@ -30,13 +30,13 @@ _REMEDIES = (
 
 
 class Server:
-    """One `mongod`. A kill, a stop or a restart keeps its data and its port.
+    """One `mongod`. The data and the port remain after :meth:`kill`, :meth:`stop` and :meth:`restart`.
 
-    :param program: the program.
-    :param settings: the settings.
-    :param path: the folder that keeps the data files; None for a temporary folder, which ends with the server.
-    :param replica_set: the name of the replica set; None for a standalone.
-    :param port: the TCP port; 0 for any free port.
+    :param program: the executable file and its version.
+    :param settings: the settings of the server.
+    :param path: the folder of the data files; None means a temporary folder, which :meth:`end` removes.
+    :param replica_set: the name of the replica set; None means a standalone.
+    :param port: the TCP port; 0 means any free port.
 
     :ivar pid: the process ID of the running `mongod`; None before the first start.
     :ivar is_stopped: True between :meth:`stop` and :meth:`resume`.
@@ -66,15 +66,15 @@ class Server:
 
     @property
     def is_running(self) -> bool:
-        """True if the process runs, or is stopped by :meth:`stop`."""
+        """True if the process exists. A process that :meth:`stop` suspended also exists."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, deadline: float) -> None:
-        """Start the process, and wait until the server listens.
+        """Start the process, and wait until the server accepts connections.
 
-        :param deadline: the moment of ``time.monotonic()`` at which the wait ends.
-        :raises EmbeddedDatabaseError: the server ended, or does not listen in time. The message has the last lines of
-            the server's log.
+        :param deadline: the value of ``time.monotonic()`` at which the wait ends.
+        :raises EmbeddedDatabaseError: the server ended, or does not accept connections in time. The message contains
+            the last lines of the server's log.
         """
         try:
             self._data.mkdir(parents=True, exist_ok=True)
@@ -91,21 +91,22 @@ class Server:
                 self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _STARTING)
                 return
             if has_ended:
-                raise EmbeddedDatabaseError(f"mongod ended during its start. {self._last_words(log)}")
+                raise EmbeddedDatabaseError(f"mongod ended during its start. {self._describe_log(log)}")
             if monotonic() > deadline:
-                raise EmbeddedDatabaseError(f"mongod did not listen in time. {self._last_words(log)}")
+                raise EmbeddedDatabaseError(f"mongod did not listen in time. {self._describe_log(log)}")
             gevent.sleep(_CHECK_INTERVAL)
 
     def require_api_version(self) -> None:
-        """Refuse commands without a version of the Stable API, if the settings require the version.
+        """Set the server parameter ``requireApiVersion``, if the settings require a version of the Stable API.
 
-        The command line cannot have the parameter, because replica set members send commands without a version.
+        The command line cannot set the parameter: during the initiation of the replica set, the members send each other
+        commands without a version.
         """
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
 
     def create_users(self) -> None:
-        """Create the users of the settings. The server accepts the first command without credentials."""
+        """Create the users that the settings name. The server accepts the first ``createUser`` without credentials."""
         for number, (name, password) in enumerate(self._settings.users.items()):
             self.command({"createUser": name, "pwd": password, "roles": ["root"]}, is_local=number == 0)
 
@@ -113,8 +114,9 @@ class Server:
         """Run a command on the database ``admin``, and return the reply.
 
         :param command: the command document.
-        :param is_local: True for a command before the first user exists: it is sent without credentials.
-        :raises CommandFailedError: the server answered with an error, or did not answer.
+        :param is_local: True to send the command without credentials. The server accepts such a command while no user
+            exists.
+        :raises CommandFailedError: the server replied with an error, or sent no reply.
         """
         settings = self._settings
         version = {"apiVersion": "1"} if settings.require_api_version else {}
@@ -123,26 +125,26 @@ class Server:
         return run_command((HOST, self.port), document, credentials=credentials, ca_file=settings.ca_file)
 
     def kill(self) -> None:
-        """Send SIGKILL to the server, and wait for its end. Does nothing if the server does not run."""
+        """Send SIGKILL to the server, and wait until the process ends. Does nothing if the server does not run."""
         if self._process is not None:
             self._process.kill()
             self.is_stopped = False
 
     def stop(self) -> None:
-        """Send SIGSTOP: the server answers no more, and its connections stay open."""
+        """Send SIGSTOP. The server sends no replies until :meth:`resume`. The connections remain open."""
         self._signal(signal.SIGSTOP)
         self.is_stopped = True
 
     def resume(self) -> None:
-        """Send SIGCONT, so that the server continues after :meth:`stop`."""
+        """Send SIGCONT. The server continues after :meth:`stop`."""
         self._signal(signal.SIGCONT)
         self.is_stopped = False
 
     def restart(self, timeout: float = 60.0) -> None:
-        """End the server if it runs, and start it again with its data and its port.
+        """End the server if the server runs. Then start the server with unchanged data and an unchanged port.
 
-        :param timeout: seconds until the server must listen; 60 by default.
-        :raises EmbeddedDatabaseError: the server ended, or does not listen in time.
+        :param timeout: seconds until the server must accept connections; 60 by default.
+        :raises EmbeddedDatabaseError: the new process ended, or does not accept connections in time.
         """
         deadline = monotonic() + timeout
         if self.is_running:
@@ -157,17 +159,18 @@ class Server:
         self.require_api_version()
 
     def step_down(self, seconds: int = 10) -> None:
-        """Let the primary step down.
+        """Make the primary step down.
 
-        :param seconds: for how many seconds the member cannot be elected; 10 by default.
-        :raises CommandFailedError: the server is no primary, or did not answer.
+        :param seconds: the time in seconds during which the member cannot become primary; 10 by default.
+        :raises CommandFailedError: the server is not the primary, or sent no reply.
         """
         self.command({"replSetStepDown": seconds, "force": True})
 
     def end(self, grace: float = 10.0) -> None:
-        """End the server, and remove its temporary data.
+        """End the server, and remove temporary data.
 
-        :param grace: seconds to write data that stay; temporary data need none.
+        :param grace: seconds from SIGTERM to SIGKILL, in which the server writes its data files. A server with
+            temporary data receives SIGKILL immediately.
         """
         if self._process is None:
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -175,8 +178,9 @@ class Server:
             self._process.end(0.0 if self._is_temporary else grace)
 
     def _signal(self, number: int) -> None:
-        # The number of a process that has ended may belong to another process. The group of the running parent of
-        # `mongod` belongs to no other process, so a check of the group proves that the signal reaches `mongod`.
+        # If `mongod` has ended, another process may have its process ID. While the parent of `mongod` runs, the process
+        # group of the parent contains only `mongod` and the parent. Therefore the check of the group proves that the
+        # signal reaches `mongod`.
         if not self.is_running or self.pid is None or self._process is None:
             raise EmbeddedDatabaseError(f"the server {self.address} is not running")
         try:
@@ -190,9 +194,9 @@ class Server:
             text = (self._scratch / "output.txt").read_text("utf-8", "replace")
         except OSError:
             return []
-        return [_parsed(line) for line in text.splitlines()]
+        return [_parse_log_line(line) for line in text.splitlines()]
 
-    def _last_words(self, log: list[dict[str, Any]]) -> str:
+    def _describe_log(self, log: list[dict[str, Any]]) -> str:
         errors = [line for line in log[:-_LOG_LINES] if line.get("s") in ("E", "F")]
         lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_LOG_LINES:]]]
         text = "\n".join(line[:500] for line in lines)
@@ -203,9 +207,9 @@ class Server:
         return f"<Server {self.address}{'' if self.is_running else ' (not running)'}>"
 
 
-def _parsed(line: str) -> dict[str, Any]:
+def _parse_log_line(line: str) -> dict[str, Any]:
     try:
         parsed = json.loads(line)
-    except ValueError:  # a line of the dynamic loader, or half a line
+    except ValueError:  # a line that the dynamic loader wrote, or an incomplete line
         return {"msg": line}
     return parsed if isinstance(parsed, dict) and "msg" in parsed else {"msg": line}

@@ -1,4 +1,4 @@
-"""Settings of a `mongod`, and its command line."""
+"""The settings of a `mongod`, and the command line for these settings."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from urllib.parse import quote, urlencode
 from gmongo.testing.mongod.program import EmbeddedDatabaseError
 
 HOST = "127.0.0.1"
-# A fresh server with the defaults of MongoDB would take half of the machine's memory and 5 % of its disk.
+# With MongoDB's defaults, the cache may use half of the machine's memory, and the oplog may use 5 % of the disk.
 _CACHE_GIGABYTES = "0.25"
 _OPLOG_MEGABYTES = "128"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of all servers of an embedded database.
+    """The settings of all servers of an embedded database or replica set.
 
     :param fail_points: True if the servers accept the command ``configureFailPoint``.
     :param tls: True if the servers require TLS, with certificates from ``gmongo.testing.certificates()``.
-    :param users: user name → password: access control, with these users, who have the role ``root``.
+    :param users: the passwords by user name. Users enable access control, and have the role ``root``.
     :param require_api_version: True if the servers refuse commands without a version of the Stable API.
     :param parameters: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``.
-    :param compressors: the names of the compressors that the servers offer, separated by commas.
+    :param compressors: the names of the compressors that the servers support, separated by commas.
     """
 
     fail_points: bool = True
@@ -42,19 +42,19 @@ class Settings:
 
     @property
     def credentials(self) -> tuple[str, str] | None:
-        """The name and the password of the first user, or None without access control."""
+        """The name and the password of the first user. None if there are no users."""
         return next(iter(self.users.items()), None)
 
     @property
     def ca_file(self) -> str | None:
-        """The path of the certificate authority that a client needs, or None without TLS."""
+        """The path of the certificate authority that a client needs. None if the servers do not use TLS."""
         return _certificates().ca_file if self.tls else None
 
     def uri(self, *addresses: str, replica_set: str | None = None) -> str:
         """Return a connection string with the first user and the options that the servers require.
 
-        :param addresses: the host and the port of each server.
-        :param replica_set: the name of the replica set; None for a standalone.
+        :param addresses: the addresses of the servers, such as ``"127.0.0.1:27017"``.
+        :param replica_set: the name of the replica set; None means a standalone.
         """
         user = ":".join(quote(each, safe="") for each in self.credentials) + "@" if self.credentials else ""
         options = {"replicaSet": replica_set, "tls": "true" if self.tls else None, "tlsCAFile": self.ca_file}
@@ -62,12 +62,12 @@ class Settings:
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
     def command_line(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
-        """Return the arguments of a server.
+        """Return the command-line arguments of a server.
 
         :param data: the folder of the data files.
-        :param scratch: the folder for the key file.
-        :param port: the TCP port, or 0 for any free port.
-        :param replica_set: the name of the replica set, or None for a standalone.
+        :param scratch: the folder in which the method creates the key file, if the server needs a key file.
+        :param port: the TCP port; 0 means any free port.
+        :param replica_set: the name of the replica set; None means a standalone.
         """
         words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
@@ -92,7 +92,7 @@ class Settings:
 
 
 def _key_file(scratch: Path) -> str:
-    # The key protects nothing: the members listen on the loopback interface, and their data are for tests.
+    # The key need not be secret: the members listen only on the loopback interface, and contain only data of tests.
     path = scratch / "key"
     if not path.exists():
         path.touch(0o600)

@@ -1,1 +1,1 @@
-"""The network side of the simulated deployment: members that speak the wire protocol as MongoDB 4.2 to 8 do."""
+"""The servers of the simulated deployment, which use the wire protocol like MongoDB 4.2 to 8."""

@@ -24,16 +24,20 @@ _WRITING_STAGES = frozenset({"$out", "$merge"})
 
 def needs_primary(call: Call) -> bool:
     """Return True if the command writes, or belongs to a transaction."""
-    return call.name in _WRITES or call.request.in_transaction or (call.name == "aggregate" and _writes(call))
+    return (
+        call.name in _WRITES or call.request.in_transaction or (call.name == "aggregate" and _has_writing_stage(call))
+    )
 
 
-def reads_anywhere(call: Call) -> bool:
-    """Return True if the command concerns data of the member itself, such as its cursors."""
+def runs_on_any_member(call: Call) -> bool:
+    """Return True if any member accepts the command, because the command concerns cursors or sessions of the member."""
     return call.name in _ANYWHERE and not call.request.in_transaction
 
 
-def _writes(call: Call) -> bool:
+def _has_writing_stage(call: Call) -> bool:
     pipeline = call.body.get("pipeline") or []
-    # Since 5.0 a secondary forwards such an aggregation to the primary.
-    told = call.body.get("$readPreference", {}).get("mode", "primary") != "primary" and call.cluster.version >= (5, 0)
-    return not told and any(stage.keys() & _WRITING_STAGES for stage in pipeline)
+    # Since 5.0, a secondary executes `$out` and `$merge` if the read preference allows a secondary. The secondary sends
+    # the writes to the primary.
+    mode = call.body.get("$readPreference", {}).get("mode", "primary")
+    may_run_on_secondary = mode != "primary" and call.cluster.version >= (5, 0)
+    return not may_run_on_secondary and any(stage.keys() & _WRITING_STAGES for stage in pipeline)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class CloseConnection(Exception):
-    """The connection is closed without a reply."""
+    """The member must close the connection without a reply."""
 
 
 @dataclass
 class Call:
-    """A command with its member and connection.
+    """A command, and the member and connection that received the command.
 
-    :param legacy: True for an OP_QUERY.
+    :param legacy: True if the command arrived as OP_QUERY.
     """
 
     request: Request
@@ -39,5 +39,5 @@ class Call:
 
     @property
     def cluster(self) -> Cluster:
-        """The shared state of the members."""
+        """The state that all members of the deployment share."""
         return self.member.cluster

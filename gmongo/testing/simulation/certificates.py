@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# False, True, the paths `certificate` (with its key) and `ca`, or a context.
+# False: no TLS. True: a generated certificate. A mapping: the paths `certificate` (a file with certificate and key) and
+# `ca`. An SSLContext: the context of the servers.
 Tls: TypeAlias = bool | ssl.SSLContext | Mapping[str, "str | os.PathLike[str]"]
 _FIELDS = frozenset({"certificate", "ca"})
 
 
 class Certificates:
-    """A certificate authority for tests, as files.
+    """A certificate authority for tests, which writes its certificates to files.
 
-    :param authority: the certificate and the key of an existing authority, as PEM.
-    :ivar ca_file: the path for ``tlsCAFile``.
+    :param authority: the certificate and the key of an existing authority, as PEM; None creates a new authority.
+    :ivar ca_file: the path of the authority's certificate, a value of ``tlsCAFile``.
     """
 
     def __init__(self, authority: tuple[bytes, bytes] | None = None) -> None:
@@ -35,10 +36,10 @@ class Certificates:
         return self._authority.cert_pem.bytes(), self._authority.private_key_pem.bytes()
 
     def issue(self, *identities: str, common_name: str | None = None) -> str:
-        """Create a certificate with its key, and return the path.
+        """Create a certificate and its key in one file, and return the path of the file.
 
-        :param identities: host names, addresses or, for clients, e-mail addresses.
-        :param common_name: the common name of the subject, or None.
+        :param identities: the names in the certificate: host names, addresses or, for clients, e-mail addresses.
+        :param common_name: the common name of the subject; None means no common name.
         """
         leaf = self._authority.issue_cert(*identities, common_name=common_name)
         handle, path = tempfile.mkstemp(suffix=".pem", dir=self._directory.name)
@@ -52,7 +53,7 @@ _adopted: list[tuple[bytes, bytes]] = []
 
 @functools.cache
 def certificates() -> Certificates:
-    """Return the authority of this process. Its files exist until the process ends.
+    """Return the certificate authority of this process. The files of the authority exist until the process ends.
 
     :raises RuntimeError: trustme is not installed.
     """
@@ -60,14 +61,16 @@ def certificates() -> Certificates:
 
 
 def adopt(certificate: bytes, key: bytes) -> None:
-    """Use the authority of another process. This process must not have used its authority."""
+    """Use the certificate authority of another process. Call the function before :func:`certificates`."""
     _adopted[:] = [(certificate, key)]
 
 
 def server_context(tls: Tls) -> ssl.SSLContext | None:
-    """Return the context of a server, or None without TLS. The context verifies client certificates, if there are any.
+    """Return the SSLContext of a server. Return None if `tls` is False.
 
-    :raises ValueError: `tls` has another key than `certificate` and `ca`.
+    If `tls` names a certificate authority, the context verifies each certificate that a client sends.
+
+    :raises ValueError: `tls` has no key `certificate`, or has another key than `certificate` and `ca`.
     :raises RuntimeError: `tls` is True, and trustme is not installed.
     """
     if tls is False:
@@ -80,7 +83,7 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
     else:
         files = tls
     if not {"certificate"} <= set(files) <= _FIELDS:
-        raise ValueError(f"tls has {sorted(files)}, expected 'certificate' and perhaps 'ca'")
+        raise ValueError(f"tls has the keys {sorted(files)}, but must have 'certificate' and may have 'ca'")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files["certificate"])
     if "ca" in files:

@@ -1,4 +1,4 @@
-"""The shared state of the members of a deployment."""
+"""The state that all members of a deployment share."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Cluster:
     """The data, the users, the settings and the network of a deployment.
 
     :param version: the server version, such as ``(8, 0, 0)``.
-    :param parameters: server parameters that differ from the defaults.
-    :param write_concern_modes: names that ``w`` may have besides ``majority``.
+    :param parameters: the server parameters whose values differ from the defaults.
+    :param write_concern_modes: the names that ``w`` may have besides ``majority``.
     """
 
     def __init__(
@@ -56,12 +56,15 @@ class Cluster:
         """The version, such as ``8.0.0``."""
         return ".".join(map(str, self.version))
 
-    def note_change_stream(self, body: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Remember the cursor of a change stream, whose errors have a label."""
+    def record_change_stream(self, body: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
+        """Record the cursor ID if the command opened a change stream.
+
+        Errors of change streams have the label ResumableChangeStreamError.
+        """
         pipeline = body.get("pipeline")
         if pipeline and "$changeStream" in pipeline[0] and reply.get("cursor"):
             self._change_streams.add(reply["cursor"]["id"])
 
     def is_change_stream(self, cursor_id: int) -> bool:
-        """Return True for the cursor of a change stream."""
+        """Return True if the cursor belongs to a change stream."""
         return cursor_id in self._change_streams

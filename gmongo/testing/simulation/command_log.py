@@ -1,4 +1,4 @@
-"""The log of received commands."""
+"""The log of the commands that the members of a deployment received."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from gmongo.testing import clock
 from gmongo.testing.command import Request
 
-# The limits of the log.
+# The limits of the log: the number of commands, and the sum of the message sizes.
 MOST_COMMANDS = 10_000
 MOST_BYTES = 32 * 1024 * 1024
 
 
 @dataclass
 class ReceivedCommand(Request):
-    """A received command.
+    """A command in the log, with time and size.
 
-    :param time: the time in seconds of the clock of the deployment.
+    :param time: the time of arrival in seconds, on the monotonic clock of the deployment.
     :param size: the size of the message in bytes.
     """
 
@@ -25,13 +25,14 @@ class ReceivedCommand(Request):
 
 
 class CommandLog(list[ReceivedCommand]):
-    """The last commands that the members received, in their order. ``clear()`` removes them.
+    """The last commands that the members received, in the order of arrival. ``clear()`` removes all commands.
 
-    The log keeps at most 10,000 commands and 32 MiB. At the limit, it removes the older half.
+    The log keeps at most 10,000 commands and 32 MiB. At a limit, the log removes the older half of the commands.
 
-    :ivar enabled: True if the log keeps commands.
-    :ivar forgotten: the number of commands that the limits removed.
-    :ivar first: the number of commands before the first command of the log.
+    :ivar enabled: True if the log keeps the received commands.
+    :ivar forgotten: the number of commands that the log removed because of a limit.
+    :ivar first: the number of all received commands that the log has removed. The first command of the log has this
+        index among all received commands.
     """
 
     enabled = True
@@ -64,7 +65,7 @@ class CommandLog(list[ReceivedCommand]):
         self._bytes = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
-        """Return the commands with one of the names.
+        """Return the commands whose name is one of `names`.
 
         :param names: command names, such as ``"find"``.
         """

@@ -1,4 +1,4 @@
-"""OP_COMPRESSED of servers. Servers offer snappy and zstd only if their libraries are installed."""
+"""Read and write OP_COMPRESSED on servers. snappy and zstd need additional Python packages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _MAX_SIZE = 48_000_000
 class Compressor(NamedTuple):
     """A compression algorithm.
 
-    :param name: the name in the handshake.
-    :param number: the number in OP_COMPRESSED.
-    :param module: the required module.
+    :param name: the name of the algorithm in the handshake.
+    :param number: the number of the algorithm in OP_COMPRESSED.
+    :param module: the name of the Python module that implements the algorithm.
+    :param compress: the function that compresses bytes.
+    :param decompress: the function that decompresses bytes.
     """
 
     name: str
@@ -54,12 +56,12 @@ def _zstd_decompress(data: bytes) -> bytes:
     return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_SIZE))
 
 
-def _same(data: bytes) -> bytes:
+def _unchanged(data: bytes) -> bytes:
     return data
 
 
 _COMPRESSORS = (
-    Compressor("noop", 0, "zlib", _same, _same),
+    Compressor("noop", 0, "zlib", _unchanged, _unchanged),
     Compressor("snappy", 1, "snappy", _snappy_compress, _snappy_decompress),
     Compressor("zlib", 2, "zlib", zlib.compress, zlib.decompress),
     Compressor("zstd", 3, "zstandard", _zstd_compress, _zstd_decompress),
@@ -69,10 +71,10 @@ _BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 
 
 def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names, if all compressors are usable.
+    """Return the names as a tuple, after a check that all compressors can be used.
 
-    :raises ValueError: a name is unknown.
-    :raises RuntimeError: a library is missing.
+    :raises ValueError: a name is not the name of a compressor.
+    :raises RuntimeError: the Python module of a compressor is not installed.
     """
     chosen = tuple(names)
     for name in chosen:
@@ -84,7 +86,7 @@ def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
-    """Return the opcode and the payload inside an OP_COMPRESSED, and its compressor.
+    """Return the opcode, the decompressed payload and the compressor of an OP_COMPRESSED.
 
     :raises MalformedMessage: the payload is malformed.
     """
@@ -92,10 +94,10 @@ def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
         opcode, size, number = _FIELDS.unpack_from(payload)
         compressor = _BY_NUMBER[number]
         data = compressor.decompress(payload[_FIELDS.size :])
-    except Exception as error:  # each library has its own errors
+    except Exception as error:  # each compression library raises other exceptions
         raise MalformedMessage(f"OP_COMPRESSED cannot be read: {error!r}") from error
     if len(data) != size:
-        raise MalformedMessage(f"OP_COMPRESSED has {len(data)} bytes, not the {size} it tells")
+        raise MalformedMessage(f"OP_COMPRESSED has {len(data)} bytes, but its header has the size {size}")
     return opcode, data, compressor
 
 

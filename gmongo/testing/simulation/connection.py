@@ -1,4 +1,4 @@
-"""A connection of a client to a member, which answers one request after the other."""
+"""A connection between a client and a member. The member replies to the requests in the order of arrival."""
 
 from __future__ import annotations
 
@@ -35,24 +35,25 @@ _log = logging.getLogger("gmongo.testing")
 _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
-_PIPELINE = 64  # requests in the queue
+_QUEUE_SIZE = 64  # the number of requests that the member reads in advance
 _HELLOS = frozenset({"hello", "isMaster", "ismaster"})
-_WAITING = _HELLOS | {"getMore"}  # commands with long waits
+_WAITING = _HELLOS | {"getMore"}  # the commands that may wait long for an event
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
 
 
 class Connection:
-    """A connection.
+    """The server side of a connection.
 
     :ivar number: the connectionId.
-    :ivar app_name: the name of the application in the handshake.
-    :ivar gone: set when the connection is closed, by the member, or by an idle client.
-    :ivar left: set when the client closes the connection, or the member closes it.
-    :ivar peer_port: the port of the client.
-    :ivar busy_with: the current command.
-    :ivar operations: the number of received commands by name.
+    :ivar app_name: the name of the application in the handshake; None if the handshake has no name.
+    :ivar gone: an event that is set when the member closes the connection. If the client closes the connection, the
+        member first executes the received requests.
+    :ivar left: an event that is set as soon as the client or the member closes the connection.
+    :ivar peer_port: the TCP port of the client.
+    :ivar busy_with: the name of the command that the member runs; None if the connection is idle.
+    :ivar operations: the number of received commands by command name.
     """
 
     def __init__(self, member: Member, stream: Stream, peer_port: int, peer_certificate: dict[str, Any] | None) -> None:
@@ -71,8 +72,8 @@ class Connection:
         self.left = Event()
         self._stream = stream
         self._unread = bytearray()
-        self._streamed: int | None = None  # the cursor of an exhaust stream
-        self._requests: Queue[_Frame | None] = Queue(_PIPELINE)
+        self._streamed: int | None = None  # the ID of the cursor whose batches the member sends as an exhaust stream
+        self._requests: Queue[_Frame | None] = Queue(_QUEUE_SIZE)
         self._answerer = gevent.Greenlet(self._answer_all)
 
     def __repr__(self) -> str:
@@ -83,7 +84,7 @@ class Connection:
         return self.number in self.member.connections
 
     def serve(self) -> None:
-        """Read and answer requests until the connection ends."""
+        """Read requests and send replies until the connection ends."""
         self._answerer.start()
         try:
             while True:
@@ -100,9 +101,10 @@ class Connection:
         self.member.forget(self)
 
     def abort_transaction(self) -> None:
-        """Abort the transaction of a connection to a service behind a load balancer, when the connection ends.
+        """Abort the open transaction of this connection if a load balancer is in use.
 
-        A commit continues, because a client may retry the commit on another service.
+        Do not abort the transaction if the last command was ``commitTransaction``, because the client may retry the
+        commit on another service.
         """
         if self.member.service_id is not None and not self._commits:
             self.member.cluster.store.connection_lost(self.number)
@@ -114,7 +116,7 @@ class Connection:
         if self.busy_with in _WAITING or self.gone.is_set():
             self._answerer.kill(block=False)
         else:
-            # Execute earlier requests: a client may close the connection after an unacknowledged write.
+            # Execute the requests in the queue. A client may close the connection after an unacknowledged write.
             self._requests.put(None)
             self._answerer.join()
         self.close()
@@ -123,7 +125,7 @@ class Connection:
         length, number, _response_to, opcode = HEADER.unpack(self._read(HEADER_SIZE))
         if not HEADER_SIZE <= length <= _MAX_MESSAGE_SIZE:
             raise MalformedMessage(f"length {length}")
-        if opcode not in _OPCODES:  # such as a TLS header, whose length is wrong
+        if opcode not in _OPCODES:  # for example if the client sends a TLS handshake instead of a message
             raise MalformedMessage(f"opcode {opcode}")
         return number, opcode, self._read(length - HEADER_SIZE)
 
@@ -146,7 +148,7 @@ class Connection:
                 self.busy_with = None
         except (OSError, MalformedMessage, CloseConnection):
             self.close()
-        except Exception:  # such as an error of the encoder
+        except Exception:  # for example a reply that cannot be encoded
             _log.exception("the simulated deployment cannot answer %s on %r", self.busy_with, self)
             self.close()
 
@@ -163,10 +165,10 @@ class Connection:
         self._answer_message(number, message, compressor)
 
     def _answer_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
-        """Send a reply, or a stream of replies if the client allows a stream."""
-        call = self._call(message)
+        """Send a reply. Send a stream of replies if the client allows an exhaust stream."""
+        call = self._call_of(message)
         if call.name in _HELLOS and self.left.is_set():
-            raise CloseConnection  # the client has left
+            raise CloseConnection  # the client has closed the connection, and needs no reply
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
         self.member.operations.requests += 1
@@ -175,7 +177,7 @@ class Connection:
         try:
             self._answer_call(call, number, message, compressor)
         except BaseException:
-            if self._streamed is not None:  # the end of a stream closes its cursor
+            if self._streamed is not None:  # the member closes the cursor if the connection ends during the stream
                 self.member.cluster.store.end_cursor(self._streamed)
             raise
         finally:
@@ -189,8 +191,8 @@ class Connection:
             reply = self.member.answer(call)
             if not message.wants_reply:
                 return
-            following = self._next(call, reply) if message.exhaust_allowed else None
-            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # like a server
+            following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
+            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # mongod does this, too
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
             if following is None:
@@ -198,14 +200,14 @@ class Connection:
             self._streamed = following.body.get("getMore")
             call, number = following, reply_number
 
-    def _call(self, message: Message) -> Call:
+    def _call_of(self, message: Message) -> Call:
         body = message.body
         request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
         request.repeated = message.repeated
         return Call(request, self.member, self, legacy=message.opcode != OP_MSG)
 
-    def _next(self, call: Call, reply: dict[str, Any]) -> Call | None:
-        """Return the next request of a stream, or None at its end."""
+    def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
+        """Return the next request that an exhaust stream executes. Return None if the stream ends."""
         if not reply.get("ok"):
             return None
         body = call.body

@@ -1,4 +1,4 @@
-"""The control protocol of a remote deployment: one reply for each request."""
+"""The control protocol of a remote deployment. The deployment sends one reply to each request."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _PROBLEMS: dict[str, type[Exception]] = {
 
 
 def serve_control(channel: Channel, deployment: Deployment) -> None:
-    """Execute requests until the parent closes the channel."""
-    while (order := channel.receive()) is not None:
-        channel.send({"number": order["number"], **_follow(deployment, order)})
+    """Execute the requests that arrive through `channel`, until the other end closes the channel."""
+    while (request := channel.receive()) is not None:
+        channel.send({"number": request["number"], **_reply_to(deployment, request)})
 
 
-def _follow(deployment: Deployment, order: Mapping[str, Any]) -> dict[str, Any]:
+def _reply_to(deployment: Deployment, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return {"result": ORDERS[order["order"]](deployment, *order["arguments"])}
+        return {"result": ORDERS[request["order"]](deployment, *request["arguments"])}
     except Exception as problem:
         return problem_of(problem)
 
 
 def problem_of(problem: Exception) -> dict[str, Any]:
-    """Return the message that describes an exception."""
+    """Return the reply that describes an exception. :func:`raise_problem` raises the exception in the parent."""
     if isinstance(problem, CommandError):
-        described = {"code": problem.code, "name": problem.name, "message": problem.message}
-        return {"problem": "CommandError", **described, "labels": problem.labels, "fields": dict(problem.fields)}
+        description = {"code": problem.code, "name": problem.name, "message": problem.message}
+        return {"problem": "CommandError", **description, "labels": problem.labels, "fields": dict(problem.fields)}
     return {"problem": type(problem).__name__, "message": str(problem)}
 
 
 def raise_problem(answer: Mapping[str, Any]) -> None:
-    """Raise the exception that a reply describes.
+    """Raise the exception that a reply describes. Do nothing if the reply describes no exception.
 
     :param answer: the reply to a request.
     """
@@ -62,7 +62,7 @@ def raise_problem(answer: Mapping[str, Any]) -> None:
             answer["code"], answer["name"], answer["message"], answer["labels"], **dict(answer["fields"])
         )
     kind = _PROBLEMS.get(answer["problem"])
-    if kind is None:  # an OSError, whose message has the details
+    if kind is None:  # an OSError or a subclass of OSError
         raise OSError(answer["message"])
     raise kind(answer["message"])
 
@@ -107,11 +107,11 @@ def _fault(deployment: Deployment, number: int, name: str, *arguments: Any) -> N
 
 
 def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
-    """Return the commands from number `after` on."""
+    """Return the commands in the log that follow the first `after` received commands."""
     log = deployment.commands
-    news = log[max(0, after - log.first) :]
+    new_commands = log[max(0, after - log.first) :]
     names = [each.name for each in dataclasses.fields(ReceivedCommand) if each.init]
-    fields = [{name: getattr(command, name) for name in names} for command in news]
+    fields = [{name: getattr(command, name) for name in names} for command in new_commands]
     return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}
 
 
@@ -137,7 +137,7 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 
 
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
-    """Set a fail point, and return its number for :func:`_count_of_fail_point`."""
+    """Set a fail point, and return a number that :func:`_count_of_fail_point` accepts."""
     handles = _FAIL_POINTS.setdefault(deployment, [])
     handles.append(deployment.set_fail_point(name, mode, data, member=_member(deployment, member)))
     return len(handles) - 1

@@ -1,4 +1,4 @@
-"""The execution of a command by a member: checks, fail points, handlers, and common fields of replies."""
+"""Execute a command on a member: check the command, apply fail points, call the handler, and complete the reply."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.simulation import fail_points, generic_fields, stable_api
 from gmongo.testing.simulation.authentication.access import check_access
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.commands.operations import show_operations
+from gmongo.testing.simulation.commands.operations import replace_current_op_stage
 from gmongo.testing.simulation.commands.table import COMMANDS
 from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.error_labels import add_labels
-from gmongo.testing.simulation.hello import note_app_name
+from gmongo.testing.simulation.hello import record_app_name
 from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.sleeping import execute_sleep
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
-from gmongo.testing.simulation.write_concern import AFTER_WHICH_WRITES_WAIT, check_write_concern, satisfy_write_concern
+from gmongo.testing.simulation.write_concern import (
+    CODES_THAT_AWAIT_WRITE_CONCERN,
+    check_write_concern,
+    satisfy_write_concern,
+)
 from gmongo.testing.store import fields
 from gmongo.testing.unsupported import not_supported
 
@@ -28,32 +32,32 @@ _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
 
 
-# A server parses these commands after the fail points.
-_PARSED_LATE = ("saslStart", "saslContinue")
+# A server checks the fields of these commands after the fail points, and of all other commands before.
+_CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
 def answer(call: Call) -> dict[str, Any]:
-    """Return the reply to a command. Errors are replies, too.
+    """Return the reply to a command. If the command fails, return an error reply.
 
     :raises CloseConnection: the connection must be closed without a reply.
     """
     with call.member.operations.of(call) as operation:
         reply = _answer(call, operation)
-    call.member.operations.note(call, reply)
+    call.member.operations.record(call, reply)
     return reply
 
 
 def _answer(call: Call, operation: Operation) -> dict[str, Any]:
     try:
         _check(call)
-        met = call.member.fail_points.find(call)
-        if met is not None:
-            fail_points.act_before(call, *met)
-        if call.name in _PARSED_LATE:
+        active_fail_point = call.member.fail_points.find(call)
+        if active_fail_point is not None:
+            fail_points.act_before(call, *active_fail_point)
+        if call.name in _CHECKED_AFTER_FAIL_POINTS:
             fields.check(call.request, call.cluster.version)
         reply = _execute(call, operation)
-        if met is not None:
-            fail_points.act_after(call, *met, reply)
+        if active_fail_point is not None:
+            fail_points.act_after(call, *active_fail_point, reply)
     except CommandError as problem:
         reply = problem.reply()
     except (CloseConnection, OSError):
@@ -61,17 +65,17 @@ def _answer(call: Call, operation: Operation) -> dict[str, Any]:
     except Exception as problem:
         _log.exception("the simulated deployment cannot execute %r", call.body)
         reply = error(1, f"the simulated deployment cannot execute {call.name}: {problem!r}").reply()
-    return _decorate(call, reply)
+    return _with_common_fields(call, reply)
 
 
 def _check(call: Call) -> None:
-    note_app_name(call)
+    record_app_name(call)
     call.cluster.limits.admit_request(call)
-    known = _handler(call) is not None or call.cluster.store.handles(call.name)
-    if known:
+    is_known_command = _handler(call) is not None or call.cluster.store.handles(call.name)
+    if is_known_command:
         fields.check_first(call.request, call.cluster.version)
     stable_api.check(call)
-    if known and call.name not in _PARSED_LATE:
+    if is_known_command and call.name not in _CHECKED_AFTER_FAIL_POINTS:
         fields.check(call.request, call.cluster.version)
         generic_fields.check(call)
     check_access(call)
@@ -94,21 +98,21 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     call.cluster.topology.admit(call)
     check_write_concern(call)
     execute_sleep(call, operation)
-    show_operations(call)
+    replace_current_op_stage(call)
     call.cluster.store.run_due_work(call.member.parameters)
     try:
         reply = call.cluster.store.execute(call.request)
     except CommandError as failure:
-        if failure.code not in AFTER_WHICH_WRITES_WAIT:
+        if failure.code not in CODES_THAT_AWAIT_WRITE_CONCERN:
             raise
         reply = failure.reply()
-    call.cluster.note_change_stream(call.body, reply)
+    call.cluster.record_change_stream(call.body, reply)
     satisfy_write_concern(call, reply)
     return reply
 
 
-def _decorate(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
-    """Add the common fields of replies."""
+def _with_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of the reply with the fields of all replies: ``ok``, error labels and cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
     modern = call.cluster.version >= STREAMS_AND_LABELS
@@ -119,5 +123,5 @@ def _decorate(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     if topology.gossips:
         now = call.cluster.store.now()
         reply |= {"$clusterTime": {"clusterTime": now, "signature": _NO_SIGNATURE}, "operationTime": now, **reply}
-    topology.decorate(call, reply)
+    topology.add_fields(call, reply)
     return reply

@@ -1,4 +1,4 @@
-"""Error labels of servers."""
+"""The error labels that servers add to replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
 
 
 def labels_of(request: Request, code: int | None, write_concern_code: int | None) -> list[str]:
-    """Return the labels of a reply with these codes. None is no error."""
+    """Return the error labels of a reply.
+
+    :param request: the command.
+    :param code: the error code of the reply; None if the command succeeded.
+    :param write_concern_code: the error code of the write concern error; None if there is no such error.
+    """
     labels = []
     if _is_transient(request, code, write_concern_code):
         labels.append("TransientTransactionError")
@@ -39,9 +44,9 @@ def _is_retryable_write(request: Request, code: int | None, write_concern_code: 
 
 
 def add_labels(request: Request, reply: dict[str, Any], modern: bool) -> None:
-    """Add labels, unless the reply has labels.
+    """Add error labels to the reply. Do nothing if the reply has error labels.
 
-    :param modern: True for a server that adds the label RetryableWriteError, since 4.4.
+    :param modern: True if the server adds the label RetryableWriteError, which servers do since version 4.4.
     """
     if "errorLabels" in reply:
         return

@@ -1,4 +1,4 @@
-"""The command ``configureFailPoint``, and its fail points."""
+"""The fail points of a member, which the command ``configureFailPoint`` sets."""
 
 from __future__ import annotations
 
@@ -41,9 +41,13 @@ _MODES = frozenset({"times", "skip", "activationProbability"})
 
 @dataclass
 class FailPoint:
-    """A fail point.
+    """A fail point of a member.
 
     :param mode: ``off``, ``alwaysOn``, ``times``, ``skip`` or ``activationProbability``.
+    :param amount: the value of ``times``, ``skip`` or ``activationProbability``. The number decreases for ``times`` and
+        ``skip``.
+    :param data: the data, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
+    :param entered: the number of commands that the fail point affected.
     """
 
     mode: str
@@ -52,12 +56,12 @@ class FailPoint:
     entered: int = 0
 
     def enter(self) -> bool:
-        """Count a matching command, and return True if the fail point fails the command."""
+        """Return True if the fail point affects the current command, which matches its data. Update the counters."""
         if self.mode == "times":
             self.amount -= 1
             if self.amount <= 0:
-                self.mode, after = "off", self.amount == 0
-                return self._count(after)
+                self.mode, acts = "off", self.amount == 0
+                return self._count(acts)
             return self._count(True)
         if self.mode == "skip" and self.amount > 0:
             self.amount -= 1
@@ -74,7 +78,7 @@ class FailPoint:
 class FailPointHandle:
     """A fail point that :meth:`~gmongo.testing.Deployment.set_fail_point` has set.
 
-    :param count: returns the count.
+    :param count: a function that returns the number of affected commands.
     """
 
     def __init__(self, count: Callable[[], int]) -> None:
@@ -82,7 +86,7 @@ class FailPointHandle:
 
     @property
     def count(self) -> int:
-        """The number of commands that the fail point has failed or delayed."""
+        """The number of commands that failed, or were delayed, because of the fail point."""
         return self._count()
 
 
@@ -99,13 +103,13 @@ class FailPoints:
         return self._points[name]
 
     def configure(self, name: Any, mode: Any, data: Any) -> int:
-        """Set a fail point, and return the count of the previous fail point.
+        """Set a fail point. Return the number of commands that the previous fail point of this name affected.
 
-        :raises CommandError: the simulation has no such fail point, or a field is invalid.
+        :raises CommandError: the simulation does not support the fail point, or a field is invalid.
         """
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
-        new = _parse(mode, data)
+        new = _parse_mode(mode, data)
         unknown = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
         if unknown:
             hint = did_you_mean(unknown[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
@@ -116,7 +120,7 @@ class FailPoints:
         return old.entered if old else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
-        """Return the name and the fail point that a command activates, or None."""
+        """Return the fail point that affects the command, with its name. Return None if no fail point does."""
         for name, matches in _MATCHING.items():
             point = self._points.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
@@ -124,15 +128,17 @@ class FailPoints:
         return None
 
 
-# MongoDB 4.2 and newer do not have these commands, but the driver hides their fields in logs.
+# MongoDB 4.2 and newer do not have these commands. The driver hides the fields of these commands in logs, and tests of
+# the driver name these commands in fail points.
 _REMOVED = ("copydb", "copydbgetnonce", "copydbsaslstart")
 
 
 def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
-    """Check the names in `failCommands`. A server does not check them.
+    """Check the command names in ``failCommands``. A real server does not check these names.
 
+    :param data: the data of a fail point.
     :param known: the names of all commands of the deployment.
-    :raises CommandError: the deployment has no command of a name.
+    :raises CommandError: a name in ``failCommands`` is not in `known`.
     """
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
@@ -140,7 +146,7 @@ def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
             raise error(59, f"failCommands has no such command: {name!r}{did_you_mean(name, known)}")
 
 
-def _parse(mode: Any, data: Mapping[str, Any]) -> FailPoint:
+def _parse_mode(mode: Any, data: Mapping[str, Any]) -> FailPoint:
     if mode in ("off", "alwaysOn"):
         return FailPoint(mode, data=data)
     if not isinstance(mode, Mapping) or len(mode) != 1 or not _MODES & set(mode):
@@ -162,11 +168,11 @@ def _check_data(name: str, point: FailPoint) -> None:
         raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block!r}")
 
 
-def _meets_command(call: Call, data: Mapping[str, Any]) -> bool:
+def _matches_command(call: Call, data: Mapping[str, Any]) -> bool:
     if call.name in _NEVER_FAIL:
         return False
-    wanted = {_ALIASES.get(name, name) for name in data.get("failCommands", ())}
-    if _ALIASES.get(call.name, call.name) not in wanted and not data.get("failAllCommands"):
+    fail_commands = {_ALIASES.get(name, name) for name in data.get("failCommands", ())}
+    if _ALIASES.get(call.name, call.name) not in fail_commands and not data.get("failAllCommands"):
         return False
     if call.connection.internal and not data.get("failInternalCommands"):
         return False
@@ -175,31 +181,31 @@ def _meets_command(call: Call, data: Mapping[str, Any]) -> bool:
     return "namespace" not in data or data["namespace"] == f"{call.request.database}.{call.body.get(call.name)}"
 
 
-def _meets_write(call: Call, data: Mapping[str, Any]) -> bool:
+def _matches_write(call: Call, data: Mapping[str, Any]) -> bool:
     number = call.request.transaction_number
     return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_done(call.request)
 
 
-def _meets_get_more(call: Call, data: Mapping[str, Any]) -> bool:
+def _matches_get_more(call: Call, data: Mapping[str, Any]) -> bool:
     return call.name == "getMore"
 
 
-def _meets_time_limit(call: Call, data: Mapping[str, Any]) -> bool:
+def _matches_time_limit(call: Call, data: Mapping[str, Any]) -> bool:
     return bool(call.body.get("maxTimeMS"))
 
 
 _MATCHING = {
-    FAIL_COMMAND: _meets_command,
-    ON_TRANSACTIONAL_WRITE: _meets_write,
-    ON_GET_MORE: _meets_get_more,
-    ON_TIME_LIMIT: _meets_time_limit,
+    FAIL_COMMAND: _matches_command,
+    ON_TRANSACTIONAL_WRITE: _matches_write,
+    ON_GET_MORE: _matches_get_more,
+    ON_TIME_LIMIT: _matches_time_limit,
 }
 
 
 def act_before(call: Call, name: str, point: FailPoint) -> None:
     """Apply a fail point before the execution of the command.
 
-    :raises CommandError: the error of the fail point.
+    :raises CommandError: the fail point makes the command fail.
     :raises CloseConnection: the fail point closes the connection.
     """
     data = point.data
@@ -210,17 +216,17 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
     if "failBeforeCommitExceptionCode" in data:
         if data.get("closeConnection", True):
             raise CloseConnection
-        raise _failure(data["failBeforeCommitExceptionCode"], {})
+        raise _fail_point_error(data["failBeforeCommitExceptionCode"], {})
     if data.get("closeConnection"):
         raise CloseConnection
     if "errorCode" in data:
-        raise _failure(data["errorCode"], _fields(call, data))
+        raise _fail_point_error(data["errorCode"], _error_fields(call, data))
 
 
 def _block(call: Call, seconds: float) -> None:
     limit = call.body.get("maxTimeMS")
     allowed = limit / 1000 if limit and call.name != "getMore" else seconds
-    # A server stops the operations of a disconnected client, except unacknowledged operations.
+    # If a client disconnects, a server stops the client's operations, except unacknowledged writes.
     unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
     end = call.connection.gone if unacknowledged else call.connection.left
     if wait_for(end, min(seconds, allowed)):
@@ -229,7 +235,7 @@ def _block(call: Call, seconds: float) -> None:
         raise error(50, "operation exceeded time limit")
 
 
-def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
+def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(data.get("errorExtraInfo") or {})
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
@@ -240,7 +246,7 @@ def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _failure(code: int, fields: Mapping[str, Any]) -> CommandError:
+def _fail_point_error(code: int, fields: Mapping[str, Any]) -> CommandError:
     return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
 
 

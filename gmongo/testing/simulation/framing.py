@@ -1,4 +1,4 @@
-"""Messages of the wire protocol from the view of a server: reads requests, writes replies."""
+"""The server side of the wire protocol: decode requests, and encode replies."""
 
 from __future__ import annotations
 
@@ -30,36 +30,38 @@ _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
-# Sizes of BSON types, and additions to the length field of other types.
+# By the number of the BSON type: the size in bytes of a value without a length field.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
+# By the number of the BSON type: the bytes of a value that its length field does not count.
 _SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
-_PIECE = 32 * 1024  # bytes per step of the decoder
-_LONG = 256  # elements per step of the encoder
-# Keep dates that Python cannot represent.
+_PIECE = 32 * 1024  # the bytes that the decoder decodes between two switches to other greenlets
+_LONG = 256  # the array elements that the encoder encodes between two switches to other greenlets
+# DATETIME_AUTO also decodes dates that Python's `datetime` cannot represent.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
 
 
 class MalformedMessage(Exception):
-    """The bytes are not a message. The member closes the connection."""
+    """The received bytes are not a message. The member closes the connection."""
 
 
 class MalformedCommand(Exception):
-    """A document in a message is malformed. The reply is an error."""
+    """A document in a message is malformed. The member replies with an error."""
 
 
 @dataclass
 class Message:
     """A decoded request.
 
-    :param opcode: OP_MSG or OP_QUERY, also the opcode of the reply.
-    :param flags: the flags of an OP_MSG.
-    :param body: the command, with its document sequences as fields.
-    :param size: the size of the message in bytes.
-    :param repeated: a field of the body that occurs twice.
+    :param opcode: the opcode of the request: OP_MSG or OP_QUERY.
+    :param flags: the flags of an OP_MSG; 0 for an OP_QUERY.
+    :param body: the fields of the command. A document sequence is a field whose value is a list.
+    :param database: the name of the database.
+    :param size: the size of the message in bytes, without the header.
+    :param repeated: the name of a field that occurs twice in the command; None by default.
     """
 
     opcode: int
@@ -76,14 +78,16 @@ class Message:
 
     @property
     def exhaust_allowed(self) -> bool:
-        """True if the client accepts several replies."""
+        """True if the client accepts an exhaust stream: several replies to one request."""
         return bool(self.flags & EXHAUST_ALLOWED)
 
 
 def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
-    """Decode a message without its header.
+    """Decode a message.
 
-    :param number: the number of the request, which is a part of the checksum.
+    :param opcode: the opcode in the header of the message.
+    :param payload: the message without the header.
+    :param number: the requestID in the header, which the checksum includes.
     :raises MalformedMessage: the message is malformed.
     :raises MalformedCommand: a document of the message is malformed.
     """
@@ -130,7 +134,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         if size != len(section) or size < 5:
             raise MalformedMessage(f"section length {size} does not fit the message")
         if payload[position] == 0 and body is None:
-            body, repeated = _decode(section), _repeated(section)
+            body, repeated = _decode(section), _repeated_field(section)
         elif payload[position] == 1:
             _read_sequence(section, sequences)
         else:
@@ -142,8 +146,8 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
     return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload), repeated)
 
 
-def _repeated(document: bytes) -> str | None:
-    """Return the name of a field that occurs twice."""
+def _repeated_field(document: bytes) -> str | None:
+    """Return the name of a field that occurs twice in a BSON document. Return None if no field does."""
     names: set[bytes] = set()
     position = 4
     while position < len(document) - 1:
@@ -163,18 +167,18 @@ def _repeated(document: bytes) -> str | None:
     return None
 
 
-def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> None:
+def _read_sequence(section: bytes, sequences: dict[str, list[dict[str, Any]]]) -> None:
     name_end = section.index(0, 4)
     name = section[4:name_end].decode()
-    into[name] = [document for piece in _pieces(section[name_end + 1 :]) for document in _decode_all(piece)]
+    sequences[name] = [document for piece in _pieces(section[name_end + 1 :]) for document in _decode_all(piece)]
 
 
 def _pieces(documents: bytes) -> Iterator[bytes]:
-    """Yield groups of consecutive documents, with a switch after each group."""
+    """Yield consecutive documents in pieces. Other greenlets can run after each piece."""
     pace, begin, end = Pace(), 0, 0
     while begin < len(documents):
         while end < min(begin + _PIECE, len(documents)):
-            # The decoder reports wrong sizes.
+            # This function does not check the size of a document, because the decoder does.
             end += max(int.from_bytes(documents[end : end + 4], "little", signed=True), 1)
         yield documents[begin:end]
         begin = end
@@ -182,9 +186,8 @@ def _pieces(documents: bytes) -> Iterator[bytes]:
 
 
 def _decode_all(documents: bytes) -> list[dict[str, Any]]:
-    decoded = bson.decode_all(documents, _OPTIONS)
-    found: list[dict[str, Any]] = _without_references(decoded) if _REFERENCE in documents else decoded
-    return found
+    decoded: list[dict[str, Any]] = bson.decode_all(documents, _OPTIONS)
+    return _references_to_documents(decoded) if _REFERENCE in documents else decoded
 
 
 def _database(body: Mapping[str, Any]) -> str:
@@ -196,22 +199,29 @@ def _database(body: Mapping[str, Any]) -> str:
 
 def _decode(document: bytes) -> dict[str, Any]:
     decoded: dict[str, Any] = bson.decode(document, _OPTIONS)
-    return _without_references(decoded) if _REFERENCE in document else decoded
+    return _references_to_documents(decoded) if _REFERENCE in document else decoded
 
 
-def _without_references(value: Any) -> Any:
-    """Convert DBRef values to documents, the form of references on a server."""
+def _references_to_documents(value: Any) -> Any:
+    """Replace each DBRef in `value` by a document, because a server has no special type for references."""
     if isinstance(value, DBRef):
         value = value.as_doc()
     if isinstance(value, dict):
-        return {name: _without_references(part) for name, part in value.items()}
+        return {name: _references_to_documents(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_without_references(part) for part in value]
+        return [_references_to_documents(part) for part in value]
     return value
 
 
 def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
-    """Return a reply to a request of this opcode, with a checksum if the flags require a checksum."""
+    """Return the bytes of a reply.
+
+    :param opcode: the opcode of the request. The reply to an OP_QUERY is an OP_REPLY.
+    :param number: the requestID of the reply.
+    :param response_to: the requestID of the request.
+    :param flags: the flags of an OP_MSG. The flag CHECKSUM_PRESENT adds a checksum.
+    :param reply: the document.
+    """
     if opcode == OP_QUERY:
         fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
     else:
@@ -224,10 +234,10 @@ def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: M
 
 
 def _encoded(document: Mapping[str, Any], pace: Pace) -> list[bytes]:
-    """Return the document as BSON in pieces, with switches between the elements of long arrays."""
+    """Return the document as pieces of BSON. Other greenlets can run during the encoding of long arrays."""
     if not _is_long(document):
         return [bson.encode(document)]
-    return _framed([piece for name, value in document.items() for piece in _element(name, value, pace)])
+    return _as_document([piece for name, value in document.items() for piece in _element(name, value, pace)])
 
 
 def _is_long(value: Any) -> bool:
@@ -246,8 +256,8 @@ def _element(name: str, value: Any, pace: Pace) -> list[bytes]:
         run = enumerate(value[start : start + _LONG], start)
         runs.append(bson.encode({str(place): part for place, part in run})[4:-1])
         pace.pause()
-    return [b"\x04" + name.encode() + b"\0", *_framed(runs)]
+    return [b"\x04" + name.encode() + b"\0", *_as_document(runs)]
 
 
-def _framed(elements: list[bytes]) -> list[bytes]:
+def _as_document(elements: list[bytes]) -> list[bytes]:
     return [_INT32.pack(sum(map(len, elements)) + 5), *elements, b"\0"]

@@ -1,18 +1,18 @@
-"""Checks of the generic fields of commands."""
+"""Check the fields that several commands have: ``comment``, ``readConcern`` and ``$readPreference``."""
 
 from __future__ import annotations
 
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 
-# Since this version, the comment of a command may have any type.
+# By command: the version since which the field ``comment`` may have any type.
 _ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
 
 
 def check(call: Call) -> None:
-    """Check the generic fields.
+    """Check ``comment``, ``readConcern`` and ``$readPreference`` of a command.
 
     :raises CommandError: a field is invalid.
     """

@@ -1,4 +1,4 @@
-"""hello, and its older name isMaster."""
+"""The command ``hello``, and its older name ``isMaster``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_
 
 
 def hello(call: Call) -> dict[str, Any]:
-    """Return the reply. The member waits for a change if the request has the current topologyVersion."""
+    """Return the reply to ``hello``. If the request has the current topologyVersion, first wait for a change."""
     modern = call.cluster.version >= STREAMS_AND_LABELS
     if modern:
         _await_change(call)
@@ -43,11 +43,14 @@ def hello(call: Call) -> dict[str, Any]:
         "maxWireVersion": wire_version(member.cluster.version),
         "readOnly": False,
     }
-    return {**reply, **_negotiated(call)}
+    return {**reply, **_fields_for_request(call)}
 
 
-def note_app_name(call: Call) -> None:
-    """Note the name of the application before the fail points, which may match the name of this hello."""
+def record_app_name(call: Call) -> None:
+    """Record the name of the application in the first ``hello`` of a connection.
+
+    Call the function before the fail points apply, because a fail point can match the name of the application.
+    """
     client = call.body.get("client")
     if call.name in HELLOS and not call.connection.greeted and isinstance(client, Mapping):
         application = client.get("application")
@@ -55,22 +58,22 @@ def note_app_name(call: Call) -> None:
 
 
 def _await_change(call: Call) -> None:
-    known, patience = call.body.get("topologyVersion"), call.body.get("maxAwaitTimeMS")
-    if (known is None) != (patience is None):
-        raise error(31368, "topologyVersion and maxAwaitTimeMS go together, and only one of them is there")
-    if known is None:
+    version, max_await_ms = call.body.get("topologyVersion"), call.body.get("maxAwaitTimeMS")
+    if (version is None) != (max_await_ms is None):
+        raise error(31368, "hello has only one of topologyVersion and maxAwaitTimeMS, but must have both or neither")
+    if version is None:
         return
-    if not isinstance(known, Mapping) or not isinstance(patience, (int, float)) or patience < 0:
-        raise error(14, f"topologyVersion {known!r} or maxAwaitTimeMS {patience!r} is not of its type")
-    call.member.await_change(known, patience / 1000)
+    if not isinstance(version, Mapping) or not isinstance(max_await_ms, (int, float)) or max_await_ms < 0:
+        raise error(14, f"topologyVersion {version!r} or maxAwaitTimeMS {max_await_ms!r} has a wrong type")
+    call.member.await_change(version, max_await_ms / 1000)
 
 
 def _check_first_hello(call: Call) -> None:
-    """Check the first hello of a connection."""
+    """Check the first ``hello`` of a connection, and record its options."""
     connection, body = call.connection, call.body
     if call.member.service_id is not None and not body.get("loadBalanced"):
-        told = "The server is being accessed through a load balancer, but this driver does not have load balancing"
-        raise error(354, f"{told} enabled")
+        message = "The server is being accessed through a load balancer, but this driver does not have load balancing"
+        raise error(354, f"{message} enabled")
     offered = body.get("compression") or []
     if not isinstance(offered, list):
         raise error(14, f"compression is {offered!r}, which is not an array")
@@ -79,21 +82,21 @@ def _check_first_hello(call: Call) -> None:
     connection.compressors = [name for name in offered if name in call.cluster.compressors]
 
 
-def _negotiated(call: Call) -> dict[str, Any]:
-    """Return the fields that depend on the request."""
+def _fields_for_request(call: Call) -> dict[str, Any]:
+    """Return the fields of the reply that depend on the request: service, compressors and authentication."""
     fields: dict[str, Any] = {}
     if call.member.service_id is not None:
         fields["serviceId"] = call.member.service_id
     if "compression" in call.body and call.connection.compressors:
         fields["compression"] = call.connection.compressors
     if "saslSupportedMechs" in call.body:
-        fields |= _mechanisms(call)
+        fields |= _supported_mechanisms(call)
     if isinstance(call.body.get("speculativeAuthenticate"), Mapping):
-        fields |= _speculate(call, call.body["speculativeAuthenticate"])
+        fields |= _speculative_authentication(call, call.body["speculativeAuthenticate"])
     return fields
 
 
-def _mechanisms(call: Call) -> dict[str, Any]:
+def _supported_mechanisms(call: Call) -> dict[str, Any]:
     database, dot, name = call.body["saslSupportedMechs"].partition(".")
     if not dot:
         raise error(2, "UserName must contain a '.' separated database.user pair")
@@ -104,8 +107,8 @@ def _mechanisms(call: Call) -> dict[str, Any]:
     return {"saslSupportedMechs": [name for name in user.mechanisms if name in allowed]}
 
 
-def _speculate(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reply to a speculative authentication, or nothing if the authentication fails."""
+def _speculative_authentication(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the field ``speculativeAuthenticate`` of the reply. Return no field if the authentication fails."""
     authentication, database = call.connection.authentication, str(body.get("db", "admin"))
     allowed = call.member.parameters["authenticationMechanisms"]
     try:

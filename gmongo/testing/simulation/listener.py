@@ -20,11 +20,12 @@ _RawSocket: type[plain_socket.socket] = monkey.get_original("socket", "socket")
 
 
 def reserve(port: int) -> plain_socket.socket:
-    """Return a socket that reserves a port without listening: the port refuses connections.
+    """Return a socket that is bound to a port but does not listen. The port refuses connections.
 
-    :param port: the port, or 0 for any free port.
+    :param port: the TCP port; 0 means any free port.
     """
-    # A native socket: the close of a gevent socket is late, but another socket may need the port at once.
+    # The function uses a native socket, because `close` of a gevent socket is delayed. After `close`, another socket
+    # may need the port immediately.
     sock = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -39,9 +40,9 @@ def reserve(port: int) -> plain_socket.socket:
 class Listener:
     """Accepts connections on a port, and starts a greenlet for each connection.
 
-    :param reserved: a socket of :func:`reserve`, which the listener closes.
-    :param serve: the target of the greenlet, called with the socket.
-    :ivar thread: the native thread of the hub.
+    :param reserved: a socket of :func:`reserve`. The listener listens on this socket, and closes this socket.
+    :param serve: the function that each greenlet calls with the socket of its connection.
+    :ivar thread: the ID of the native thread that created the listener and runs its hub.
     """
 
     def __init__(self, reserved: plain_socket.socket, serve: Callable[[Any], None]) -> None:
@@ -63,17 +64,17 @@ class Listener:
         self._watcher.close()
         self._socket.close()
 
-    # For another thread, while the hub of this thread is blocked
+    # Another thread calls the next two methods while the hub of this listener is blocked.
 
-    def is_waited_for(self) -> bool:
-        """Return True if a connection waits for an accept."""
+    def has_waiting_connection(self) -> bool:
+        """Return True if a connection has arrived that the listener has not accepted."""
         try:
             return bool(select.select([self._socket], [], [], 0)[0])
         except (OSError, ValueError):  # the socket is closed, or its number is too high
             return False
 
-    def take_waiting(self) -> Iterator[Any]:
-        """Yield the sockets of waiting connections."""
+    def accept_waiting(self) -> Iterator[Any]:
+        """Accept all connections that have arrived, and yield their sockets."""
         while True:
             try:
                 yield self._socket.accept()[0]
@@ -81,7 +82,7 @@ class Listener:
                 return
 
     def _accept_all(self) -> None:
-        """Accept waiting connections. Runs in the hub."""
+        """Accept all connections that have arrived. The method runs in the hub."""
         while True:
             try:
                 accepted, _address = self._socket.accept()
@@ -94,7 +95,7 @@ class Listener:
 
 
 def release_hub(sock: Any) -> None:
-    """Use ``ref=False`` for the watchers of a gevent socket."""
+    """Set ``ref=False`` in the watchers of a gevent socket. Then the socket does not keep the hub running."""
     for name in ("_read_event", "_write_event"):
         watcher = getattr(sock, name, None)
         if watcher is not None:

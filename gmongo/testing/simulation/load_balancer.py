@@ -1,4 +1,4 @@
-"""A load balancer: one port that distributes connections over several services."""
+"""A load balancer: one port that distributes connections among several mongos."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from gmongo.testing.simulation.member import Member
 
 
 class LoadBalancer:
-    """Forwards each connection to the next service that is alive, or closes the connection.
+    """Forwards each connection to the next mongos that is alive. Without such a mongos, closes the connection.
 
-    :param services: mongos that expect a load balancer.
+    :param services: the mongos, which are members with a ``serviceId``.
+    :param port: the TCP port; 0 means any free port.
     """
 
     def __init__(self, services: Sequence[Member], port: int = 0) -> None:
         self._services = services
-        self._turns = itertools.cycle(services)
-        self._listener = Listener(reserve(port), self._pass_on)
+        self._next_services = itertools.cycle(services)
+        self._listener = Listener(reserve(port), self._forward)
         self.port = self._listener.port
 
     @property
@@ -31,8 +32,8 @@ class LoadBalancer:
         """Refuse further connections."""
         self._listener.close()
 
-    def _pass_on(self, sock: Any) -> None:
-        for service in itertools.islice(self._turns, len(self._services)):
+    def _forward(self, sock: Any) -> None:
+        for service in itertools.islice(self._next_services, len(self._services)):
             if service.alive:
                 service.accept(sock)
                 return

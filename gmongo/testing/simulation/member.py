@@ -1,4 +1,4 @@
-"""One member of a simulated deployment: a mongod or a mongos with its own port."""
+"""A member of a simulated deployment: a mongod or a mongos. Each member has a separate port."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
 
 
 class Member:
-    """A server on the loopback interface, in :attr:`Deployment.members <gmongo.testing.Deployment>`.
+    """A simulated server on a port of the loopback interface.
 
-    :param cluster: the shared state of the members.
-    :param port: the port; 0 (the default) for any free port.
-    :param traits: ``tags``, ``priority``, ``hidden`` and ``arbiter``, if they differ from the defaults.
+    :attr:`Deployment.members <gmongo.testing.Deployment>` contains the members of a deployment.
+
+    :param cluster: the state that all members of the deployment share.
+    :param port: the TCP port; 0 (the default) means any free port.
+    :param traits: the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from the defaults.
     :param load_balanced: True if the member is behind a load balancer; False by default.
 
     :ivar host: ``127.0.0.1``.
-    :ivar port: the port, the same after a restart.
-    :ivar alive: True if the member listens.
-    :ivar connections: the open connections by number.
+    :ivar port: the TCP port, which does not change after a restart.
+    :ivar alive: True if the process of the member runs. False after :meth:`kill`.
+    :ivar connections: the open connections by connectionId.
     """
 
     host = HOST
@@ -59,8 +61,8 @@ class Member:
         self._change = Change()
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None
-        self._reserved: socket | None = None  # reserves the port while the member is down
-        self._begin()
+        self._reserved: socket | None = None  # reserves the port while the member does not run
+        self._begin_process()
 
     def __repr__(self) -> str:
         return f"<Member {self.address}>"
@@ -72,24 +74,24 @@ class Member:
 
     @property
     def uptime(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the last start of the member."""
         return clock.monotonic() - self._started
 
-    def _begin(self) -> None:
+    def _begin_process(self) -> None:
         self._started = clock.monotonic()
         self._process, self._version = new_object_id(), 0
         self.parameters = Parameters(self.cluster.parameters)
         self.fail_points.clear()
 
     def start(self) -> None:
-        """Start to listen."""
+        """Start to accept connections."""
         reserved, self._reserved = self._reserved or reserve(self.port), None
         self._listener = Listener(reserved, self.accept)
         self.port = self._listener.port
         self.alive = True
 
     def kill(self) -> None:
-        """Refuse connections, and close open connections, as after the end of a process."""
+        """Close all connections, and refuse new connections, as if the server process had ended."""
         if not self.alive:
             return
         self.stop()
@@ -98,7 +100,7 @@ class Member:
         self.cluster.topology.lost(self)
 
     def stop(self) -> None:
-        """Close the listener and the connections, without notice to the other members."""
+        """Close the listener and all connections. The other members do not notice the end of the member."""
         self.alive = False
         if self._listener is not None:
             self._listener.close()
@@ -111,7 +113,7 @@ class Member:
         self.drop_connections()
 
     def drop_connections(self) -> None:
-        """Close all open connections, and accept new connections."""
+        """Close all open connections. The member continues to accept new connections."""
         for connection in list(self.connections.values()):
             connection.close()
             connection.abort_transaction()
@@ -120,27 +122,27 @@ class Member:
         """Kill the member if it is alive, and start a new process on the same port."""
         self.kill()
         self.faults.clear()
-        self._begin()
+        self._begin_process()
         self.start()
         self.cluster.topology.restored(self)
 
     def freeze(self) -> None:
-        """Accept connections and requests without replies. :meth:`thaw` sends the replies."""
+        """Accept connections and requests, but send no replies until :meth:`thaw`."""
         self.faults.answering.clear()
         self.cluster.topology.lost(self)
 
     def thaw(self) -> None:
-        """Continue after :meth:`freeze`."""
+        """End :meth:`freeze`, and send the delayed replies."""
         self.faults.answering.set()
         self.cluster.topology.restored(self)
 
     def partition(self) -> None:
-        """Disconnect the member: all messages of clients and other members are lost."""
+        """Disconnect the member from the network. All messages from and to clients and other members are lost."""
         self.faults.partitioned = True
         self.cluster.topology.lost(self)
 
     def heal(self) -> None:
-        """Continue after :meth:`partition`. Existing connections are reset."""
+        """End :meth:`partition`. The member closes connections that existed before."""
         self.faults.partitioned = False
         self.drop_connections()
         self.cluster.topology.restored(self)
@@ -148,38 +150,40 @@ class Member:
     def delay(self, seconds: float) -> None:
         """Delay every reply.
 
-        :param seconds: the delay; 0 is no delay.
-        :raises ValueError: `seconds` is no number from 0 up.
+        :param seconds: the delay in seconds; 0 ends the delay.
+        :raises ValueError: `seconds` is negative or is not a number.
         """
-        self.faults.delay = _number("seconds", seconds)
+        self.faults.delay = _check_number("seconds", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Close the connection after a part of the next reply.
+        """Send only the beginning of one reply, and close its connection.
 
-        :param n_bytes: the size of the part in bytes.
-        :param command: the command of the reply; None for any command.
-        :raises ValueError: `n_bytes` is no whole number from 0 up, or `command` is not a string.
+        :param n_bytes: the number of bytes of the reply to send.
+        :param command: the name of a command. The fault affects the next reply to this command. None means the next
+            reply to any command.
+        :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
         """
-        _number("n_bytes", n_bytes, whole=True)
-        _name(command)
+        _check_number("n_bytes", n_bytes, whole=True)
+        _check_command_name(command)
         self.faults.cut_next(n_bytes, command)
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are no message in place of the next reply.
+        """Send bytes that are not a message instead of one reply.
 
-        :param command: the command of the reply; None for any command.
+        :param command: the name of a command. The fault affects the next reply to this command. None means the next
+            reply to any command.
         :raises ValueError: `command` is not a string.
         """
-        _name(command)
+        _check_command_name(command)
         self.faults.spoil_next(command)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Step down.
+        """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
 
-        :param seconds: the member cannot become primary for this time, unless no other member can; 60 by default.
-        :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
+        :param seconds: the time in seconds; 60 by default.
+        :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
         """
-        _number("seconds", seconds)
+        _check_number("seconds", seconds)
         self.cluster.topology.step_down(self, seconds)
 
     @property
@@ -188,9 +192,9 @@ class Member:
         return self.alive and not self.faults.partitioned and self.faults.answering.is_set()
 
     def accept(self, sock: Any) -> None:
-        """Serve a connection. Runs in a greenlet.
+        """Serve a connection until the connection ends. The listener calls the method in a new greenlet.
 
-        :param sock: the socket.
+        :param sock: the socket of the connection.
         """
         if not self.cluster.limits.admits_connection(self):
             sock.close()
@@ -199,7 +203,7 @@ class Member:
         self._arriving.add(arriving)
         try:
             connection = self._handshake(sock)
-        except BaseException:  # such as the kill of a stopped member
+        except BaseException:  # for example if `stop` kills this greenlet
             sock.close()
             raise
         finally:
@@ -208,14 +212,17 @@ class Member:
             self._serve(connection)
 
     def _handshake(self, sock: Any) -> Connection | None:
-        """Return the connection after its handshakes, or None if the client leaves earlier."""
+        """Read the PROXY preamble and perform the TLS handshake, if required. Return the connection.
+
+        Return None if the client closes the connection, or the TLS handshake fails.
+        """
         stream: Stream = sock
         certificate = None
         try:
             peer_port = sock.getpeername()[1]
             wait_for(self.faults.answering)
             if self.service_id is not None:
-                stream = proxy_protocol.without_preamble(sock)
+                stream = proxy_protocol.skip_preamble(sock)
             if self.cluster.tls is not None:
                 stream = secured = TlsStream(stream, self.cluster.tls)
                 certificate = secured.peer_certificate
@@ -233,46 +240,46 @@ class Member:
         connection.serve()
 
     def forget(self, connection: Connection) -> None:
-        """Remove a closed connection.
+        """Remove a closed connection from :attr:`connections`.
 
         :param connection: the connection.
         """
         self.connections.pop(connection.number, None)
 
     def answer(self, call: Call) -> dict[str, Any]:
-        """Return the reply to a command.
+        """Execute a command, and return the reply.
 
-        :param call: the command with its connection.
+        :param call: the command and its connection.
         """
         return dispatch.answer(call)
 
     @property
     def topology_version(self) -> dict[str, Any]:
-        """The process and its number of changes."""
+        """The topologyVersion of the hello reply: the ID of the process and the number of changes since its start."""
         return {"processId": self._process, "counter": Int64(self._version)}
 
     def changed(self) -> None:
-        """Change the topologyVersion, and wake the hello requests that await a change."""
+        """Increase the counter of the topologyVersion, and wake the hello commands that wait for a change."""
         self._version += 1
         self._change.announce()
 
     def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
-        """Wait until the state differs from a known state.
+        """Wait until the topologyVersion of the member changes. Return immediately if `known` is an old version.
 
-        :param known: a :attr:`topology_version`.
-        :param seconds: the timeout.
+        :param known: the topologyVersion that the client knows.
+        :param seconds: the longest wait.
         """
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)
 
 
-def _number(name: str, value: Any, whole: bool = False) -> Any:
+def _check_number(name: str, value: Any, whole: bool = False) -> Any:
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
         raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
     return value
 
 
-def _name(command: Any) -> None:
+def _check_command_name(command: Any) -> None:
     if command is not None and not isinstance(command, str):
         raise ValueError(f"command is {command!r}, which is not the name of a command")

@@ -1,4 +1,4 @@
-"""Network faults between clients and members."""
+"""Simulate faults of the network between clients and members."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from gmongo import _random
 
 
 class Network:
-    """The network of a deployment.
+    """The network between the clients and the members of a deployment.
 
-    :ivar random: the source of randomness; a seeded source makes a test repeatable.
+    :ivar random: the random number generator that selects the lost replies. A generator with a seed makes a test
+        repeatable.
     """
 
     def __init__(self) -> None:
@@ -22,19 +23,19 @@ class Network:
 
     @property
     def latency(self) -> float:
-        """Seconds of delay of each reply.
+        """The delay of each reply in seconds.
 
-        :raises ValueError: the new value is not a number from 0 up.
+        :raises ValueError: the new value is negative or is not a number.
         """
         return self._latency
 
     @latency.setter
     def latency(self, seconds: float) -> None:
-        self._latency = _within("latency", seconds, float("inf"))
+        self._latency = _check_range("latency", seconds, float("inf"))
 
     @property
     def loss(self) -> float:
-        """The share of lost replies. The loss of a reply closes its connection.
+        """The share of replies that are lost, from 0 to 1. The member closes the connection of a lost reply.
 
         :raises ValueError: the new value is not a number from 0 to 1.
         """
@@ -42,24 +43,24 @@ class Network:
 
     @loss.setter
     def loss(self, share: float) -> None:
-        self._loss = _within("loss", share, 1)
+        self._loss = _check_range("loss", share, 1)
 
     def loses(self) -> bool:
-        """Return True if the next reply is lost."""
+        """Decide at random if the next reply is lost. Return True if the reply is lost."""
         return self.loss > 0 and self.random.random() < self.loss
 
 
-def _within(name: str, value: float, most: float) -> float:
+def _check_range(name: str, value: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
         raise ValueError(f"network.{name} is {value!r}, which is not a number from 0 to {most:g}")
     return value
 
 
 class Faults:
-    """The faults of the connections of a member."""
+    """The current faults of a member: delay, partition, freeze, incomplete reply and garbage."""
 
     def __init__(self) -> None:
-        self.answering = Event()  # cleared while frozen
+        self.answering = Event()  # set unless the member is frozen
         self.clear()
 
     def clear(self) -> None:
@@ -71,22 +72,25 @@ class Faults:
         self.answering.set()
 
     def cut_next(self, n_bytes: int, command: str | None) -> None:
-        """Close the connection after the first `n_bytes` of the next reply (to `command`)."""
+        """Set a fault: the next reply to `command` ends after `n_bytes` bytes, and its connection closes."""
         self._cut = n_bytes, command
 
     def spoil_next(self, command: str | None) -> None:
-        """Replace the next reply (to `command`) by garbage."""
+        """Set a fault: the member sends bytes that are not a message instead of the next reply to `command`."""
         self._garbage = (command,)
 
     def take_cut(self, command: str) -> int | None:
-        """Return the number of bytes of this reply before its connection closes, or None. Ends the fault."""
+        """Return the number of bytes of the reply to send if the reply must be cut. Otherwise return None.
+
+        A fault affects one reply. The method removes the fault.
+        """
         if self._cut is None or self._cut[1] not in (None, command):
             return None
         n_bytes, self._cut = self._cut[0], None
         return n_bytes
 
     def take_garbage(self, command: str) -> bool:
-        """Return True if this reply is garbage. Ends the fault."""
+        """Return True if the member must send garbage instead of the reply. The method removes the fault."""
         if self._garbage is None or self._garbage[0] not in (None, command):
             return False
         self._garbage = None

@@ -1,4 +1,4 @@
-"""The operations of a member for ``currentOp`` and ``killOp``, and their counters."""
+"""The running operations of a member, for ``currentOp`` and ``killOp``, and the counters of ``serverStatus``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.connection import Connection
 
 _KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
-# The counters of statements.
+# The commands for which a server counts statements, and the field with the statements.
 _STATEMENTS = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _COUNTERS = {"find": "query", "getMore": "getmore"}
 OPCOUNTERS = ("insert", "query", "update", "delete", "getmore", "command")
 
 
 class Operation:
-    """A command in execution.
+    """A running command.
 
-    :ivar over: set by a kill, and by the end of the connection.
+    :ivar over: an event that is set if the operation is killed, or its connection is closed.
     """
 
     def __init__(self, number: int, call: Call) -> None:
@@ -42,11 +42,11 @@ class Operation:
         self.over.set()
 
     def close(self) -> None:
-        """Stop the watch of the connection."""
+        """Stop waiting for the end of the connection. Call the method after the command."""
         self._call.connection.gone.unlink(self._end)
 
     def kill(self) -> None:
-        """Interrupt the operation at its next check."""
+        """Mark the operation as killed, and wake the operation. The operation ends at its next check of the mark."""
         self._killed = True
         self.over.set()
         self._call.cluster.store.wake()
@@ -55,8 +55,8 @@ class Operation:
         return self._killed
 
     def description(self) -> dict[str, Any]:
-        """Return the entry of ``currentOp``."""
-        call, took = self._call, clock.monotonic() - self._since
+        """Return the document that describes the operation in the reply to ``currentOp``."""
+        call, elapsed = self._call, clock.monotonic() - self._since
         target = call.body.get(call.name)
         name = target if isinstance(target, str) else "$cmd.aggregate" if call.name == "aggregate" else "$cmd"
         lsid = call.body.get("lsid")
@@ -65,8 +65,8 @@ class Operation:
             "currentOpTime": self._started.isoformat(timespec="milliseconds"),
             **({"lsid": lsid} if lsid else {}),
             "opid": self.number,
-            "secs_running": Int64(took),
-            "microsecs_running": Int64(took * 1_000_000),
+            "secs_running": Int64(elapsed),
+            "microsecs_running": Int64(elapsed * 1_000_000),
             "op": _KINDS.get(call.name, "command"),
             "ns": f"{call.request.database}.{name}",
             "command": call.body,
@@ -77,8 +77,8 @@ class Operation:
 
 
 def describe(connection: Connection, *, active: bool) -> dict[str, Any]:
-    """Return the fields of a connection in ``currentOp``."""
-    shown: dict[str, Any] = {
+    """Return the fields that describe a connection in the reply to ``currentOp``."""
+    fields: dict[str, Any] = {
         "type": "op",
         "host": connection.member.address,
         "desc": f"conn{connection.number}",
@@ -86,19 +86,19 @@ def describe(connection: Connection, *, active: bool) -> dict[str, Any]:
         "client": f"{connection.member.host}:{connection.peer_port}",
     }
     if connection.app_name is not None:
-        shown["appName"] = connection.app_name
-    return {**shown, "active": active}
+        fields["appName"] = connection.app_name
+    return {**fields, "active": active}
 
 
 class Operations:
-    """The operations of a member, and their counters.
+    """The running operations of a member, and the counters of all operations.
 
-    :ivar counters: the ``opcounters`` of commands and statements.
+    :ivar counters: the ``opcounters`` of ``serverStatus``, which count statements of writes and other commands.
     :ivar documents: the numbers of inserted, updated, deleted and returned documents.
     :ivar failed: the number of failed commands.
-    :ivar received: the number of bytes of requests.
-    :ivar sent: the number of bytes of replies.
-    :ivar requests: the number of requests.
+    :ivar received: the number of received bytes.
+    :ivar sent: the number of sent bytes.
+    :ivar requests: the number of received requests.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Operations:
 
     @contextmanager
     def of(self, call: Call) -> Iterator[Operation]:
-        """Register an operation during its execution."""
+        """Register a command as a running operation until the end of the ``with`` block."""
         operation = Operation(next(self._numbers), call)
         self._running[operation.number] = operation
         call.request.killed = operation.is_killed
@@ -124,13 +124,13 @@ class Operations:
             operation.close()
 
     def kill(self, number: int) -> None:
-        """Kill an operation, if it exists."""
+        """Kill the running operation with this number. Do nothing if there is no such operation."""
         operation = self._running.get(number)
         if operation is not None:
             operation.kill()
 
-    def note(self, call: Call, reply: dict[str, Any]) -> None:
-        """Count a command with its reply."""
+    def record(self, call: Call, reply: dict[str, Any]) -> None:
+        """Update the counters after a command."""
         statements = call.body.get(_STATEMENTS.get(call.name, ""))
         if isinstance(statements, list):
             self.counters[call.name] += len(statements)

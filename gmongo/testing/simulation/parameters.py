@@ -1,4 +1,4 @@
-"""The server parameters of the simulation."""
+"""The server parameters that the simulation supports."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ DEFAULTS: dict[str, Any] = {
     "requireApiVersion": False, "transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True,
     "ttlMonitorSleepSecs": 60,
 }  # fmt: skip
-# The types of new values by the type of the default.
+# By the type of the default value: the types that a new value may have.
 _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
 
 
 class Parameters(dict[str, Any]):
-    """The parameters of a member.
+    """The server parameters of a member.
 
-    :param given: parameters that differ from the defaults.
-    :raises ValueError: the simulation has no such parameter.
+    :param values: the parameters whose values differ from the defaults.
+    :raises ValueError: the simulation does not support a parameter.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        unknown = sorted(set(given) - set(DEFAULTS))
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        unknown = sorted(set(values) - set(DEFAULTS))
         if unknown:
-            raise ValueError(f"parameters has {unknown[0]!r}, which the simulation does not have")
-        super().__init__({**DEFAULTS, **given})
+            raise ValueError(f"parameters has {unknown[0]!r}, which the simulation does not support")
+        super().__init__({**DEFAULTS, **values})
 
     def change(self, name: str, value: Any) -> Any:
         """Set a parameter, and return its previous value.
 
-        :raises CommandError: the simulation has no such parameter.
+        :raises CommandError: the simulation does not support the parameter, or the value has a wrong type.
         """
         if name not in self:
             raise error(NO_CODE, f"attempted to set unrecognized parameter [{name}]")

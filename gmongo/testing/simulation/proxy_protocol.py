@@ -1,4 +1,4 @@
-"""The PROXY preamble of a load balancer. The simulation ignores its content."""
+"""Skip the PROXY preamble that a load balancer sends. The simulation ignores the addresses in the preamble."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ _HEADER = 16
 
 
 class Pushback:
-    """A stream whose first bytes were already received."""
+    """A stream that returns bytes that were received before, and then the bytes of a socket.
+
+    :param sock: the socket.
+    :param first: the bytes that were received before.
+    """
 
     def __init__(self, sock: Any, first: bytes) -> None:
         self._socket = sock
         self._first = first
 
     def recv(self, size: int) -> bytes:
-        """Receive at most `size` bytes, or none at the end."""
+        """Return at most `size` received bytes. Return no bytes if the client has closed the connection."""
         if self._first:
             first, self._first = self._first[:size], self._first[size:]
             return first
@@ -32,14 +36,14 @@ class Pushback:
         self._socket.close()
 
 
-def without_preamble(sock: Any) -> Pushback:
-    """Return the connection without its PROXY preamble of version 1 or 2, if there is a preamble.
+def skip_preamble(sock: Any) -> Pushback:
+    """Return a stream of the bytes after the PROXY preamble of version 1 or 2. A connection may have no preamble.
 
-    :raises OSError: the connection ended, or the preamble has no end.
+    :raises OSError: the connection ended, or the preamble is too long.
     """
     start = _read_until(sock, b"", len(_VERSION_1))
     if start == _VERSION_1:
-        return Pushback(sock, _after_line(sock, start))
+        return Pushback(sock, _skip_line(sock, start))
     if start == _VERSION_2[: len(start)]:
         start = _read_until(sock, start, _HEADER)
         end = _HEADER + int.from_bytes(start[_LENGTH_AT:_HEADER], "big")
@@ -47,16 +51,16 @@ def without_preamble(sock: Any) -> Pushback:
     return Pushback(sock, start)
 
 
-def _read_until(sock: Any, have: bytes, size: int) -> bytes:
-    while len(have) < size:
-        chunk = sock.recv(size - len(have))
+def _read_until(sock: Any, received: bytes, size: int) -> bytes:
+    while len(received) < size:
+        chunk = sock.recv(size - len(received))
         if not chunk:
             raise ConnectionResetError("the connection ended in its first bytes")
-        have += chunk
-    return have
+        received += chunk
+    return received
 
 
-def _after_line(sock: Any, line: bytes) -> bytes:
+def _skip_line(sock: Any, line: bytes) -> bytes:
     while not line.endswith(b"\r\n"):
         if len(line) > _LONGEST_LINE:
             raise ConnectionAbortedError("the PROXY preamble has no end")

@@ -1,4 +1,4 @@
-"""Ingress rate limiters of requests and connections: token buckets."""
+"""The ingress rate limiters of requests and connections, which are token buckets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 _OVERLOADED = 462
-# The limiter admits commands on connections, sessions and transactions.
+# The limiter always admits these commands, which concern connections, sessions, transactions and settings.
 _EXEMPT = frozenset(
     {
         "abortTransaction", "authenticate", "commitTransaction", "configureFailPoint",
@@ -25,14 +25,18 @@ _EXEMPT = frozenset(
 
 
 class TokenBucket:
-    """Admits `rate` requests per second, and a burst after idle time."""
+    """Admits a number of requests per second. After idle time, admits a burst of requests at the same moment."""
 
     def __init__(self) -> None:
         self._tokens = 0.0
         self._at: float | None = None
 
     def take(self, rate: float, burst: float) -> bool:
-        """Return True if the bucket admits another request."""
+        """Return True if the bucket admits another request.
+
+        :param rate: the number of requests per second.
+        :param burst: the number of requests that the full bucket admits at the same moment.
+        """
         now = clock.monotonic()
         if self._at is None:
             self._tokens = burst
@@ -46,9 +50,9 @@ class TokenBucket:
 
 
 class RateLimits:
-    """The rate limiters of all members. Each member has its own buckets.
+    """The rate limiters of all members. Each member has separate buckets.
 
-    The server parameters ``ingressRequest...`` and ``ingressConnectionEstablishment...`` configure them.
+    The server parameters ``ingressRequest...`` and ``ingressConnectionEstablishment...`` configure the limits.
 
     :ivar rejected: the number of rejected requests and connections.
     """
@@ -59,14 +63,14 @@ class RateLimits:
         self._connections: dict[str, TokenBucket] = {}
 
     def admit_request(self, call: Call) -> None:
-        """Admit a command.
+        """Check if the limiter admits a command.
 
-        :raises CommandError: the rate is exceeded.
+        :raises CommandError: the command exceeds the limit.
         """
         parameters = call.member.parameters
         if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT:
             return
-        if not self._pass(self._requests, call.member, "ingressRequestAdmission"):
+        if not self._admit(self._requests, call.member, "ingressRequestAdmission"):
             message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded"
             raise CommandError(_OVERLOADED, name_of(_OVERLOADED), message, OVERLOAD_LABELS)
 
@@ -74,17 +78,17 @@ class RateLimits:
         """Return True if the limiter admits a new connection."""
         if not member.parameters["ingressConnectionEstablishmentRateLimiterEnabled"]:
             return True
-        return self._pass(self._connections, member, "ingressConnectionEstablishment")
+        return self._admit(self._connections, member, "ingressConnectionEstablishment")
 
     def reset(self) -> None:
-        """Use new buckets, which are full."""
+        """Replace all buckets by new, full buckets."""
         self._requests.clear()
         self._connections.clear()
 
-    def _pass(self, buckets: dict[str, TokenBucket], member: Member, prefix: str) -> bool:
+    def _admit(self, buckets: dict[str, TokenBucket], member: Member, prefix: str) -> bool:
         parameters: dict[str, Any] = member.parameters
         rate = parameters[f"{prefix}RatePerSec"]
         burst = max(1.0, rate * parameters[f"{prefix}BurstCapacitySecs"])
-        passes = buckets.setdefault(member.address, TokenBucket()).take(rate, burst)
-        self.rejected += not passes
-        return passes
+        admitted = buckets.setdefault(member.address, TokenBucket()).take(rate, burst)
+        self.rejected += not admitted
+        return admitted

@@ -1,4 +1,7 @@
-"""``$where`` with a sleep, the only JavaScript of the simulation, for tests of slow queries and writes."""
+"""Execute ``$where`` with a JavaScript ``sleep``, for tests of slow queries and writes.
+
+The simulation supports no other JavaScript.
+"""
 
 from __future__ import annotations
 
@@ -16,28 +19,29 @@ _SLEEPS = (
     re.compile(r"sleep\((\d+)\)\s*\|\|\s*true;?"),
     re.compile(r"function\s*\(\)\s*\{\s*sleep\((\d+)\);\s*return true;?\s*\}"),
 )
-# The filters of commands: the field, and the name of the filter in its documents.
+# By command: the field with the statements. The filter of a statement is the field `q`.
 _STATEMENTS = {"update": "updates", "delete": "deletes"}
 
 
 def execute_sleep(call: Call, operation: Operation) -> None:
-    """Sleep once for a filter that only sleeps, and remove the sleep from the filter.
+    """Sleep once for each ``$where`` that contains only a sleep, and remove the ``$where`` from its filter.
 
     :raises CommandError: the operation timed out, or was killed.
-    :raises CloseConnection: the client has left.
+    :raises CloseConnection: the client has closed the connection.
     """
-    wanted = 0.0
-    for holder, field in list(_filters(call)):
-        found = _sleep_of(holder[field])
-        if found is not None:
-            wanted += found
-            # Only the log also refers to this document.
-            holder[field] = {name: value for name, value in holder[field].items() if name != "$where"}
-    if wanted:
-        _sleep(call, operation, wanted)
+    total = 0.0
+    for document, field in list(_filters(call)):
+        seconds = _seconds_of_sleep(document[field])
+        if seconds is not None:
+            total += seconds
+            # The store has no reference to this document. The command log refers to the document, and shows the change.
+            document[field] = {name: value for name, value in document[field].items() if name != "$where"}
+    if total:
+        _sleep(call, operation, total)
 
 
 def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each filter of the command, as the document that contains the filter and the name of the field."""
     if call.name == "find" and isinstance(call.body.get("filter"), dict):
         yield call.body, "filter"
     statements = call.body.get(_STATEMENTS.get(call.name, ""))
@@ -46,18 +50,21 @@ def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
             yield statement, "q"
 
 
-def _sleep_of(condition: dict[str, Any]) -> float | None:
-    """Return the seconds of a filter that only sleeps, or None. The store refuses other code."""
+def _seconds_of_sleep(condition: dict[str, Any]) -> float | None:
+    """Return the seconds that the ``$where`` of a filter sleeps. Return None if the ``$where`` is other code.
+
+    The store refuses other code.
+    """
     script = str(condition.get("$where", "")).strip()
-    found = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)
-    return None if found is None else int(found[1]) / 1000
+    match = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)
+    return None if match is None else int(match[1]) / 1000
 
 
-def _sleep(call: Call, operation: Operation, wanted: float) -> None:
+def _sleep(call: Call, operation: Operation, seconds: float) -> None:
     allowed = (call.body.get("maxTimeMS") or float("inf")) / 1000
-    if wait_for(operation.over, min(wanted, allowed)):
+    if wait_for(operation.over, min(seconds, allowed)):
         if operation.is_killed():
             raise interrupted()
         raise CloseConnection
-    if allowed < wanted:
+    if allowed < seconds:
         raise error(50, "operation exceeded time limit")

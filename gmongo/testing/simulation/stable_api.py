@@ -1,4 +1,4 @@
-"""The Stable API: the commands of API version 1, and the fields ``apiVersion``, ``apiStrict`` and so on."""
+"""Check the fields ``apiVersion``, ``apiStrict`` and ``apiDeprecationErrors`` of the Stable API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERSION_2 = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersio
 _DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDeprecationInVersion2"})}
 _COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
 _SINCE = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
-# Fields outside of API version 1.
+# By command: the fields that do not belong to API version 1.
 _FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
     "find": frozenset(
         {"awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"}
@@ -45,9 +45,9 @@ _STAGES_OUTSIDE = frozenset(
 
 
 def check(call: Call) -> None:
-    """Check the API fields of a command.
+    """Check the fields of the Stable API in a command.
 
-    :raises CommandError: the fields are invalid, or the API version does not have the command.
+    :raises CommandError: the fields are invalid, or the command does not belong to the API version.
     """
     body = call.body
     version = body.get("apiVersion")
@@ -60,8 +60,8 @@ def check(call: Call) -> None:
     if body.get("apiStrict"):
         _check_strict(call, version)
     if body.get("apiDeprecationErrors") and call.name in _DEPRECATED[version]:
-        told = "Provided apiDeprecationErrors:true, but the command"
-        raise error(324, f"{told} {call.name} is deprecated in API Version {version}")
+        beginning = "Provided apiDeprecationErrors:true, but the command"
+        raise error(324, f"{beginning} {call.name} is deprecated in API Version {version}")
 
 
 def _check_absence(call: Call) -> None:
@@ -78,10 +78,10 @@ def _check_strict(call: Call, version: str) -> None:
     if not known:
         raise error(323, f"Provided apiStrict:true, but the command {call.name} is not in API Version {version}")
     for name in sorted(_FIELDS_OUTSIDE.get(call.name, frozenset()) & set(call.body)):
-        raise _outside(f"the field {name!r} of {call.name}", version)
+        raise _not_in_api(f"the field {name!r} of {call.name}", version)
     for stage in _stages(call.body):
         if stage in _STAGES_OUTSIDE:
-            raise _outside(f"stage {stage}", version)
+            raise _not_in_api(f"stage {stage}", version)
     if call.name == "createIndexes":
         _check_indexes(call.body, version)
 
@@ -89,10 +89,10 @@ def _check_strict(call: Call, version: str) -> None:
 def _check_indexes(body: Mapping[str, Any], version: str) -> None:
     for index in body.get("indexes", ()):
         for name in sorted(_INDEX_FIELDS_OUTSIDE & set(index)):
-            raise _outside(f"the index option {name!r}", version)
+            raise _not_in_api(f"the index option {name!r}", version)
         kinds = (kind for kind in index.get("key", {}).values() if isinstance(kind, str))
         if any(kind in _INDEX_TYPES_OUTSIDE for kind in kinds):
-            raise _outside(f"the index {index.get('key')}", version)
+            raise _not_in_api(f"the index {index.get('key')}", version)
 
 
 def _stages(body: Mapping[str, Any]) -> list[str]:
@@ -102,5 +102,5 @@ def _stages(body: Mapping[str, Any]) -> list[str]:
     return [name for stage in pipeline if isinstance(stage, Mapping) for name in stage]
 
 
-def _outside(what: str, version: str) -> CommandError:
-    return error(323, f"Provided apiStrict:true, but {what} is not in API Version {version}")
+def _not_in_api(construct: str, version: str) -> CommandError:
+    return error(323, f"Provided apiStrict:true, but {construct} is not in API Version {version}")

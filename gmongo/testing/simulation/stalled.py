@@ -1,8 +1,8 @@
-"""Replies to clients that block the thread of their deployment.
+"""Reply with an error to clients that block the thread of the deployment.
 
-Greenlets of the thread that starts a deployment serve its clients. Without monkey-patching, a client that does not run
-on gevent blocks this thread and never receives a reply. A native thread detects the blocked thread, and replies with an
-error.
+A deployment serves its clients in greenlets of the thread that started the deployment. In a program without
+monkey-patching, a client of another driver blocks this thread, and would wait forever for a reply. A native thread
+detects the blocked thread, and replies with an error.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MESSAGE = (
 )
 _log = logging.getLogger("gmongo.testing")
 _OTHER_DRIVERS = frozenset({"pymongo", "motor"})
-# Packages whose code contains native waits.
+# The packages whose functions can block a thread.
 _WAITS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
 _CHECK_INTERVAL = 0.25  # seconds
-_CHECKS = 5  # consecutive checks that must find a waiting thread
+_CHECKS = 5  # the number of consecutive checks after which a thread counts as blocked
 _REQUEST_TIMEOUT = 1.0  # seconds
 _OPERATION_FAILED = 96
 
@@ -41,40 +41,44 @@ _watcher: threading.Thread | None = None
 
 
 def watch(*listeners: Listener) -> None:
-    """Watch listeners, if another driver that can block the thread is imported."""
+    """Watch the listeners, if the program has imported another driver, which can block the thread of a listener."""
     global _watcher
     _watched.update(listeners)
     if not _watched or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
         return
-    if _watcher is None or not _watcher.is_alive():  # a fork has no watcher
+    if _watcher is None or not _watcher.is_alive():  # the watcher thread does not exist in a fork
         _watcher = threading.Thread(target=_watch, name="gmongo.testing.stalled", daemon=True)
         _watcher.start()
 
 
 def _watch() -> None:
-    # Consecutive checks that found a waiting thread and a waiting connection. A busy thread may be in the code of a
-    # socket at one check. Checks are better than seconds, because the process may have had no processor for seconds.
-    seen: dict[int, int] = {}
+    # By port: the number of consecutive checks that found a connection that was not accepted, and a thread that waits.
+    # One check is not enough, because a thread that is not blocked may be in the code of a socket at one check. The
+    # watcher counts checks instead of seconds, because the process may have had no processor for seconds.
+    counts: dict[int, int] = {}
     while listeners := list(_watched):
-        waiting = {each.port: each for each in listeners if each.is_waited_for() and _waits(each.thread)}
+        waiting = {
+            each.port: each for each in listeners if each.has_waiting_connection() and _is_in_blocking_code(each.thread)
+        }
         del listeners
-        seen = {port: seen.get(port, 0) + 1 for port in waiting}
+        counts = {port: counts.get(port, 0) + 1 for port in waiting}
         for port, listener in waiting.items():
-            if seen[port] >= _CHECKS:
+            if counts[port] >= _CHECKS:
                 _log.error(MESSAGE)
-                for sock in listener.take_waiting():
+                for sock in listener.accept_waiting():
                     _reply_with_error(sock)
         waiting.clear()
         time.sleep(_CHECK_INTERVAL)
 
 
-def _waits(thread: int) -> bool:
+def _is_in_blocking_code(thread: int) -> bool:
+    """Return True if the thread runs a function of a package that can block the thread."""
     frame = sys._current_frames().get(thread)
     return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _WAITS
 
 
 def _reply_with_error(sock: Any) -> None:
-    """Answer the first request of a client. A client that uses TLS cannot read the reply."""
+    """Reply to the first request of a client. A client that uses TLS cannot read the reply."""
     sock.settimeout(_REQUEST_TIMEOUT)
     try:
         length, number, _response_to, opcode = HEADER.unpack(_read(sock, HEADER_SIZE))

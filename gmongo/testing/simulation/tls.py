@@ -1,4 +1,4 @@
-"""TLS of servers over memory buffers, for any ``ssl.SSLContext``, without blocking the event loop."""
+"""The server side of TLS, with memory buffers. Any ``ssl.SSLContext`` works, and nothing blocks the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Stream(Protocol):
     """The socket methods that a connection uses."""
 
     def recv(self, size: int, /) -> bytes:
-        """Receive at most `size` bytes, or none at the end."""
+        """Return at most `size` received bytes. Return no bytes if the client has closed the connection."""
 
     def sendall(self, data: bytes, /) -> None:
         """Send all of `data`."""
@@ -24,8 +24,10 @@ class Stream(Protocol):
 
 
 class TlsStream:
-    """A connected socket after a TLS handshake.
+    """A TLS connection. The constructor performs the handshake.
 
+    :param sock: a connected socket.
+    :param context: the context of the server.
     :raises OSError: the handshake failed.
     """
 
@@ -38,7 +40,7 @@ class TlsStream:
 
     @property
     def peer_certificate(self) -> dict[str, Any] | None:
-        """The verified client certificate, or None."""
+        """The verified certificate of the client. None if the client sent no certificate."""
         return self._tls.getpeercert() or None
 
     def recv(self, size: int) -> bytes:
@@ -82,6 +84,6 @@ class TlsStream:
         return bool(data)
 
     def _flush(self) -> None:
-        with self._sending:  # a reader may also send records
+        with self._sending:  # a greenlet in `recv` and a greenlet in `sendall` may both send TLS records
             if data := self._outgoing.read():
                 self._socket.sendall(data)

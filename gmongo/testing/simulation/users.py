@@ -1,4 +1,4 @@
-"""The users of a deployment. Roles are stored, but every authenticated user has all privileges."""
+"""The users of a deployment. The deployment stores roles, but each authenticated user has all privileges."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ _SCRAM: tuple[Hash, ...] = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 
 @dataclass
 class User:
-    """One user.
+    """A user of a deployment.
 
-    :param password: None for users of external mechanisms.
+    :param name: the name of the user.
+    :param database: the database of the user, such as ``admin`` or ``$external``.
+    :param password: the password; None if the user authenticates without a password, for example with a certificate.
+    :param roles: the roles, which only ``usersInfo`` shows.
+    :param mechanisms: the SCRAM mechanisms that the user may use.
+    :param custom: the field ``customData`` of ``usersInfo``.
     """
 
     name: str
@@ -31,46 +36,49 @@ class User:
         self._credentials: dict[str, Credentials] = {}
 
     def credentials(self, mechanism: Hash) -> Credentials:
-        """Return the SCRAM credentials, which are derived once."""
+        """Return the SCRAM credentials. The first call for a mechanism derives the credentials from the password."""
         if mechanism not in self._credentials:
             self._credentials[mechanism] = Credentials.derive(mechanism, self.name, self.password or "")
         return self._credentials[mechanism]
 
     def describe(self) -> dict[str, Any]:
-        """Return the entry of usersInfo."""
-        shown = {
+        """Return the document that describes the user in the reply to ``usersInfo``."""
+        description = {
             "_id": f"{self.database}.{self.name}",
             "user": self.name,
             "db": self.database,
             "roles": self.roles,
             "mechanisms": ["external"] if self.database == EXTERNAL else list(self.mechanisms),
         }
-        return shown if self.custom is None else {**shown, "customData": self.custom}
+        return description if self.custom is None else {**description, "customData": self.custom}
 
 
 class Users:
     """All users of a deployment.
 
-    :param given: name -> password of users of ``admin``. A password of None makes a user of ``$external``,
-        such as the subject of a certificate. None is a deployment without access control.
-    :param oidc_tokens: token -> user, for MONGODB-OIDC.
+    :param passwords: the passwords by user name. A user with a password belongs to ``admin``. A user whose password is
+        None, such as the subject of a certificate, belongs to ``$external``. `passwords` is None for a deployment
+        without access control.
+    :param oidc_tokens: the user names by OIDC token. Tokens enable access control.
     """
 
-    def __init__(self, given: Mapping[str, str | None] | None, oidc_tokens: Mapping[str, str] | None = None) -> None:
-        self.enforced = given is not None or bool(oidc_tokens)
+    def __init__(
+        self, passwords: Mapping[str, str | None] | None, oidc_tokens: Mapping[str, str] | None = None
+    ) -> None:
+        self.enforced = passwords is not None or bool(oidc_tokens)
         self.oidc_tokens = dict(oidc_tokens or {})
         self._users: dict[tuple[str, str], User] = {}
         root = [{"role": "root", "db": "admin"}]
-        for name, password in (given or {}).items():
+        for name, password in (passwords or {}).items():
             database = EXTERNAL if password is None else "admin"
             self._users[database, name] = User(name, database, password, list(root))
 
     def find(self, database: str, name: str) -> User | None:
-        """Return a user, or None."""
+        """Return the user of this name. Return None if the user does not exist."""
         return self._users.get((database, name))
 
     def get(self, database: str, name: str) -> User:
-        """Return a user.
+        """Return the user of this name.
 
         :raises CommandError: the user does not exist.
         """
@@ -89,7 +97,7 @@ class Users:
         self._users[user.database, user.name] = user
 
     def replace(self, user: User) -> None:
-        """Replace a user."""
+        """Replace the user of the same name and database."""
         self._users[user.database, user.name] = user
 
     def remove(self, database: str, name: str) -> None:
@@ -101,5 +109,5 @@ class Users:
         del self._users[database, name]
 
     def of(self, database: str | None) -> Iterable[User]:
-        """Return the users of a database, or all users."""
+        """Return the users of a database. Return all users if `database` is None."""
         return [user for user in self._users.values() if database in (None, user.database)]

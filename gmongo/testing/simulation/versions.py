@@ -1,8 +1,9 @@
-"""Versions of servers."""
+"""The server versions that the simulation supports, and their wire versions."""
 
 from __future__ import annotations
 
-# (release, maxWireVersion) in descending order. The first release that is not newer than a version counts.
+# (release, maxWireVersion) in ascending order. A server version has the maxWireVersion of the last release that is not
+# newer than the server version.
 _WIRE_VERSIONS = (
     ((4, 2), 8),
     ((4, 4), 9),
@@ -22,15 +23,16 @@ _WIRE_VERSIONS = (
     ((8, 1), 26),
     ((8, 2), 27),
 )
-# The first version with `hello`, streams of hello, and the labels of retryable writes and resumable change streams.
+# The first version with `hello` and streams of hello replies, and with the labels RetryableWriteError and
+# ResumableChangeStreamError.
 STREAMS_AND_LABELS = (4, 4)
 OLDEST, NEWEST = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
 
 
 def parse_version(version: str) -> tuple[int, int, int]:
-    """Return the numbers of ``'8.0'`` or ``'8.0.4'``.
+    """Convert a version text such as ``'8.0'`` or ``'8.0.4'`` to three numbers.
 
-    :raises ValueError: the text is not a version between 4.2 and 8.2.
+    :raises ValueError: the text is not a version from 4.2 to 8.2.
     """
     try:
         numbers = tuple(int(part) for part in version.split("."))
@@ -42,5 +44,5 @@ def parse_version(version: str) -> tuple[int, int, int]:
 
 
 def wire_version(version: tuple[int, ...]) -> int:
-    """Return the maxWireVersion of a release."""
+    """Return the maxWireVersion of a server version."""
     return max(number for release, number in _WIRE_VERSIONS if release <= version[:2])

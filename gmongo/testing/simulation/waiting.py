@@ -1,4 +1,4 @@
-"""Waits with ``ref=False``, so that a simulated deployment does not keep the hub running."""
+"""Waits of a simulated deployment. The waits use ``ref=False``, and therefore do not keep the hub running."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def pause(seconds: float) -> None:
 
 
 def wait_for(event: Event, seconds: float | None = None) -> bool:
-    """Wait for `event` until the timeout, and return True if `event` is set."""
+    """Wait until `event` is set, at most `seconds`. Return True if `event` is set."""
     if seconds is None:
         event.wait()
     elif seconds > 0:
@@ -28,7 +28,7 @@ def wait_for(event: Event, seconds: float | None = None) -> bool:
 
 
 class Change:
-    """A change that can happen repeatedly."""
+    """A signal that can happen repeatedly, and wakes all greenlets that wait at this moment."""
 
     def __init__(self) -> None:
         self._event = Event()
@@ -39,5 +39,5 @@ class Change:
         event.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the next announcement until the timeout. Return True after an announcement."""
+        """Wait for the next announcement, at most `seconds`. Return True after an announcement."""
         return wait_for(self._event, seconds)

@@ -1,4 +1,4 @@
-"""Write concerns: validation, and the wait for replication."""
+"""Check write concerns, and wait for the replication of writes."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from gmongo.testing.store.values import is_number, long_of
 from gmongo.testing.unsupported import not_supported
 
 _TIMEOUT = 64
-_CHECK_INTERVAL = 0.5  # seconds between checks of the connection
-# The write concern of a transaction belongs to its commit.
+_CHECK_INTERVAL = 0.5  # seconds between two checks if the connection is open
+# The commands to which write concerns do not apply. In a transaction, only the commit has a write concern.
 WITHOUT_WRITE_CONCERN = frozenset(
     {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}
 )
 
-AFTER_WHICH_WRITES_WAIT = frozenset({26, 27, 48, 11000})
-"""The codes of errors that tell of what is written already, such as a collection that was dropped before: the server
-waits for the write concern of such a command, too."""
+CODES_THAT_AWAIT_WRITE_CONCERN = frozenset({26, 27, 48, 11000})
+"""The error codes of commands that fail because another command made the same change before, such as a second drop. The
+server also waits for the write concern of such a command, because the earlier change may not be replicated."""
 
 
 def check_write_concern(call: Call) -> None:
-    """Refuse write concerns that the deployment cannot satisfy, before the write.
+    """Check the write concern of a command, before the execution of the command.
 
     :raises CommandError: the write concern is malformed, or needs a replica set.
     """
     concern = call.body.get("writeConcern")
     if not concern:
         return
-    w = _number_of_members(concern.get("w", 1))
+    w = _normalized_w(concern.get("w", 1))
     if w == {}:
         raise error(9, "tagged write concern requires tags")
     if isinstance(w, dict):
@@ -49,32 +49,34 @@ def check_write_concern(call: Call) -> None:
 
 
 def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
-    """Wait until enough members have the write, or add a writeConcernError to the reply."""
+    """Wait until enough members have replicated the write. Otherwise add a ``writeConcernError`` to the reply."""
     concern = call.body.get("writeConcern")
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
-    w = _number_of_members(concern.get("w", "majority"))
-    problem = _impossible(call, w) or _wait(call, w, concern)
+    w = _normalized_w(concern.get("w", "majority"))
+    problem = _unsatisfiable(call, w) or _await_replication(call, w, concern)
     if problem is not None:
         code, message = problem
-        given = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
-        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": given}
+        shown = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
+        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": shown}
         error = {"code": code, "codeName": name_of(code), "errmsg": message, "errInfo": info}
         reply.setdefault("writeConcernError", error)
 
 
-def _number_of_members(w: Any) -> Any:
+def _normalized_w(w: Any) -> Any:
     return "" if w is None else long_of(w) if is_number(w) else w
 
 
-def _impossible(call: Call, w: Any) -> tuple[int, str] | None:
+def _unsatisfiable(call: Call, w: Any) -> tuple[int, str] | None:
+    """Return the code and message of the error if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
         known = w == "majority" or w in call.cluster.write_concern_modes
         return None if known else (79, f"No write concern mode named '{w}' found in replica set configuration")
     return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing else None
 
 
-def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
+def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Wait until enough members have replicated the write. Return the code and message of the error after a timeout."""
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")

@@ -1,4 +1,4 @@
-"""The documents and the server-side state of a simulated deployment, without sockets."""
+"""The documents and the other server-side state of a simulated deployment. The package does not use the network."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Store"]
 
 
 class Store:
-    """The state that all members of a deployment share. Replication takes no time.
+    """The stored state of a deployment. All members share the state. Therefore replication takes no time.
 
-    :param version: the version of the server, from 4.2.
-    :param replicated: True for a replica set.
-    :param sharded: True for a sharded cluster, whose members are mongos.
+    :param version: the version of the server; 4.2 or newer.
+    :param replicated: True for a replica set or a sharded cluster.
+    :param sharded: True for a sharded cluster.
     """
 
     def __init__(self, *, version: tuple[int, int] = (8, 0), replicated: bool, sharded: bool) -> None:
@@ -38,10 +38,10 @@ class Store:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Execute a command. The reply has no ``ok`` and no cluster times.
+        """Execute a command, and return a reply without ``ok`` and without cluster time.
 
-        Other commands run while a command waits or works for long. The reply shares documents with the store: do not
-        change it.
+        Other commands run while a command waits or computes for long. The reply contains documents of the store.
+        Therefore the caller must not change the reply.
         """
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
@@ -53,12 +53,12 @@ class Store:
         return execute(self._state, request)
 
     def has_done(self, request: Request) -> bool:
-        """True if the command is a retryable write that the store has executed before."""
+        """Return True if the command is a retryable write that the store has executed before."""
         session = self._state.sessions.get(request.session) if request.session is not None else None
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
     def note_sharding(self, database: str, name: str, key: Any) -> None:
-        """Publish that a collection is sharded. A missing collection is created."""
+        """Publish an event for change streams: a collection is sharded. Create a missing collection."""
         state = self._state
         collection = state.catalog.get((database, name)) or state.create(database, name, {})
         state.tick()
@@ -70,9 +70,7 @@ class Store:
         return self._state.now()
 
     def member_lost(self, member: str) -> None:
-        """Close the cursors and abort the transactions of a member that was killed, restarted or is no longer
-        primary.
-        """
+        """Close the cursors and abort the transactions of a member that was killed."""
         state = self._state
         state.losses[member] += 1
         state.cursors.kill_of_member(member)
@@ -83,36 +81,36 @@ class Store:
         state.wake()
 
     def connection_lost(self, connection: int) -> None:
-        """Abort the transaction of a closed connection behind a load balancer."""
+        """Abort the open transaction of a closed connection. The deployment has a load balancer."""
         for session in self._state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.connection == connection:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Wake waiting commands, so that these check their conditions again."""
+        """Wake all waiting commands. Each command checks again if its condition is true."""
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:
-        self._state.cursors.close_number(cursor_id)
+        self._state.cursors.close_id(cursor_id)
 
     def abort_transactions(self) -> None:
         for session in self._state.sessions:
             abort(self._state, session)
 
     def kill_session(self, lsid: bytes) -> None:
-        """Abort the operations of a session, and close its cursors."""
+        """Abort the transaction of a session, and close the cursors of the session."""
         kill_session(self._state, lsid)
         self._state.wake()
 
     def end_sessions(self, lsids: list[bytes]) -> None:
-        """Remove sessions with their cursors and transactions."""
+        """Remove sessions. Close the cursors and abort the transactions of the sessions."""
         for lsid in lsids:
             end_session(self._state, lsid)
         self._state.wake()
 
     def run_due_work(self, parameters: Mapping[str, Any]) -> None:
-        """Remove expired documents of TTL indexes, and abort expired transactions.
+        """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over.
 
         :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
         """
@@ -120,6 +118,6 @@ class Store:
         run_due_work(self._state, parameters)
 
     def expire(self) -> None:
-        """Close idle cursors, and end the sessions that were unused for 30 minutes."""
+        """Close idle cursors, and end the sessions that no command has used for 30 minutes."""
         self._state.cursors.expire()
         self.end_sessions(self._state.sessions.idle())

@@ -1,4 +1,7 @@
-"""How commands read and write: the present state, a past state, or the state of a transaction."""
+"""Read and write the current state, and read a past state.
+
+:mod:`gmongo.testing.store.transactions` has the access of transactions.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,7 @@ from gmongo.testing.store.values import Key
 
 
 class Access:
-    """The present state. Writes take effect at once.
-
-    :param session: the fields ``lsid`` and ``txnNumber`` of events.
-    """
+    """Access to the current state. Writes take effect immediately."""
 
     in_transaction = False
 
@@ -28,7 +28,7 @@ class Access:
         self.state = state
 
     def find(self, database: str, name: str) -> Collection | None:
-        """Return the collection or view, or None."""
+        """Return the collection or view of this name. Return None if the name does not exist."""
         return self.state.catalog.get((database, name))
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
@@ -36,37 +36,42 @@ class Access:
         return collection.records
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys of the records whose index entries differ from the records of this access."""
+        """Return the keys of the records for which the indexes are not valid, because this access has other records."""
         return ()
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """Wait until no transaction has locked the record. Return True after a wait."""
+        """Wait until no transaction has locked the record. Return True if the method had to wait."""
         waited = False
-        while (holder := collection.writers.get(key)) is not None:
+        while (transaction := collection.record_locks.get(key)) is not None:
             waited = True
-            self._await(holder, pace)
+            self._await(transaction, pace)
         return waited
 
     def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
-        """Wait until no transaction has locked the new unique entries of a document. Return True after a wait."""
+        """Wait until no transaction has locked an entry that `document` would add to a unique index.
+
+        Return True if the method had to wait.
+        """
         waited = False
-        while (holder := self._entering(collection, document, before)) is not None:
+        while (transaction := self._transaction_with_lock(collection, document, before)) is not None:
             waited = True
-            self._await(holder, pace)
+            self._await(transaction, pace)
         return waited
 
-    def _entering(self, collection: Collection, document: Document, before: Document | None) -> object | None:
-        if not collection.entering:
+    def _transaction_with_lock(
+        self, collection: Collection, document: Document, before: Document | None
+    ) -> object | None:
+        if not collection.entry_locks:
             return None
         entries = new_entries(collection, document, before)
-        return next((collection.entering[entry] for entry in entries if entry in collection.entering), None)
+        return next((collection.entry_locks[entry] for entry in entries if entry in collection.entry_locks), None)
 
-    def _await(self, holder: Any, pace: Pace) -> None:
-        lifetime, left = holder.seconds_left(), pace.check_wait()
+    def _await(self, transaction: Any, pace: Pace) -> None:
+        lifetime, time_limit = transaction.seconds_left(), pace.check_wait()
         if lifetime <= 0:
-            holder.abort()
+            transaction.abort()
         else:
-            self.state.wait(min(left, lifetime))
+            self.state.wait(min(time_limit, lifetime))
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         return self.state.create(database, name, options)
@@ -74,7 +79,7 @@ class Access:
     def insert(self, collection: Collection, document: Document) -> None:
         key = collection.key(document["_id"])
         if key in collection.records and collection.kind == "timeseries":
-            key = (*key, collection.last_number + 1)  # measurements may have the same _id
+            key = (*key, collection.last_number + 1)  # several measurements of a time series may have the same _id
         self._check_free(collection, key)
         if key in collection.records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
@@ -87,8 +92,11 @@ class Access:
     ) -> None:
         """Replace a document.
 
-        :param kind: ``update`` or ``replace``, the type in change streams.
-        :param whole: the paths of arrays that change streams show as a whole.
+        :param collection: the collection.
+        :param key: the key of the record.
+        :param document: the new document.
+        :param kind: the type of the change in change streams: ``update`` or ``replace``.
+        :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
         """
         self._check_free(collection, key)
         self._check_entries_free(collection, document, collection.records[key].document)
@@ -100,16 +108,19 @@ class Access:
         store_remove(self.state, collection, key, self.state.tick())
 
     def _check_free(self, collection: Collection, key: Key) -> None:
-        if key in collection.writers:
+        if key in collection.record_locks:
             raise write_conflict()
 
     def _check_entries_free(self, collection: Collection, document: Document, before: Document | None) -> None:
-        if self._entering(collection, document, before) is not None:
+        if self._transaction_with_lock(collection, document, before) is not None:
             raise write_conflict()
 
 
 class PastAccess(Access):
-    """The read-only state at a time."""
+    """Access to a past state, which cannot be changed.
+
+    :param time: the logical time of the state.
+    """
 
     def __init__(self, state: State, time: Timestamp) -> None:
         super().__init__(state)
@@ -149,7 +160,7 @@ def _read_only() -> CommandError:
 
 
 def snapshot_unavailable(collection: Collection) -> CommandError:
-    """Return the error of a collection that is newer than the read time."""
+    """Return the error of a read at a time before the creation of the collection."""
     return CommandError(
         246,
         "SnapshotUnavailable",
@@ -161,7 +172,7 @@ def snapshot_unavailable(collection: Collection) -> CommandError:
 def store_insert(
     state: State, collection: Collection, key: Key, document: Document, time: Timestamp, index: int = 0, **fields: Any
 ) -> None:
-    """Store and log a new document that was checked."""
+    """Store a new document after all checks, and log the change."""
     collection.put(key, Record(collection.next_number(), document), time)
     state.publish("insert", collection.database, collection.name, index, uuid=collection.uuid, after=document, **fields)
     if collection.is_capped:
@@ -178,7 +189,7 @@ def store_replace(
     index: int = 0,
     **fields: Any,
 ) -> None:
-    """Replace a document by a checked document, and log the change."""
+    """Replace a document after all checks, and log the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
     state.publish(
@@ -213,5 +224,5 @@ def store_remove(
 
 
 def has_pre_images(collection: Collection) -> bool:
-    """True if change streams of the collection can show documents before their changes."""
+    """Return True if change streams can show the state of a document before a change."""
     return bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))

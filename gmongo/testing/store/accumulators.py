@@ -15,10 +15,10 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A compiled accumulator.
+    """A compiled accumulator of ``$group``.
 
-    :param value: returns the value of a document.
-    :param result: returns the result of the values of a group.
+    :param value: the expression that the stage evaluates for each document.
+    :param result: a function that computes the result of a group from the values of its documents.
     """
 
     value: Expression
@@ -28,16 +28,16 @@ class Accumulator:
 Make = Callable[[str, Any, Scope], Accumulator]
 
 
-def _existing(values: Iterable[Any]) -> list[Any]:
+def _without_missing(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not MISSING]
 
 
-def _or_none(value: Any) -> Any:
+def _none_if_missing(value: Any) -> Any:
     return None if value is MISSING else value
 
 
-def _of_one(result: Callable[[list[Any], Scope], Any]) -> Make:
-    """Return the maker of an accumulator with one expression."""
+def _with_one_operand(result: Callable[[list[Any], Scope], Any]) -> Make:
+    """Return a function that compiles an accumulator whose operand is one expression."""
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         if isinstance(operand, list):
@@ -53,7 +53,7 @@ def _count(_name: str, operand: Any, scope: Scope) -> Accumulator:
     return Accumulator(compile_expression(None, scope), len)
 
 
-def _distinct(values: list[Any], scope: Scope) -> list[Any]:
+def _distinct_values(values: list[Any], scope: Scope) -> list[Any]:
     found: dict[Any, Any] = {}
     for value in scope.pace.through(values):
         if value is not MISSING:
@@ -61,7 +61,7 @@ def _distinct(values: list[Any], scope: Scope) -> list[Any]:
     return [found.pop(key) for key in scope.pace.through(list(found))]
 
 
-def _merged(values: list[Any], scope: Scope) -> Any:
+def _merged_documents(values: list[Any], scope: Scope) -> Any:
     merged: dict[str, Any] = {}
     for value in scope.pace.through(values):
         if value is None or value is MISSING:
@@ -73,16 +73,24 @@ def _merged(values: list[Any], scope: Scope) -> Any:
 
 
 ACCUMULATORS: Mapping[str, Make] = {
-    "$addToSet": _of_one(_distinct),
-    "$avg": _of_one(lambda values, scope: arithmetic.average(scope.pace.through(values))),
+    "$addToSet": _with_one_operand(_distinct_values),
+    "$avg": _with_one_operand(lambda values, scope: arithmetic.average(scope.pace.through(values))),
     "$count": _count,
-    "$first": _of_one(lambda values, scope: _or_none(values[0])),
-    "$last": _of_one(lambda values, scope: _or_none(values[-1])),
-    "$max": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)),
-    "$mergeObjects": _of_one(_merged),
-    "$min": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)),
-    "$push": _of_one(lambda values, scope: _existing(scope.pace.through(values))),
-    "$stdDevPop": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)),
-    "$stdDevSamp": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)),
-    "$sum": _of_one(lambda values, scope: arithmetic.total(scope.pace.through(values))),
+    "$first": _with_one_operand(lambda values, scope: _none_if_missing(values[0])),
+    "$last": _with_one_operand(lambda values, scope: _none_if_missing(values[-1])),
+    "$max": _with_one_operand(
+        lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)
+    ),
+    "$mergeObjects": _with_one_operand(_merged_documents),
+    "$min": _with_one_operand(
+        lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)
+    ),
+    "$push": _with_one_operand(lambda values, scope: _without_missing(scope.pace.through(values))),
+    "$stdDevPop": _with_one_operand(
+        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)
+    ),
+    "$stdDevSamp": _with_one_operand(
+        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)
+    ),
+    "$sum": _with_one_operand(lambda values, scope: arithmetic.total(scope.pace.through(values))),
 }

@@ -1,4 +1,4 @@
-"""``aggregate``."""
+"""The command ``aggregate``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def aggregate(context: Context) -> Document:
                                "multi-document transaction")  # fmt: skip
         return first_reply(context, open_change_stream(context), size)
     output = _output(context, pipeline)
-    documents = results(context, pipeline[:-1] if output else pipeline)
+    documents = pipeline_results(context, pipeline[:-1] if output else pipeline)
     if output:
         write_output(context, output, documents)
         documents = []
@@ -59,7 +59,7 @@ def aggregate(context: Context) -> Document:
 
 
 def namespace(context: Context) -> str:
-    """Return the namespace of the cursor."""
+    """Return the namespace in the reply to ``aggregate``."""
     if context.body[context.request.name] == 1:
         return f"{context.database}.$cmd.aggregate"
     return context.namespace
@@ -85,13 +85,16 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
             raise invalid_options("$out cannot run with a readConcern level of 'linearizable'")
         if context.snapshot is not None:
             raise invalid_options(f"{name} cannot be used with the read concern level snapshot")
-        found: Document = stage
-        return found
+        output: Document = stage
+        return output
     return None
 
 
-def results(context: Context, pipeline: list[Any]) -> Documents:
-    """Return the results of the pipeline for the collection, or for the source in its first stage."""
+def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
+    """Return the results of the pipeline.
+
+    The first stage reads the collection, or is a source such as ``$documents``.
+    """
     env = _env(context)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]
@@ -99,7 +102,7 @@ def results(context: Context, pipeline: list[Any]) -> Documents:
         run = compile_pipeline(pipeline[1:], env)
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
-        # Compile all stages: an error does not depend on the documents.
+        # Compile all stages before the collection is read. Therefore an error does not depend on the documents.
         run = compile_pipeline(pipeline, env, leading=True)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
@@ -122,8 +125,10 @@ def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], 
         raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
     collection = context.collection()
     if collection is None or collection.is_view:
-        found = documents_of(context.access, context.database, context.collection_name, context.variables, context.pace)
-        return found, pipeline
+        documents = documents_of(
+            context.access, context.database, context.collection_name, context.variables, context.pace
+        )
+        return documents, pipeline
     hint = context.body.get("hint")
     hinted_index(collection, hint)
     query = pipeline[0].get("$match", {}) if pipeline else {}
@@ -132,7 +137,7 @@ def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], 
     return (record.document for _, record in selected), rest
 
 
-def _existing(context: Context) -> Collection:
+def _existing_collection(context: Context) -> Collection:
     collection = context.collection()
     if collection is None:
         raise namespace_not_found(f"Collection [{context.namespace}] not found.")
@@ -149,7 +154,7 @@ def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:
     refused = set(spec) - {"count", "storageStats"}
     if refused:
         raise not_supported("$collStats of latencies", refused.pop())
-    collection = _existing(context)
+    collection = _existing_collection(context)
     shown: Document = {"ns": collection.namespace, "host": context.request.member}
     if "storageStats" in spec:
         shown["storageStats"] = storage_stats(collection, int(spec["storageStats"].get("scale", 1)), context.pace)
@@ -162,10 +167,13 @@ def _index_stats(context: Context, _spec: Any) -> Documents:
     collection = context.collection()
     accesses = {"ops": Int64(0)}
     indexes = collection.indexes.values() if collection else []
-    return [{**_named(index.description()), "host": context.request.member, "accesses": accesses} for index in indexes]
+    return [
+        {**_index_description(index.description()), "host": context.request.member, "accesses": accesses}
+        for index in indexes
+    ]
 
 
-def _named(description: Document) -> Document:
+def _index_description(description: Document) -> Document:
     return {"name": description["name"], "key": description["key"], "spec": description}
 
 
@@ -185,7 +193,7 @@ def _search_indexes(_context: Context, _spec: Any) -> Documents:
     raise refuse_search("$listSearchIndexes")
 
 
-def _refused(name: str) -> Callable[[Context, Any], Documents]:
+def _refused_source(name: str) -> Callable[[Context, Any], Documents]:
     def source(_context: Context, _spec: Any) -> Documents:
         raise not_supported("a stage over the server", name)
 
@@ -193,7 +201,7 @@ def _refused(name: str) -> Callable[[Context, Any], Documents]:
 
 
 _SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
-    **{name: _refused(name) for name in ELSEWHERE - OUTPUTS},
+    **{name: _refused_source(name) for name in ELSEWHERE - OUTPUTS},
     "$collStats": _collection_stats,
     "$currentOp": _current_operations,
     "$documents": _documents,

@@ -15,14 +15,14 @@ from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.positions import found_index
+from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operands import check_operand, check_renamed
 from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, get
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]
-# Change streams show the arrays of these operators, and of `$push` with modifiers, as a whole.
+# For these operators, and for `$push` with modifiers, change streams show the new array instead of changed elements.
 _WHOLE = frozenset({"$addToSet", "$pop", "$pull", "$pullAll"})
 _MOVING = frozenset({"$position", "$slice", "$sort"})
 _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
@@ -30,10 +30,13 @@ _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
 
 @dataclass
 class Update:
-    """A checked update for any number of documents.
+    """A compiled update, which can be applied to any number of documents.
 
-    :param spec: the replacement, the operators, or a list of stages.
-    :param collation: the comparison of strings.
+    :param spec: the replacement document, the document with update operators, or the list of stages.
+    :param query: the filter of the update.
+    :param variables: the values of variables by name.
+    :param array_filters: the option ``arrayFilters``.
+    :param collation: the collation with which strings are compared.
     """
 
     spec: Any
@@ -61,7 +64,7 @@ class Update:
 
     @property
     def writes_always(self) -> bool:
-        """True if the update counts as a change even if the document stays the same."""
+        """True if the server counts a matching document as modified even if the document does not change."""
         if self.is_replacement:
             return "_id" not in self.spec
         pushes = [] if self.is_pipeline else self.spec.get("$push", {}).values()
@@ -71,14 +74,15 @@ class Update:
         )
 
     def apply(self, document: Document, inserting: bool = False) -> Document:
-        """Return the updated document. The given document does not change.
+        """Return the updated copy of a document.
 
-        :param inserting: True for the document of an upsert.
+        :param document: the document, which does not change.
+        :param inserting: True for the new document of an upsert.
         """
         if self.is_pipeline:
             changed = self._pipeline(copy_value(document))
         elif self.has_operators:
-            changed = self._modified(copy_value(document), inserting)
+            changed = self._apply_operators(copy_value(document), inserting)
         else:
             if not inserting:
                 _check_replacement(self.spec)
@@ -88,9 +92,9 @@ class Update:
         return _with_identity(changed, document, inserting)
 
     def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
-        """Return the paths that operators write as a whole.
+        """Return the paths whose values change streams show completely.
 
-        An empty path means that the operators write the parts of all other values.
+        If the result contains the empty path, change streams show all other changes as changes of parts of values.
         """
         if not self.has_operators:
             return frozenset()
@@ -99,38 +103,44 @@ class Update:
             plain = "$" not in "".join(parts)
             if not plain:
                 whole.update(self._changed_elements(document, changed, parts))
-            if name == "$push" and not self._moves(parts):
+            if name == "$push" and not self._has_modifiers(parts):
                 continue
-            for path in [parts] if plain else self._concrete(document, parts, document):
+            for path in [parts] if plain else self._matching_paths(document, parts, document):
                 after = get(changed, path)
                 is_forced = name in _WHOLE or name == "$push"
-                if is_forced or ((after is None or isinstance(after, (dict, list))) and _differ(document, after, path)):
+                if is_forced or (
+                    (after is None or isinstance(after, (dict, list))) and _differs(document, after, path)
+                ):
                     whole.add(".".join(path))
         return frozenset(whole)
 
     def _changed_elements(self, document: Document, changed: Document, parts: Sequence[str]) -> Iterator[str]:
-        """Yield the paths that ``$[]`` and ``$[name]`` write: the array for several elements, or the element."""
-        for number, part in enumerate(parts):
-            for path in self._concrete(document, parts[:number], document) if _is_index(part) else ():
-                places = [[*path, str(index)] for index in self._indexes(document, path, part, document)]
-                places = places if len(places) > 1 else []
-                found = [place for place in places if _differ(document, get(changed, place), place)]
-                yield from [".".join(path)] if len(found) > 1 else map(".".join, found)
+        """Yield the paths that ``$[]`` and ``$[name]`` changed.
 
-    def _moves(self, parts: Sequence[str]) -> bool:
-        """True if a push does not only append."""
+        If several elements of an array changed, yield the path of the array. Otherwise yield the path of the element.
+        """
+        for number, part in enumerate(parts):
+            for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
+                places = [[*path, str(index)] for index in self._matching_indexes(document, path, part, document)]
+                places = places if len(places) > 1 else []
+                differing = [place for place in places if _differs(document, get(changed, place), place)]
+                yield from [".".join(path)] if len(differing) > 1 else map(".".join, differing)
+
+    def _has_modifiers(self, parts: Sequence[str]) -> bool:
+        """Return True if the ``$push`` to a path has a modifier that can move or remove elements."""
         operand = self.spec["$push"][".".join(parts)]
         return isinstance(operand, dict) and not _MOVING.isdisjoint(operand)
 
     def upserted(self) -> Document:
-        made = self.apply(_equalities(self.query, self.is_replacement), inserting=True)
-        if "_id" not in made:
-            made["_id"] = new_object_id()
-        return {"_id": made["_id"], **made}
+        """Return the new document of an upsert."""
+        document = self.apply(_equalities(self.query, self.is_replacement), inserting=True)
+        if "_id" not in document:
+            document["_id"] = new_object_id()
+        return {"_id": document["_id"], **document}
 
-    def _modified(self, document: Document, inserting: bool) -> Document:
+    def _apply_operators(self, document: Document, inserting: bool) -> Document:
         original = copy_value(document)
-        targets = [(self._paths(original, parts), name, edit) for parts, name, edit in self._edits]
+        targets = [(self._paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
         if self._filters:
             _check_overlaps([paths for paths, _, _ in targets if isinstance(paths, list)])
         for paths, name, edit in targets:
@@ -146,29 +156,32 @@ class Update:
                                           "immutable field '_id'")  # fmt: skip
         return document
 
-    def _paths(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
-        """Return the paths of a pattern, or an error to be raised later."""
+    def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
+        """Return the paths that a path with positional operators matches.
+
+        If there is no match, return the error. The caller raises the error before the operator is applied.
+        """
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
-            return list(self._concrete(document, parts, document))
+            return list(self._matching_paths(document, parts, document))
         except CommandError as error:
             return error
 
-    def _concrete(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
-        """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` stands for."""
+    def _matching_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
+        """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` matches in a document."""
         number = next((place for place, part in enumerate(parts) if _is_positional(part)), None)
         if number is None:
             yield list(parts)
             return
         part = parts[number]
         before, after = list(parts[:number]), parts[number + 1 :]
-        for index in self._indexes(original, before, part, current):
-            yield from self._concrete(original, [*before, str(index), *after], current)
+        for index in self._matching_indexes(original, before, part, current):
+            yield from self._matching_paths(original, [*before, str(index), *after], current)
 
-    def _indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
+    def _matching_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
         if part == "$":
-            index = found_index(original, path, self.query, self.variables, self.collation)
+            index = positional_index(original, path, self.query, self.variables, self.collation)
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
@@ -183,7 +196,7 @@ class Update:
         return [index for index, element in enumerate(array) if match(element)]
 
 
-def _differ(document: Document, after: Any, path: list[str]) -> bool:
+def _differs(document: Document, after: Any, path: list[str]) -> bool:
     before = get(document, path)
     return before is not after and (before is MISSING or after is MISSING or not identical(before, after))
 
@@ -247,12 +260,12 @@ def _edits_of(
 
 
 def path_order(path: str) -> list[tuple[int, int, str]]:
-    """Return the sort key for the order in which an update writes paths."""
+    """Return a sort key for paths. An update writes the paths in this order."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in path.split(".")]
 
 
 def _check_path(path: str) -> list[str]:
-    """Return the parts of a path, and check that an update can write the path."""
+    """Check that an update can write a path. Return the parts of the path."""
     parts = split(path)
     if "" in parts:
         raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
@@ -273,18 +286,22 @@ def _used_filters(parts: Sequence[str], filters: Mapping[str, Match]) -> set[str
 
 
 def _is_positional(part: str) -> bool:
-    return part == "$" or _is_index(part)
+    return part == "$" or _is_array_operator(part)
 
 
-def _is_index(part: str) -> bool:
+def _is_array_operator(part: str) -> bool:
     return part.startswith("$[") and part.endswith("]")
 
 
 def _overlap(first: list[str], second: list[str]) -> bool:
-    """True if a path contains the other path, or has a positional operator where the other path has a field."""
+    """Return True if two paths can lead to the same value.
+
+    This is the case if one path contains the other path. This is also the case if, at the first difference, exactly one
+    of the two parts is an array operator, ``$[]`` or ``$[name]``.
+    """
     for left, right in zip(first, second, strict=False):
         if left != right:
-            return _is_index(left) != _is_index(right)
+            return _is_array_operator(left) != _is_array_operator(right)
     return True
 
 
@@ -294,11 +311,11 @@ def _check_overlaps(paths: Sequence[list[list[str]]]) -> None:
         for path in found:
             for length in range(1, len(path) + 1):
                 if owners.get(tuple(path[:length]), number) != number:
-                    raise _conflict(path, path[:length])
+                    raise _conflict_error(path, path[:length])
             owners[tuple(path)] = number
 
 
-def _conflict(path: Sequence[str], at: Sequence[str]) -> CommandError:
+def _conflict_error(path: Sequence[str], at: Sequence[str]) -> CommandError:
     return CommandError(40, "ConflictingUpdateOperators", f"Updating the path '{'.'.join(path)}' would create a "
                         f"conflict at '{'.'.join(at)}'")  # fmt: skip
 
@@ -306,7 +323,7 @@ def _conflict(path: Sequence[str], at: Sequence[str]) -> CommandError:
 def _check_conflict(first: list[str], second: list[str]) -> None:
     shared = min(len(first), len(second))
     if _overlap(first, second):
-        raise _conflict(first if len(first) > shared else second, first[:shared])
+        raise _conflict_error(first if len(first) > shared else second, first[:shared])
 
 
 def _compile_array_filters(
@@ -331,7 +348,7 @@ def _element_filter(name: str, match: Match) -> Match:
 def _identifier(one: Any) -> str:
     if not isinstance(one, dict) or not one:
         raise failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters")
-    names = list(dict.fromkeys(_top_names(one)))
+    names = list(dict.fromkeys(_top_level_names(one)))
     for name in names:
         if not _IDENTIFIER.match(name):
             raise bad_value(f"The top-level field name must be an alphanumeric string beginning with a lowercase "
@@ -344,11 +361,11 @@ def _identifier(one: Any) -> str:
     return names[0]
 
 
-def _top_names(query: Any) -> Iterator[str]:
+def _top_level_names(query: Any) -> Iterator[str]:
     for path, condition in query.items():
         if path in ("$and", "$or", "$nor"):
             for part in condition:
-                yield from _top_names(part)
+                yield from _top_level_names(part)
         elif path == "$expr":
             raise query_feature_not_allowed("$expr is not allowed in this context")
         elif path not in CONSTANTS and condition != {"$all": []}:
@@ -356,9 +373,10 @@ def _top_names(query: Any) -> Iterator[str]:
 
 
 def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
-    """Return the fields that the query compares for equality: an upsert starts from these fields.
+    """Return the fields that the query compares for equality. The new document of an upsert has these fields.
 
-    :param only_identity: True if only ``_id`` counts, as for a replacement.
+    :param query: the filter of the update.
+    :param only_identity: True to return only ``_id``, for a replacement.
     """
     document: Document = {}
     taken: list[list[str]] = []
@@ -391,7 +409,10 @@ def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _equal_values(condition: Any) -> Iterator[Any]:
-    """Yield the values of an equality condition. A regular expression counts with ``$eq`` only."""
+    """Yield the values to which a condition compares a field for equality.
+
+    A regular expression is such a value only as the operand of ``$eq``.
+    """
     if not is_operators(condition):
         alternatives, certain = [condition], []
     else:

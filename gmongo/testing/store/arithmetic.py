@@ -1,4 +1,8 @@
-"""Arithmetic with the types of BSON: the result of mixed types is a double, or a decimal if one operand is."""
+"""Arithmetic with the numeric types of BSON.
+
+If the operands have different types, the result has the type of one of the operands: the first of decimal, double and
+int64.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 def to_decimal(value: Any) -> Decimal:
-    """Return a number as a decimal of 34 digits. A double has 15 digits, including trailing zeros."""
+    """Convert a number to a decimal of at most 34 digits. A double becomes a decimal of 15 digits, even if zeros."""
     if isinstance(value, Decimal128):
         return value.to_decimal()
     if isinstance(value, float):
@@ -30,12 +34,15 @@ def to_decimal(value: Any) -> Decimal:
 
 
 def decimal(value: Decimal) -> Decimal128:
-    """Return a BSON decimal, rounded to 34 digits."""
+    """Convert to a BSON decimal, which is rounded to 34 digits."""
     return Decimal128(CONTEXT.create_decimal(value))
 
 
 def integer(value: int, *operands: Any) -> Any:
-    """Return an integer of the widest type of the operands. An integer above the int64 range becomes a double."""
+    """Convert an integral result to the widest integer type of the operands.
+
+    A result outside the int64 range becomes a double.
+    """
     if value not in INT64:
         return float(value)
     return Int64(value) if any(isinstance(one, Int64) for one in operands) else int(value)
@@ -44,13 +51,13 @@ def integer(value: int, *operands: Any) -> Any:
 def combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Return the sum, difference or product of two numbers."""
     if isinstance(left, Decimal128) or isinstance(right, Decimal128):
-        with_context = _OF_DECIMALS[function]
-        return Decimal128(with_context(to_decimal(left), to_decimal(right)))
+        decimal_function = _DECIMAL_FUNCTIONS[function]
+        return Decimal128(decimal_function(to_decimal(left), to_decimal(right)))
     result = function(left, right)
     return float(result) if isinstance(result, float) else integer(result, left, right)
 
 
-_OF_DECIMALS: dict[Any, Callable[[Decimal, Decimal], Decimal]] = {
+_DECIMAL_FUNCTIONS: dict[Any, Callable[[Decimal, Decimal], Decimal]] = {
     operator.add: CONTEXT.add,
     operator.sub: CONTEXT.subtract,
     operator.mul: CONTEXT.multiply,
@@ -68,7 +75,13 @@ def multiply(left: Any, right: Any) -> Any:
 
 
 def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Return the result of ``$inc`` or ``$mul``."""
+    """Return the result of ``$inc`` or ``$mul``.
+
+    :param name: the name of the update operator.
+    :param function: :func:`add` or :func:`multiply`.
+    :param left: the value of the field.
+    :param right: the operand of the update operator.
+    """
     for value in (left, right):
         if not is_number(value):
             raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")
@@ -79,7 +92,10 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
 
 
 def total(values: Iterable[Any]) -> Any:
-    """Return the sum of the numbers among the values, 0 without numbers. Sums of doubles are exact."""
+    """Return the sum of the values that are numbers. Without numbers, return 0.
+
+    The sum of doubles is computed exactly and rounded once.
+    """
     return _sum([value for value in values if is_number(value)])
 
 
@@ -103,15 +119,15 @@ def _exact_decimal(numbers: list[Any]) -> Decimal:
 
 
 def exact_sum(numbers: list[Any]) -> float:
-    """Return the sum as a double."""
+    """Return the sum as a double, which is rounded once."""
     try:
         return math.fsum(numbers)
-    except (OverflowError, ValueError):  # opposite infinities, or an overflow of a partial sum
+    except (OverflowError, ValueError):  # an overflow of a partial sum, or both infinities are among the numbers
         return float(sum(numbers))
 
 
 def average(values: Iterable[Any]) -> Any:
-    """Return the mean of the numbers among the values, None without numbers."""
+    """Return the mean of the values that are numbers. Without numbers, return None."""
     numbers = [value for value in values if is_number(value)]
     if not numbers:
         return None
@@ -122,7 +138,10 @@ def average(values: Iterable[Any]) -> Any:
 
 
 def deviation(values: Iterable[Any], sample: bool) -> Any:
-    """Return the standard deviation of the numbers among the values, None for too few numbers."""
+    """Return the standard deviation of the values that are numbers. Return None if there are too few numbers.
+
+    :param sample: True for the deviation of a sample, False for the deviation of a population.
+    """
     numbers = [float(str(value)) for value in values if is_number(value)]
     count = len(numbers) - sample
     if count < 1:
@@ -130,7 +149,7 @@ def deviation(values: Iterable[Any], sample: bool) -> Any:
     if not all(map(math.isfinite, numbers)):
         return math.nan
     mean = squares = 0.0
-    for number, value in enumerate(numbers, 1):  # Welford's algorithm gives the same last digits as a server
+    for number, value in enumerate(numbers, 1):  # a server also uses Welford's algorithm, which affects the last digits
         delta = value - mean
         mean += delta / number
         squares += delta * (value - mean)
@@ -138,15 +157,19 @@ def deviation(values: Iterable[Any], sample: bool) -> Any:
 
 
 def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Return the lowest (1) or highest (-1) value that is not null or missing, or None."""
+    """Return the lowest or the highest value. Ignore values that are null or missing. Without values, return None.
+
+    :param direction: 1 for the lowest value, -1 for the highest value.
+    :param fold: a function that converts a value for the comparison under a collation.
+    """
     best: Any = None
     for value in values:
-        if value is None or not _is_there(value):
+        if value is None or not _exists(value):
             continue
         if best is None or compare(fold(value), fold(best)) * direction < 0:
             best = value
     return best
 
 
-def _is_there(value: Any) -> bool:
+def _exists(value: Any) -> bool:
     return type_name(value) != "missing"

@@ -1,4 +1,4 @@
-"""Stages that are a ``$group`` and a ``$sort``."""
+"""The stages ``$bucket`` and ``$sortByCount``. Each stage is executed as a ``$group`` and a ``$sort``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPTIONS = frozenset({"groupBy", "boundaries", "default", "output"})
 
 
 def bucket(spec: Any) -> list[Any]:
-    """Return the stages of ``$bucket``."""
+    """Return the two stages that replace a ``$bucket``."""
     if not isinstance(spec, dict):
         raise location(40201, f"Argument to $bucket stage must be an object, but found {spec!r}")
     if set(spec) - _OPTIONS:
@@ -62,15 +62,15 @@ def _default(spec: Any, boundaries: list[Any]) -> Any:
     return value
 
 
-def _constant(spec: Any, code: int, what: str) -> Any:
-    found = compile_expression(spec, Scope())
-    if not isinstance(found, Constant):
-        raise location(code, f"The $bucket {what} must be constant values, but found {spec!r}.")
-    return found.value
+def _constant(spec: Any, code: int, option: str) -> Any:
+    expression = compile_expression(spec, Scope())
+    if not isinstance(expression, Constant):
+        raise location(code, f"The $bucket {option} must be constant values, but found {spec!r}.")
+    return expression.value
 
 
 def sort_by_count(spec: Any) -> list[Any]:
-    """Return the stages of ``$sortByCount``."""
+    """Return the two stages that replace a ``$sortByCount``."""
     if isinstance(spec, dict):
         if not next(iter(spec), "").startswith("$"):
             raise location(

@@ -1,4 +1,4 @@
-"""``bulkWrite``: writes to several collections in one command."""
+"""The command ``bulkWrite``, which writes to several collections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def bulk_write(context: Context) -> Document:
-    """Execute ``bulkWrite`` of the ``admin`` database."""
+    """Execute ``bulkWrite``, which only the ``admin`` database has."""
     body = context.body
     _check(context, body)
     targets = [_target(context, one) for one in body["nsInfo"]]
@@ -39,7 +39,7 @@ def bulk_write(context: Context) -> Document:
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
             break
     size = batch_size(body)
-    # Without a batch size, the first batch has all results, up to the size of a message.
+    # Without a batch size, the first batch has all results that fit into a message.
     reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
     return {**reply, **{name: counts[name] for name in _COUNTS}}
 
@@ -76,12 +76,12 @@ def _target(context: Context, entry: Any) -> Target:
             raise not_supported("a time series", "bulkWrite")
         check_writable(collection)
 
-    def make() -> Collection:
-        present = context.access.find(database, name)
-        return present if present is not None else context.access.create(database, name, {})
+    def find_or_create() -> Collection:
+        existing = context.access.find(database, name)
+        return existing if existing is not None else context.access.create(database, name, {})
 
     bypass = bool(context.body.get("bypassDocumentValidation"))
-    return Target(context.access, collection, make, bypass, context.variables, context.pace)
+    return Target(context.access, collection, find_or_create, bypass, context.variables, context.pace)
 
 
 def _run(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:

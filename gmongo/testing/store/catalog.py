@@ -1,4 +1,4 @@
-"""Commands that create, rename, list and drop collections, views and databases."""
+"""The commands that create, rename, list and drop collections, views and databases."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _create(context: Context) -> Document:
 
 
 def drop(context: Context) -> Document:
-    """Execute ``drop``. Before 7.0, a missing collection is an error."""
+    """Execute ``drop``. Before version 7.0, the drop of a missing collection fails."""
     collection = context.collection()
     if collection is None:
         if context.state.version < (7, 0):
@@ -87,7 +87,7 @@ def drop_database(context: Context) -> Document:
 
 
 def rename_collection(context: Context) -> Document:
-    """Execute ``renameCollection`` of the ``admin`` database."""
+    """Execute ``renameCollection``, which only the ``admin`` database has."""
     source, target = (_namespace(context.body[name]) for name in ("renameCollection", "to"))
     state = context.state
     collection = state.catalog.get(source)
@@ -147,19 +147,19 @@ def list_databases(context: Context) -> Document:
     """Execute ``listDatabases``."""
     match = compile_filter(context.body.get("filter") or {})
     names = sorted({database for database, _ in context.state.catalog} | {"admin", "config", "local"})
-    found = [one for one in (_database(context, name) for name in names) if match(one)]
+    found = [one for one in (_database_description(context, name) for name in names) if match(one)]
     if context.body.get("nameOnly"):
         return {"databases": [{"name": one["name"]} for one in found]}
     total = sum(one["sizeOnDisk"] for one in found)
     return {"databases": found, "totalSize": Int64(total), "totalSizeMb": Int64(total // 2**20)}
 
 
-def _database(context: Context, name: str) -> Document:
+def _database_description(context: Context, name: str) -> Document:
     collections = context.state.collections_of(name)
     size = sum(size_of(one, context.pace) for one in collections)
     return {"name": name, "sizeOnDisk": Int64(size + 4096), "empty": not collections}
 
 
 def size_of(collection: Collection, pace: Pace) -> int:
-    """Return the bytes of the documents of a collection."""
+    """Return the size in bytes of all documents of a collection."""
     return sum(len(bson.encode(record.document)) for record in pace.through(list(collection.records.values())))

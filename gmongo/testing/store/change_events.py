@@ -1,4 +1,4 @@
-"""The documents of change streams."""
+"""Convert events to the documents that a change stream returns."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from bson.binary import Binary
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.differences import disambiguated, update_description
+from gmongo.testing.store.differences import disambiguated_paths, update_description
 from gmongo.testing.store.oplog import Event, Position
 from gmongo.testing.store.state import State
 
 
 @dataclass(frozen=True)
 class Presentation:
-    """The conversion of events to documents of a change stream.
+    """Converts events to the documents that a change stream returns.
 
-    :param options: the options of ``$changeStream``.
+    :param state: the state of the deployment.
+    :param options: the options of the stage ``$changeStream``.
     """
 
     state: State
     options: Document
 
     def invalidation(self, position: Position, event: Event) -> Document:
-        """Return the ``invalidate`` document after an event that ends the stream."""
-        return _head(position, "invalidate", event, self.state.version)
+        """Return the document of type ``invalidate``, which follows an event that ends the stream."""
+        return _common_fields(position, "invalidate", event, self.state.version)
 
     def document(self, position: Position, event: Event) -> Document:
         moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None
-        document = {**moved, **_head(position, event.kind, event, self.state.version, uuid)}
+        document = {**moved, **_common_fields(position, event.kind, event, self.state.version, uuid)}
         document.update(event.session)
         if event.kind in ("insert", "replace"):
             document["fullDocument"] = event.after
@@ -44,7 +45,7 @@ class Presentation:
         if event.kind == "update" and event.before is not None and event.after is not None:
             description = update_description(event.before, event.after, event.whole, self.state.version)
             if self.options.get("showExpandedEvents") and self.state.version >= (6, 1):
-                description["disambiguatedPaths"] = disambiguated(event.before, event.after, description)
+                description["disambiguatedPaths"] = disambiguated_paths(event.before, event.after, description)
             document["updateDescription"] = description
         if event.kind in ("update", "replace", "delete"):
             document.update(self._pre_image(event))
@@ -65,7 +66,7 @@ class Presentation:
         if mode == "default":
             return {}
         if mode == "updateLookup":
-            return {"fullDocument": _look_up(self.state, event)}
+            return {"fullDocument": _current_document(self.state, event)}
         if event.pre_images:
             return {"fullDocument": event.after}
         if mode == "required":
@@ -83,7 +84,7 @@ class Presentation:
         return {"fullDocumentBeforeChange": None}
 
 
-def _head(
+def _common_fields(
     position: Position, kind: str, event: Event, version: tuple[int, int], uuid: Binary | None = None
 ) -> Document:
     head: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
@@ -94,7 +95,7 @@ def _head(
     return head
 
 
-def _look_up(state: State, event: Event) -> Document | None:
+def _current_document(state: State, event: Event) -> Document | None:
     collection = state.catalog.get((event.database, event.collection or ""))
     if collection is None or event.after is None or collection.uuid != event.uuid:
         return None

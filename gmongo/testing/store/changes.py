@@ -1,4 +1,4 @@
-"""Change streams: cursors of events."""
+"""Change streams: the stage ``$changeStream`` and its cursor."""
 
 from __future__ import annotations
 
@@ -42,14 +42,20 @@ _BEFORE = ("off", "whenAvailable", "required")
 _STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
 _SPLIT = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
-# Shown only with showExpandedEvents.
+# The types of events that a stream shows only with the option showExpandedEvents.
 _EXPANDED = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
+# By the level of the stream: the types of events that end the stream.
 _ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()}
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The scope of a change stream: a ``collection``, a ``database`` or the ``cluster``."""
+    """The collections whose events a change stream shows.
+
+    :param level: ``collection``, ``database`` or ``cluster``.
+    :param database: the database of the ``aggregate`` command.
+    :param collection: the collection of the ``aggregate`` command; None for the other levels.
+    """
 
     level: str
     database: str
@@ -64,12 +70,12 @@ class Scope:
         return self.level == "database" or self.collection in (event.collection, target)
 
     def is_ended_by(self, event: Event) -> bool:
-        """True if the event invalidates the stream."""
+        """Return True if the event ends the stream."""
         return event.kind in _ENDING[self.level]
 
 
 def open_change_stream(context: Context) -> ChangeStreamCursor:
-    """Return the cursor of an ``aggregate`` that begins with ``$changeStream``."""
+    """Return the cursor of an ``aggregate`` whose first stage is ``$changeStream``."""
     if not context.state.has_oplog:
         raise location(40573, "The $changeStream stage is only supported on replica sets")
     level = (context.body.get("readConcern") or {}).get("level", "majority")
@@ -130,7 +136,15 @@ def _scope(context: Context, options: Document) -> Scope:
 
 
 class ChangeStreamCursor(Cursor):
-    """A cursor of events. A ``getMore`` waits for events."""
+    """The cursor of a change stream. A ``getMore`` waits for events.
+
+    :param state: the state of the deployment.
+    :param scope: the collections whose events the stream shows.
+    :param options: the options of the stage ``$changeStream``.
+    :param splits: True if the pipeline has a ``$changeStreamSplitLargeEvent``.
+    :param run: a function that applies the other stages to a document. The function returns None if a stage removes
+        the document.
+    """
 
     awaits = True
 
@@ -145,7 +159,7 @@ class ChangeStreamCursor(Cursor):
         self._presentation = Presentation(state, options)
         self._splits = splits
         self._run = run
-        self._position = start_of(state, options)
+        self._position = start_position(state, options)
         state.oplog.check(self._position)
 
     def extras(self) -> Document:
@@ -153,9 +167,9 @@ class ChangeStreamCursor(Cursor):
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         found: list[Document] = []
-        size, now = 0, mark(self._state.now())  # other greenlets may add events
+        size, now = 0, mark(self._state.now())  # the current time, because other greenlets may add events meanwhile
         for position, event in pace.through(self._pending()):
-            document = self._shown(position, event)
+            document = self._resulting_document(position, event)
             if document is not None:
                 size += len(bson.encode(document))
                 if found and size > MAX_BATCH_BYTES:
@@ -171,7 +185,7 @@ class ChangeStreamCursor(Cursor):
         return found
 
     def _pending(self) -> Iterator[tuple[Position, Event]]:
-        """Yield the next events. The invalidation follows an event that ends the stream."""
+        """Yield the events after the position of the cursor. An invalidation follows an event that ends the stream."""
         last = self._state.oplog.at(self._position)
         if last is not None and self._ends(last):
             yield self._invalidation(last)
@@ -186,20 +200,20 @@ class ChangeStreamCursor(Cursor):
     def _invalidation(self, event: Event) -> tuple[Position, Event]:
         return Position(event.position.time, event.position.order, INVALIDATE), event
 
-    def _shown(self, position: Position, event: Event) -> Document | None:
-        """Return the result of the pipeline for the event, or None."""
+    def _resulting_document(self, position: Position, event: Event) -> Document | None:
+        """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
         if position.kind == INVALIDATE:
             document = self._presentation.invalidation(position, event)
         elif not self._is_shown(event):
             return None
         else:
             document = self._presentation.document(position, event)
-        found = self._run(document)
-        if found is None:
+        result = self._run(document)
+        if result is None:
             return None
-        _check_token(document, found)
-        self._check_size(found)
-        return found
+        _check_token(document, result)
+        self._check_size(result)
+        return result
 
     def _is_shown(self, event: Event) -> bool:
         return self._scope.covers(event) and (self._expanded or event.kind not in _EXPANDED)
@@ -211,8 +225,8 @@ class ChangeStreamCursor(Cursor):
             raise CommandError(10334, "BSONObjectTooLarge", "the change event is larger than 16 MB")
 
 
-def start_of(state: State, options: Document) -> Position:
-    """Return the position after which a stream starts."""
+def start_position(state: State, options: Document) -> Position:
+    """Return the position in the oplog after which a change stream starts."""
     if "startAtOperationTime" in options:
         time = options["startAtOperationTime"]
         if not isinstance(time, Timestamp):

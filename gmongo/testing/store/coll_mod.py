@@ -1,8 +1,7 @@
-"""``collMod``: change the options of a collection, a view or an index."""
+"""The command ``collMod``, which changes the options of a collection, a view or an index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from bson import Int64
@@ -21,11 +20,11 @@ from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
-# Options of collections that are no time series.
+# The options that a view does not have.
 _NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
                  "expireAfterSeconds", "timeseries")  # fmt: skip
 _MAX_SECONDS = 2**31 - 1
-# A change of one option writes these defaults of the other option.
+# A change of one of these options also stores the other option, with this default.
 _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -60,31 +59,27 @@ def collection_modify(context: Context) -> Document:
 
 
 def _changed_options(collection: Collection, requested: Document, has_index: bool) -> Document:
-    """Return the changed options. None removes an option."""
+    """Return the changed options. The value None removes an option from the collection."""
     options = dict(requested)
     named = {*options, "index"} if has_index else set(options)
-    for names, holds, what in (
+    for names, is_refused, reason in (
         (_NOT_OF_VIEWS, collection.is_view, "not supported on a view"),
         (("pipeline", "viewOn"), not collection.is_view, "only supported on a view"),
         (("timeseries",), True, "only supported on a time-series collection"),
     ):
         for name in names:
-            if holds and name in named:
-                raise invalid_options(f"option {what}: {name}")
+            if is_refused and name in named:
+                raise invalid_options(f"option {reason}: {name}")
     if any(name in options for name in ("validator", *_VALIDATION)):
         options |= {
             name: options.get(name) or collection.options.get(name, value) for name, value in _VALIDATION.items()
         }
     if "expireAfterSeconds" in options:
-        options["expireAfterSeconds"] = _expiry(collection, options["expireAfterSeconds"])
+        options["expireAfterSeconds"] = _checked_expiry(collection, options["expireAfterSeconds"])
     return options
 
 
-def _part_of(options: Document, names: Iterable[str]) -> Document:
-    return {name: options[name] for name in names if name in options}
-
-
-def _expiry(collection: Collection, seconds: Any) -> Any:
+def _checked_expiry(collection: Collection, seconds: Any) -> Any:
     if "clusteredIndex" not in collection.options:
         raise invalid_options("'expireAfterSeconds' option is only supported on collections clustered by _id")
     if isinstance(seconds, str):
@@ -97,11 +92,11 @@ def _expiry(collection: Collection, seconds: Any) -> Any:
 
 
 def _dry_run(context: Context, collection: Collection, index: Any, others: Document) -> Document:
-    """Execute ``dryRun``: check if the index can become unique."""
+    """Execute a ``collMod`` with the option ``dryRun``, which only checks if the index can become unique."""
     if index is None or not index.get("unique"):
         raise invalid_options("dry run mode requires an index modification with unique: true.")
     _check_change(index)
-    found = _index_of(collection, index)
+    found = _requested_index(collection, index)
     if others or set(index) & (set(_CHANGES) - {"unique"}):
         raise invalid_options("unique: true cannot be combined with any other modification in dry run mode.")
     _check_values_unique(collection, found, context.pace)
@@ -110,7 +105,7 @@ def _dry_run(context: Context, collection: Collection, index: Any, others: Docum
 
 def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool) -> Document:
     _check_change(spec)
-    index = _index_of(collection, spec)
+    index = _requested_index(collection, spec)
     reply: Document = {}
     changed: Document = {}
     if "expireAfterSeconds" in spec:
@@ -132,14 +127,19 @@ def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool)
         if bool(index.options.get("hidden")) != changed["hidden"]:
             reply["hidden_old"], reply["hidden_new"] = not changed["hidden"], changed["hidden"]
     if "prepareUnique" in spec:
-        changed.update(_prepared(collection, index, spec, reply, alone))
+        changed.update(_change_of_prepare_unique(collection, index, spec, reply, alone))
     options = {**index.options, **changed}
     index.options = {name: value for name, value in options.items() if name not in ("hidden", "prepareUnique") or value}
     return {name: value for name, value in reply.items() if value is not None}
 
 
-def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
-    """Set ``prepareUnique``, which a unique index does not need."""
+def _change_of_prepare_unique(
+    collection: Collection, index: Index, spec: Document, reply: Document, alone: bool
+) -> Document:
+    """Return the change of ``prepareUnique``, and add the fields of the change to `reply`.
+
+    Return no change if the option does not change, or the index is unique.
+    """
     before, requested = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
     if before == requested or (index.unique and not before):
         return {}
@@ -168,7 +168,7 @@ def _check_change(spec: Any) -> None:
         raise bad_value("Cannot make index non-unique")
 
 
-def _index_of(collection: Collection, spec: Document) -> Index:
+def _requested_index(collection: Collection, spec: Document) -> Index:
     requested = spec.get("name", spec.get("keyPattern"))
     found = indexes_of(collection, requested)
     if not found:
@@ -177,12 +177,15 @@ def _index_of(collection: Collection, spec: Document) -> Index:
 
 
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
-    """Check that the values are unique. The error lists the documents with duplicate values."""
-    holders: dict[Any, list[Any]] = {}
+    """Check that the documents have unique values for the index.
+
+    :raises CommandError: several documents have equal values. The error lists these documents.
+    """
+    ids_by_entry: dict[Any, list[Any]] = {}
     for record in pace.through(list(collection.records.values())):
         for entry, _ in index.entries(record.document):
-            holders.setdefault(entry, []).append(record.document["_id"])
-    violations = [{"ids": ids} for ids in pace.through(holders.values()) if len(ids) > 1]
+            ids_by_entry.setdefault(entry, []).append(record.document["_id"])
+    violations = [{"ids": ids} for ids in pace.through(ids_by_entry.values()) if len(ids) > 1]
     if violations:
         raise CommandError(
             359,

@@ -1,4 +1,7 @@
-"""Collations: comparisons of strings under the rules of a language. PyICU is optional."""
+"""Collations, which compare strings under the rules of a language.
+
+If PyICU is installed, the collations use ICU. Otherwise the collations use :mod:`gmongo.testing.store.root_order`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "normalization": False,
     "backwards": False,
 }
-# The defaults of a locale in ICU.
+# The defaults that a locale of ICU changes.
 _LOCALE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "da": {"caseFirst": "upper"},
     "fr_CA": {"backwards": True},
@@ -38,9 +41,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "maxVariable": ("punct", "space"),
 }
 _MOST_STRENGTH = 5
-# The version of ICU in a server.
+# The version of ICU that servers contain.
 _VERSION = "57.1"
-# The languages of ICU.
+# The languages for which ICU has collations.
 _LANGUAGES = """af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu
     ha haw he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms
     mt my nb ne nl nn om or pa pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae
@@ -49,11 +52,11 @@ _LANGUAGES = """af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en
 
 @dataclass(frozen=True)
 class Collation:
-    """The comparison of strings.
+    """A compiled collation.
 
-    :param fold: converts a string to a string whose code points sort in the order of the collation, None for the
-        binary comparison.
-    :param spec: the collation of the command with its defaults.
+    :param fold: a function that converts a string to a sort key, a string whose code points sort in the order of the
+        collation. None means the binary comparison of strings.
+    :param spec: the collation document, completed with the defaults, as sorted pairs.
     """
 
     fold: Fold | None = None
@@ -61,30 +64,34 @@ class Collation:
 
     @classmethod
     def of(cls, spec: Any, required: bool = False) -> Collation:
-        """Return the collation of a command, a collection or an index.
+        """Compile the collation document of a command, a collection or an index.
 
-        :param required: True if an empty object is an error.
+        :param spec: the document. Without a document, the result is the binary comparison.
+        :param required: True if an empty document is an error.
         """
         if not spec and not required:
             return BINARY
-        _check(spec)
+        _check_spec(spec)
         if spec["locale"] == "simple":
             return BINARY
         given = {name: value for name, value in spec.items() if name != "version" and value is not None}
         full = {**_DEFAULTS, **_LOCALE_DEFAULTS.get(spec["locale"], {}), **given}
         full["strength"] = long_of(full["strength"])
-        _check_together(full)
-        return _made(tuple(sorted(full.items())))
+        _check_combination(full)
+        return _compiled(tuple(sorted(full.items())))
 
     def description(self) -> dict[str, Any]:
-        """Return the collation for ``listIndexes`` and ``listCollections``, empty for the binary comparison."""
+        """Return the collation document that ``listIndexes`` and ``listCollections`` show.
+
+        The document is empty for the binary comparison.
+        """
         spec = dict(self.spec)
         names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
                  "normalization", "backwards")  # fmt: skip
         return {**{name: spec[name] for name in names}, "version": _VERSION} if spec else {}
 
     def folded(self, value: Any) -> Any:
-        """Return the value with strings that sort in the order of the collation."""
+        """Return a copy of a value in which sort keys of the collation replace all strings."""
         if self.fold is None:
             return value
         if type(value) is str:
@@ -96,7 +103,7 @@ class Collation:
         return value
 
 
-def _check(spec: Any) -> None:
+def _check_spec(spec: Any) -> None:
     if not isinstance(spec, dict):
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
     strength = spec.get("strength")
@@ -115,7 +122,7 @@ def _check(spec: Any) -> None:
                            f"the only available collator version was {_VERSION}")  # fmt: skip
 
 
-def _check_together(full: Mapping[str, Any]) -> None:
+def _check_combination(full: Mapping[str, Any]) -> None:
     if full["backwards"] and full["strength"] == 1:
         raise bad_value("'backwards' is invalid with 'strength' of 1")
     if full["caseFirst"] != "off" and not full["caseLevel"] and full["strength"] < 3:
@@ -123,7 +130,7 @@ def _check_together(full: Mapping[str, Any]) -> None:
 
 
 @lru_cache(maxsize=64)
-def _made(items: tuple[tuple[str, Any], ...]) -> Collation:
+def _compiled(items: tuple[tuple[str, Any], ...]) -> Collation:
     spec = dict(items)
     icu = _icu()
     if icu is not None:
@@ -157,7 +164,7 @@ def _icu_fold(icu: Any, spec: Mapping[str, Any]) -> Fold:
     }
     for name, expected in settings.items():
         collator.setAttribute(name, expected)
-    # Code points of latin-1 sort in the order of the bytes.
+    # A string that is decoded as latin-1 sorts like the bytes of the sort key.
     return lambda text: collator.getSortKey(text).decode("latin-1")
 
 

@@ -10,7 +10,7 @@ from gmongo.testing.store.aggregation import aggregate
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.explaining import explain, explained
+from gmongo.testing.store.explaining import explain, explain_command
 from gmongo.testing.store.find_and_modify import find_and_modify
 from gmongo.testing.store.replies import get_more, kill_cursors
 from gmongo.testing.store.search_indexes import search_index_command
@@ -18,13 +18,14 @@ from gmongo.testing.store.search_indexes import search_index_command
 
 @dataclass(frozen=True)
 class Command:
-    """A command.
+    """A command that the store executes.
 
-    :param name: the key of its fields in the table.
+    :param name: the name of the command.
+    :param run: the function that executes the command.
     :param in_transactions: True if a transaction accepts the command.
-    :param retryable: True if the command accepts a transaction number outside of transactions.
-    :param reads: True if the command accepts all read concerns.
-    :param snapshots: True if the command can read a snapshot outside of transactions.
+    :param retryable: True if the command can be a retryable write, which has a transaction number.
+    :param reads: True if the command accepts all levels of read concerns, except ``snapshot``.
+    :param snapshots: True if the command accepts the read concern level ``snapshot`` outside of transactions.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Command:
 def _aggregate(context: Context) -> Document:
     if context.body.get("explain"):
         body = {name: value for name, value in context.body.items() if name not in ("explain", "cursor")}
-        return explained(context, body, "queryPlanner")
+        return explain_command(context, body, "queryPlanner")
     return aggregate(context)
 
 

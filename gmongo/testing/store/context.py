@@ -1,4 +1,4 @@
-"""The context of a command: the request, and its access to the state."""
+"""The context of a command: the request, and the access through which the command reads and writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gmongo.testing.store.state import VIEWS, State
 from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
-# The maximum length of a namespace in bytes.
+# The maximum length in bytes of a namespace: the name of the database, a dot, and the name of the collection.
 _LONGEST = 255
 
 
@@ -32,7 +32,10 @@ _LONGEST = 255
 class Context:
     """The context of one command.
 
-    :param snapshot: the time of a snapshot read outside of transactions.
+    :param state: the state of the deployment.
+    :param request: the command.
+    :param access: the access to the current state, to a past state, or to the state of a transaction.
+    :param snapshot: the logical time of a read with the level ``snapshot`` outside of transactions; otherwise None.
     """
 
     state: State
@@ -50,7 +53,7 @@ class Context:
 
     @cached_property
     def collection_name(self) -> str:
-        """Return the name of the collection."""
+        """The name of the collection in the command."""
         name = self.body[self.request.name]
         if type(name) is not str:
             raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
@@ -64,7 +67,7 @@ class Context:
 
     @cached_property
     def variables(self) -> Document:
-        """Return the variables of ``let``, ``NOW`` and ``CLUSTER_TIME``."""
+        """The variables that expressions can read: the variables of ``let``, ``NOW`` and ``CLUSTER_TIME``."""
         found: Document = {"NOW": now_in_milliseconds()}
         if self.state.has_oplog:
             found["CLUSTER_TIME"] = self.state.now()
@@ -76,33 +79,39 @@ class Context:
     def pace(self) -> Pace:
         losses, member = self.state.losses, self.request.member
         before = losses[member]
-        # The maxTimeMS of a getMore is the time to wait for events.
+        # The maxTimeMS of a getMore is not a time limit, but the longest wait for new documents.
         limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
         return Pace(limit, lambda: losses[member] != before, self.state.settle, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
-        """Return the collation of the command, or else of the collection."""
+        """Return the collation of the command. If the command has no collation, return the collection's collation."""
         spec = self.body.get("collation")
         if spec and collection is not None and collection.is_view and Collation.of(spec) != collection.collation:
             raise CommandError(167, "OptionNotSupportedOnView", "Cannot override a view's default collation")
         return Collation.of(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:
-        """Return the collection or view, or None."""
-        found = self.access.find(self.database, self.collection_name)
-        if found is not None and found.kind == "timeseries" and self.request.name not in _OF_TIME_SERIES:
+        """Return the collection or view of the command. Return None if the collection does not exist."""
+        collection = self.access.find(self.database, self.collection_name)
+        if collection is not None and collection.kind == "timeseries" and self.request.name not in _OF_TIME_SERIES:
             raise not_supported("a time series", self.request.name)
-        return found
+        return collection
 
     def existing_collection(self) -> Collection:
-        """Return the collection or view."""
+        """Return the collection or view of the command.
+
+        :raises CommandError: the collection does not exist.
+        """
         collection = self.collection()
         if collection is None:
             raise namespace_not_found(f"ns does not exist: {self.namespace}")
         return collection
 
     def writable_collection(self) -> Collection:
-        """Return the collection to write to, not a view. A missing collection is created."""
+        """Return the collection to which the command writes. Create a missing collection.
+
+        :raises CommandError: the collection is a view.
+        """
         collection = self.collection()
         if collection is None:
             return self.access.create(self.database, self.collection_name, {})
@@ -114,13 +123,17 @@ BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
 _OF_VIEWS = frozenset({"aggregate", "count", "distinct", "drop", "find", "getMore", "listIndexes"})
 _OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
 _WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
-# The system collections that users can write, except in the databases of the server.
+# Users can write to a collection `system.NAME` only if NAME is one of these names. The rule does not apply to the
+# databases admin, config and local.
 _WRITTEN_BY_USERS = frozenset({"buckets", "js", "profile", "users", "views"})
 _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
 def check_writable(collection: Collection) -> None:
-    """Check that the collection is not a view."""
+    """Check that the collection is not a view.
+
+    :raises CommandError: the collection is a view.
+    """
     if collection.is_view:
         raise CommandError(
             166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"
@@ -130,7 +143,9 @@ def check_writable(collection: Collection) -> None:
 def check_name(database: str, name: str, to_write: bool = False) -> None:
     """Check the name of a collection.
 
-    :param to_write: True if the command writes or creates the collection.
+    :param database: the name of the database.
+    :param name: the name of the collection.
+    :param to_write: True if the command writes to the collection or creates the collection.
     """
     too_long = len(f"{database}.{name}".encode()) > _LONGEST
     if not name or name.startswith(".") or "\0" in name or "$" in name or too_long:
@@ -143,6 +158,6 @@ def check_name(database: str, name: str, to_write: bool = False) -> None:
 
 
 def now_in_milliseconds() -> Any:
-    """Return the present time with the precision of a BSON date."""
+    """Return the current time, rounded down to milliseconds like a BSON date."""
     now = clock.utc_now().replace(tzinfo=None)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)

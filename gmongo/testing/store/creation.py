@@ -1,4 +1,4 @@
-"""The options of ``create`` for collections and views."""
+"""Check the options of ``create`` for collections and views."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptio
 
 
 def created_options(body: Mapping[str, Any]) -> Document:
-    """Return the options of ``create`` in the form of the catalog."""
+    """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
     options = {
         name: value
         for name, value in body.items()
@@ -45,7 +45,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
     if "pipeline" in options and "viewOn" not in options:
         raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
     check_contents(options)
-    _check_together(options)
+    _check_combination(options)
     if body.get("idIndex") is not None:
         for name in ("viewOn", "timeseries", "autoIndexId"):
             if body.get(name) is not None:
@@ -60,7 +60,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
 
 
 def _is_default(name: str, value: Any) -> bool:
-    """True if an option is not stored because its value is the default."""
+    """Return True if the value of an option is the default. A server does not store such a value."""
     if name in ("capped", "max", "clusteredIndex", "collation", "indexOptionDefaults", "storageEngine", "validator"):
         return not value or not is_true(value)
     return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
@@ -74,19 +74,27 @@ def _check_ranges(options: Mapping[str, Any]) -> None:
 
 
 def check_capped_size(field: str, size: int) -> None:
-    """Check the size of a capped collection in bytes."""
+    """Check the maximum size of a capped collection.
+
+    :param field: the name of the option in error messages.
+    :param size: the maximum size in bytes.
+    """
     if not 1 <= size <= _MAX_CAPPED_SIZE:
         raise location(51024, f"BSON field '{field}' value must be from 1 to {_MAX_CAPPED_SIZE}, actual value '{size}'")
 
 
 def check_capped_count(field: str, count: int) -> None:
-    """Check the maximum number of documents in a capped collection."""
+    """Check the maximum number of documents in a capped collection.
+
+    :param field: the name of the option in error messages.
+    :param count: the maximum number.
+    """
     if count >= _MAX_COUNT:
         raise location(51024, f"BSON field '{field}' value must be < {_MAX_COUNT}, actual value '{count}'")
 
 
 def check_expiry(seconds: Any) -> None:
-    """Check ``expireAfterSeconds`` of a clustered collection or time series."""
+    """Check the option ``expireAfterSeconds`` of a clustered collection or a time series."""
     if long_of(seconds) < 0:
         raise invalid_options("TTL index 'expireAfterSeconds' option cannot be less than 0")
     if long_of(seconds) > clock.seconds():
@@ -94,7 +102,7 @@ def check_expiry(seconds: Any) -> None:
                               "number")  # fmt: skip
 
 
-def _check_together(options: Mapping[str, Any]) -> None:
+def _check_combination(options: Mapping[str, Any]) -> None:
     if "timeseries" in options:
         timeseries.check_other_options({name: value for name, value in options.items() if name != "capped" or value})
     if is_true(options.get("clusteredIndex")):
@@ -141,7 +149,7 @@ def _check_clustered(options: Mapping[str, Any]) -> None:
 
 
 def check_contents(options: Mapping[str, Any]) -> None:
-    """Check each option of ``create`` and ``collMod``."""
+    """Check the values of the options that ``create`` and ``collMod`` have in common."""
     for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, choices[0]) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")

@@ -1,4 +1,4 @@
-"""Cursors: the remaining results and the owner of each cursor."""
+"""Open cursors: the remaining results, and the member, session and transaction to which each cursor belongs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ IDLE_SECONDS = 600.0
 
 
 class Cursor:
-    """A cursor of known results.
+    """A cursor whose results are known when the cursor is opened.
 
-    :param limit_reached: True if the batch with the last result closes the cursor.
+    :param namespace: the namespace in the replies.
+    :param documents: all results.
+    :param limit_reached: True if the number of results equals the limit of the command. Then the cursor closes with the
+        batch that contains the last result.
     :ivar is_lost: True if the collection was dropped.
     """
 
@@ -50,21 +53,21 @@ class Cursor:
         self.is_lost = False
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
-        """Return the next results, at most `limit` documents and the size of a message."""
+        """Return the next results: at most `limit` documents, and only as many as fit into a message."""
         end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
-        found = fitting(pace.through(itertools.islice(self._documents, self._next, end)))
-        self._next += len(found)
+        batch = documents_of_one_message(pace.through(itertools.islice(self._documents, self._next, end)))
+        self._next += len(batch)
         if self._next == len(self._documents):
-            asked_for_more = limit is None or len(found) < limit
-            self.finished = asked_for_more or self._limit_reached
-        return found
+            is_below_limit = limit is None or len(batch) < limit
+            self.finished = is_below_limit or self._limit_reached
+        return batch
 
     def extras(self) -> Document:
         return {}
 
 
-def fitting(documents: Iterator[Document]) -> list[Document]:
-    """Return as many documents as fit in a message, at least one document."""
+def documents_of_one_message(documents: Iterator[Document]) -> list[Document]:
+    """Return the first documents, as many as fit into a message. Return at least one document."""
     found: list[Document] = []
     size = 0
     for document in documents:
@@ -82,7 +85,7 @@ class Cursors:
         self._open: dict[int, Cursor] = {}
 
     def open(self, cursor: Cursor, member: str) -> None:
-        """Assign an ID to the cursor, and keep the cursor until it is finished, killed or idle for too long."""
+        """Assign an ID to the cursor, and keep the cursor until the cursor is closed, killed or idle for too long."""
         self._expire()
         cursor.id = (int.from_bytes(_random.urandom(8), "big") >> 2) + 1
         cursor.member = member
@@ -102,11 +105,11 @@ class Cursors:
     def close(self, cursor: Cursor) -> None:
         self._open.pop(cursor.id, None)
 
-    def close_number(self, cursor_id: int) -> None:
+    def close_id(self, cursor_id: int) -> None:
         self._open.pop(cursor_id, None)
 
     def kill(self, cursor_ids: list[int], namespace: str, member: str) -> Document:
-        """Kill cursors. Return the reply, which lists the killed and missing cursors."""
+        """Kill cursors. Return the reply to ``killCursors``, which lists the killed and the missing cursors."""
         killed, missing = [], []
         for cursor_id in cursor_ids:
             cursor = self._open.get(cursor_id)
@@ -127,15 +130,16 @@ class Cursors:
         self._kill_where(lambda cursor: cursor.session == session and cursor.transaction == number)
 
     def kill_of_collection(self, namespace: str) -> None:
-        """Kill the cursors of a dropped collection. Change streams and finds report the drop at their next
-        ``getMore``.
+        """Kill or mark the cursors of a dropped collection.
+
+        A tailable cursor is killed. The next ``getMore`` of another cursor of ``find`` reports the drop.
         """
         self._kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
 
     def expire(self) -> None:
-        """Kill the idle cursors before their timeout."""
+        """Kill all cursors that have a timeout, without waiting for the timeout."""
         self._kill_where(lambda cursor: not cursor.no_timeout)
 
     def count(self) -> int:
@@ -154,7 +158,11 @@ class Cursors:
 
 
 def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
-    """Check that a ``getMore`` has the collection, session and transaction of the cursor, and is the only reader."""
+    """Check that a ``getMore`` may use a cursor.
+
+    The command must have the collection, the session and the transaction of the cursor. No other ``getMore`` may use
+    the cursor at the same time.
+    """
     if cursor.in_use:
         raise CommandError(12051, "CursorInUse", f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:

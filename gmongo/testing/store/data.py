@@ -1,4 +1,4 @@
-"""The data of a deployment: collections, indexes and records."""
+"""The stored data of a deployment: collections, indexes and records."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from gmongo.testing.store.values import Key, key_of
 
 Document = dict[str, Any]
 BEGINNING = Timestamp(0, 0)
-# The number of changes that a read of a past state can undo.
+# The number of changes that each collection records, for reads of a past state.
 HISTORY = 20_000
 
 
 class Record(NamedTuple):
-    """An immutable stored document. An update stores another record.
+    """A stored document. Records are immutable: an update stores a new record.
 
-    :param number: the position in natural order.
+    :param number: the position of the document in natural order.
+    :param document: the document.
     """
 
     number: int
@@ -34,7 +35,12 @@ class Record(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A record before a change."""
+    """An entry of the history of a collection.
+
+    :param time: the logical time of the change.
+    :param key: the key of the changed record.
+    :param before: the record before the change; None if the change inserted the record.
+    """
 
     time: Timestamp
     key: Key
@@ -45,11 +51,21 @@ class Change(NamedTuple):
 class Collection:
     """A collection or a view.
 
-    :param writers: the transactions that have locked documents.
-    :param entering: the transactions that have locked entries of unique indexes, by index name and entry.
-    :param changed: the time of the last change of a document.
-    :param building: indexes in progress, which follow writes and answer no reads.
-    :param stored: bytes of the documents of a capped collection.
+    :param database: the name of the database.
+    :param name: the name of the collection.
+    :param options: the options in the form of ``listCollections``.
+    :param created: the logical time of the creation.
+    :param uuid: the UUID.
+    :param indexes: the indexes by name.
+    :param records: the records by key, in natural order.
+    :param record_locks: the transactions that have locked records, by the key of the record.
+    :param entry_locks: the transactions that have locked entries of unique indexes, by index name and entry.
+    :param changed: the logical time of the last change, by the key of the record.
+    :param history: the last changes, for reads of a past state.
+    :param horizon: the oldest logical time whose state can be read.
+    :param last_number: the highest number of a record.
+    :param building: the indexes that are being built. Writes update these indexes, but reads do not use them.
+    :param stored: the size in bytes of all documents of a capped collection.
     """
 
     database: str
@@ -59,8 +75,8 @@ class Collection:
     uuid: Binary = field(default_factory=lambda: Binary(_random.uuid4().bytes, 4))
     indexes: dict[str, Index] = field(default_factory=dict)
     records: dict[Key, Record] = field(default_factory=dict)
-    writers: dict[Key, object] = field(default_factory=dict)
-    entering: dict[tuple[str, Key], object] = field(default_factory=dict)
+    record_locks: dict[Key, object] = field(default_factory=dict)
+    entry_locks: dict[tuple[str, Key], object] = field(default_factory=dict)
     changed: dict[Key, Timestamp] = field(default_factory=dict)
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=HISTORY))
     horizon: Timestamp = BEGINNING
@@ -74,7 +90,7 @@ class Collection:
 
     @property
     def collation(self) -> Collation:
-        """The default collation of commands."""
+        """The collation of commands that have no collation."""
         return Collation.of(self.options.get("collation"))
 
     def key(self, identity: Any) -> Key:
@@ -86,7 +102,7 @@ class Collection:
 
     @property
     def kind(self) -> str:
-        """The type in ``listCollections``."""
+        """The type that ``listCollections`` shows."""
         if self.is_view:
             return "view"
         return "timeseries" if "timeseries" in self.options else "collection"
@@ -100,22 +116,22 @@ class Collection:
         return self.last_number
 
     def put(self, key: Key, record: Record, time: Timestamp) -> None:
-        """Store a record, or replace the record with the same key."""
-        self._remember(key, time)
-        self._forget(key)
+        """Store a record. Replace the record that has this key."""
+        self._add_to_history(key, time)
+        self._remove_from_indexes(key)
         self.records[key] = record
         if self.is_capped:
             self.stored += len(bson.encode(record.document))
-        for index in self._kept():
+        for index in self._all_indexes():
             index.add(key, record.document)
 
     def remove(self, key: Key, time: Timestamp) -> None:
-        self._remember(key, time)
-        self._forget(key)
+        self._add_to_history(key, time)
+        self._remove_from_indexes(key)
         del self.records[key]
 
     def shrink(self, time: Timestamp) -> None:
-        """Remove the oldest documents of a full capped collection."""
+        """Remove the oldest documents of a capped collection while a limit of the collection is exceeded."""
         most, size = self.options.get("max"), self.options.get("size")
         while most and len(self.records) > most:
             self.remove(next(iter(self.records)), time)
@@ -123,7 +139,7 @@ class Collection:
             self.remove(next(iter(self.records)), time)
 
     def clear(self, pace: Pace) -> None:
-        """Free the memory of a dropped collection in small steps."""
+        """Free the memory of a dropped collection in small steps, between which other greenlets can run."""
         for index in self.indexes.values():
             for _ in pace.through(iter(index.forget_one, False)):
                 pass
@@ -135,6 +151,7 @@ class Collection:
             self.history.pop()
 
     def as_of(self, time: Timestamp) -> dict[Key, Record]:
+        """Return the records at a past logical time, in natural order."""
         records, in_order = dict(self.records), True
         for change in reversed(self.history):
             if change.time <= time:
@@ -146,26 +163,26 @@ class Collection:
                 records[change.key] = change.before
         return records if in_order else dict(sorted(records.items(), key=lambda item: item[1].number))
 
-    def _remember(self, key: Key, time: Timestamp) -> None:
+    def _add_to_history(self, key: Key, time: Timestamp) -> None:
         if len(self.history) == HISTORY:
             self.horizon = self.history[0].time
         self.history.append(Change(time, key, self.records.get(key)))
         self.changed[key] = time
 
-    def _forget(self, key: Key) -> None:
+    def _remove_from_indexes(self, key: Key) -> None:
         if key not in self.records:
             return
         document = self.records[key].document
         if self.is_capped:
             self.stored -= len(bson.encode(document))
-        for index in self._kept():
+        for index in self._all_indexes():
             index.discard(key, document)
 
-    def _kept(self) -> Iterable[Index]:
+    def _all_indexes(self) -> Iterable[Index]:
         return (*self.indexes.values(), *self.building) if self.building else self.indexes.values()
 
     def changed_since(self, time: Timestamp) -> set[Key]:
-        """Return the keys of the records that changed after a time, within the history."""
+        """Return the keys of the records that changed after a logical time."""
         found = set()
         for change in reversed(self.history):
             if change.time <= time:

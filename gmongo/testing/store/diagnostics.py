@@ -1,4 +1,4 @@
-"""``validate``, ``collStats``, ``dbStats`` and ``serverStatus``."""
+"""The commands ``validate``, ``collStats``, ``dbStats`` and ``serverStatus``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _scale(context: Context) -> int:
 
 
 def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
-    """Return the sizes of a collection in units of `scale` bytes."""
+    """Return the sizes of a collection as ``collStats`` shows the sizes, in units of `scale` bytes."""
     size, count = size_of(collection, pace), len(collection.records)
     average = {"avgObjSize": size // count} if count else {}
     options = collection.options

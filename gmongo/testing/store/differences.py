@@ -1,4 +1,4 @@
-"""The differences between two versions of a document, in the form of change streams."""
+"""Compare the document before and after an update, and describe the changes like a change stream."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import bson
 from gmongo.testing.store.values import identical
 
 Document = dict[str, Any]
-# The size of an oplog entry around the description of changes, in bytes.
+# The size in bytes of the other fields of the oplog entry that contains the changes of a document.
 _DELTA_METADATA = 15
-_FIELD = 7  # the size of a document with one field and an empty name, without the value
+_FIELD = 7  # the size in bytes of a document with one field whose name is empty, without the value
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
     """Return the ``updateDescription`` of an event.
 
-    :param whole: the paths of values to show as a whole. An empty path among them shows the parts of all other values.
+    :param before: the document before the update.
+    :param after: the document after the update.
+    :param whole: the paths of values that the description shows completely. If `whole` contains the empty path, the
+        description shows changes of other values as changes of their parts.
+    :param version: the server version.
     """
     changes = _Changes(whole)
     changes.compare(before, after, "")
@@ -28,58 +32,68 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 
 
 def is_replacement_shorter(before: Document, after: Document) -> bool:
-    """True if a server logs the document of a pipeline, because the description of the changes is longer."""
+    """Return True if the changes of an update pipeline are longer than the new document.
+
+    Then a server logs the complete document, and the type of the event is ``replace``.
+    """
     return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
 
 
 def _delta(before: Any, after: Any) -> Document:
-    """Return the changes between two documents or arrays in the form of a server oplog."""
+    """Return the changes between two documents or two arrays in the form of an oplog entry."""
     if isinstance(after, list):
         parts: Document = {"a": True} | ({"l": len(after)} if len(after) < len(before) else {})
         for index, value in enumerate(after):
             if index >= len(before):
                 parts[f"u{index}"] = value
             elif not identical(before[index], value):
-                parts |= _part(str(index), before[index], value, f"u{index}", parts)
+                parts |= _changes_within(str(index), before[index], value, f"u{index}", parts)
         return parts
     delta: Document = {"d": {name: False for name in before if name not in after}, "u": {}, "i": {}}
     for name, value in after.items():
         if name not in before:
             delta["i"][name] = value
         elif not identical(before[name], value):
-            delta |= _part(name, before[name], value, name, delta["u"])
+            delta |= _changes_within(name, before[name], value, name, delta["u"])
     return {name: part for name, part in delta.items() if part}
 
 
-def _part(name: str, before: Any, after: Any, own: str, updated: Document) -> Document:
-    """Return the changes within a field or element, or nothing if the new value is added to `updated`."""
+def _changes_within(name: str, before: Any, after: Any, updated_name: str, updated: Document) -> Document:
+    """Return the changes within the value of a field or an array element.
+
+    If the new value is shorter than its changes, add the new value to `updated` as `updated_name`, and return an empty
+    document.
+    """
     if before and after and any(isinstance(before, kind) and isinstance(after, kind) for kind in (dict, list)):
         delta = _delta(before, after)
         if len(bson.encode(delta)) < len(bson.encode({"": after})):
             return {f"s{name}": delta}
-    updated[own] = after
+    updated[updated_name] = after
     return {}
 
 
-def disambiguated(before: Document, after: Document, description: Document) -> Document:
-    """Return the parts of the ambiguous paths: a number may be an index or a name, and a name may contain a dot."""
+def disambiguated_paths(before: Document, after: Document, description: Document) -> Document:
+    """Return the field ``disambiguatedPaths`` of a description: the parts of each ambiguous path.
+
+    A path is ambiguous if a part is a number, which may be an index or a name, or if a name contains a dot.
+    """
     paths = [*description["updatedFields"], *description["removedFields"]]
     paths += [one["field"] for one in description.get("truncatedArrays", [])]
     found: Document = {}
     for path in paths:
-        parts = _parts(path, after) or _parts(path, before) or [path]
+        parts = _split_path(path, after) or _split_path(path, before) or [path]
         if any(isinstance(part, int) or "." in part or part.isdigit() for part in parts):
             found[path] = parts
     return found
 
 
-def _parts(path: str, value: Any) -> list[Any] | None:
-    """Return the names and indexes in a path, None if the document has no such path."""
+def _split_path(path: str, value: Any) -> list[Any] | None:
+    """Split a path into the names and indexes of a document. Return None if the document has no such path."""
     if isinstance(value, list):
         head, _, rest = path.partition(".")
         if not head.isdigit() or int(head) >= len(value):
             return None
-        tail = _parts(rest, value[int(head)]) if rest else []
+        tail = _split_path(rest, value[int(head)]) if rest else []
         return None if tail is None else [int(head), *tail]
     if not isinstance(value, dict):
         return None
@@ -87,16 +101,16 @@ def _parts(path: str, value: Any) -> list[Any] | None:
         if path == name:
             return [name]
         if path.startswith(f"{name}."):
-            tail = _parts(path[len(name) + 1 :], part)
+            tail = _split_path(path[len(name) + 1 :], part)
             if tail is not None:
                 return [name, *tail]
     return None
 
 
 class _Changes:
-    """The changes by path.
+    """The changes of a document, by path.
 
-    :param whole: the paths of values to show as a whole.
+    :param whole: the paths of values that the description shows completely.
     """
 
     def __init__(self, whole: frozenset[str]) -> None:
@@ -110,7 +124,7 @@ class _Changes:
         changed = {name: value for name, value in after.items() if name not in before or prefix + name in self._whole}
         changed |= {name: value for name, value in after.items() if not identical(before.get(name), value)}
         parts = {name for name, value in changed.items() if self._has_parts(prefix + name, before.get(name), value)}
-        # The order of a server: existing fields, new fields, parts of fields.
+        # A server shows first the existing fields, then the new fields, and then the parts of fields.
         for name in sorted((name for name in changed if name not in parts), key=lambda name: name not in before):
             self.updated[prefix + name] = changed[name]
         for name in (name for name in changed if name in parts):
@@ -134,8 +148,9 @@ class _Changes:
         for index, value in enumerate(after):
             old: Any
             place, old = f"{path}.{index}", before[index] if index < len(before) else None
-            filled = value is None and "" in self._whole and place not in self._whole  # extends the array
-            if identical(old, value) and (index < len(before) or filled):
+            # An update of an element after the end of the array fills the array with null.
+            is_filler = value is None and "" in self._whole and place not in self._whole
+            if identical(old, value) and (index < len(before) or is_filler):
                 continue
             if not self._has_parts(place, old, value):
                 inside.updated[place] = value

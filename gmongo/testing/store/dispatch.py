@@ -1,4 +1,4 @@
-"""The execution of commands: alone, as a retryable write, or as a statement of a transaction."""
+"""Execute a command as a statement of a transaction, as a retryable write, or without a transaction number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gmongo.testing.store.access import Access, PastAccess
 from gmongo.testing.store.commands import COMMANDS, Command
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.end_transactions import abort, finish, recovery_token
+from gmongo.testing.store.end_transactions import abort, end_transaction, recovery_token
 from gmongo.testing.store.errors import (
     TRANSIENT,
     bad_value,
@@ -24,10 +24,11 @@ from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction, start_time
 
-# A cursor continues to read the state of its first command.
+# Commands of cursors have no new snapshot, because a cursor reads the state of the command that opened the cursor.
 _OF_CURSORS = frozenset({"getMore", "killCursors"})
 _LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
-# LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction, StaleChunkHistory.
+# The error codes LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction and SnapshotTooOld. After these
+# errors, a client may retry the whole transaction.
 _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
 
 
@@ -37,28 +38,28 @@ def execute(state: State, request: Request) -> Document:
     check(state, request, command)
     session = state.sessions.use(request.session) if request.session is not None else None
     if request.transaction_number is None:
-        return _alone(state, request, command)
+        return _run_without_number(state, request, command)
     if not state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     assert session is not None
-    _check_out(session)
+    _check_out_session(session)
     try:
         if request.in_transaction:
-            return _in_transaction(state, request, command, session)
-        return _retryable(state, request, command, session)
+            return _run_in_transaction(state, request, command, session)
+        return _run_retryable_write(state, request, command, session)
     finally:
         session.idle.set()
 
 
-def _check_out(session: Session) -> None:
-    """Wait until no other command with a transaction number runs in the session."""
+def _check_out_session(session: Session) -> None:
+    """Wait until no other command with a transaction number runs in the session. Then mark the session as busy."""
     while not session.idle.is_set():
         session.idle.wait()
     session.idle.clear()
 
 
 def check(state: State, request: Request, command: Command) -> None:
-    """Check the fields of all commands."""
+    """Check the read concern, the write concern and the transaction fields of a command."""
     concern = request.body.get("readConcern") or {}
     level = concern.get("level")
     if level is not None and level not in _LEVELS:
@@ -91,7 +92,7 @@ def _check_snapshot(state: State, request: Request, command: Command) -> None:
         )
 
 
-def _alone(state: State, request: Request, command: Command) -> Document:
+def _run_without_number(state: State, request: Request, command: Command) -> Document:
     concern = request.body.get("readConcern") or {}
     if command.snapshots and concern.get("level") == "snapshot" and request.name not in _OF_CURSORS:
         time = concern.get("atClusterTime", state.now())
@@ -99,7 +100,7 @@ def _alone(state: State, request: Request, command: Command) -> Document:
     return command.run(Context(state, request, Access(state)))
 
 
-def _retryable(state: State, request: Request, command: Command, session: Session) -> Document:
+def _run_retryable_write(state: State, request: Request, command: Command, session: Session) -> Document:
     number = request.transaction_number
     assert number is not None
     if not command.retryable:
@@ -118,16 +119,16 @@ def _retryable(state: State, request: Request, command: Command, session: Sessio
             raise CommandError(117, "ConflictingOperationInProgress", f"txnNumber {number} is a transaction's")
         if session.reply is not None:
             return dict(session.reply)
-    _check_single(request)
+    _check_single_document_writes(request)
     if number > session.number:
-        _advance(state, session, number)
+        _use_new_number(state, session, number)
     reply = command.run(Context(state, request, Access(state)))
-    session.reply = {**reply, **_retried(request)}
+    session.reply = {**reply, **_retried_statement_fields(request)}
     return reply
 
 
-def _retried(request: Request) -> Document:
-    """Return the reply fields of a repeated retryable write."""
+def _retried_statement_fields(request: Request) -> Document:
+    """Return the reply fields that show that a retryable write was executed before."""
     if request.name.lower() == "findandmodify":
         return {"retriedStmtId": request.body.get("stmtId", 0)}
     return {"retriedStmtIds": list(range(len(_statements(request))))}
@@ -141,7 +142,7 @@ def _statements(request: Request) -> list[Any]:
     return [request.body]
 
 
-def _check_single(request: Request) -> None:
+def _check_single_document_writes(request: Request) -> None:
     for statement in Pace().through(_statements(request)):
         many = (
             isinstance(statement, dict)
@@ -152,24 +153,26 @@ def _check_single(request: Request) -> None:
             raise invalid_options("Cannot use retryable writes with multi=true or limit=0")
 
 
-def _advance(state: State, session: Session, number: int) -> None:
+def _use_new_number(state: State, session: Session, number: int) -> None:
     if session.transaction is not None:
         abort(state, session)
     session.number, session.transaction, session.reply = number, None, None
 
 
-def _in_transaction(state: State, request: Request, command: Command, session: Session) -> Document:
+def _run_in_transaction(state: State, request: Request, command: Command, session: Session) -> Document:
     number = request.transaction_number
     assert number is not None
     if request.name in ("commitTransaction", "abortTransaction"):
-        return finish(state, request, session)
+        return end_transaction(state, request, session)
     if number < session.number:
         raise transaction_too_old(
             f"Cannot start transaction {number} on session because a newer transaction with txnNumber "
             f"{session.number} has already started on this session."
         )
     transaction = (
-        _begin(state, request, session) if request.body.get("startTransaction") else _current(state, request, session)
+        _begin_transaction(state, request, session)
+        if request.body.get("startTransaction")
+        else _current_transaction(state, request, session)
     )
     level = (request.body.get("readConcern") or {}).get("level")
     if level not in (None, "local") and request.name in ("create", "createIndexes"):
@@ -178,20 +181,20 @@ def _in_transaction(state: State, request: Request, command: Command, session: S
     return _run_statement(state, request, command, session, transaction)
 
 
-def _begin(state: State, request: Request, session: Session) -> Transaction:
+def _begin_transaction(state: State, request: Request, session: Session) -> Transaction:
     number = request.transaction_number
     assert number is not None
     if number == session.number:
         message = f"Only servers in a sharded cluster can start a new transaction at the active number {number}"
         raise CommandError(117, "ConflictingOperationInProgress", message)
     start = start_time(state, request.body.get("readConcern") or {})
-    _advance(state, session, number)
+    _use_new_number(state, session, number)
     transaction = Transaction(state, request.body["lsid"], number, request.member, request.connection, start)
     session.transaction = transaction
     return transaction
 
 
-def _current(state: State, request: Request, session: Session) -> Transaction:
+def _current_transaction(state: State, request: Request, session: Session) -> Transaction:
     number, transaction = request.transaction_number, session.transaction
     if transaction is None or number != session.number:
         raise no_such_transaction(

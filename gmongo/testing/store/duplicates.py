@@ -1,4 +1,4 @@
-"""Unique indexes: find duplicate values and make their errors."""
+"""Find duplicate values of unique indexes, and create the errors of duplicate values."""
 
 from __future__ import annotations
 
@@ -14,48 +14,60 @@ from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
 
 
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
-    """Yield the new entries of a document in unique indexes, each with the name of the index.
+    """Yield the entries that a write of a document would add to unique indexes, each with the name of the index.
 
-    :param before: the document before its replacement.
+    :param collection: the collection.
+    :param document: the new document.
+    :param before: the old document; None for an insert.
     """
     for index in collection.indexes.values():
-        if index.guards:
+        if index.needs_duplicate_check:
             known = {entry for entry, _ in index.entries(before)} if before is not None else ()
             yield from ((index.name, entry) for entry, _ in index.entries(document) if entry not in known)
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check a document against the stored documents, without ``_id``."""
+    """Check that no stored document has the values of a document in a unique index. The ``_id`` index is not checked.
+
+    :raises CommandError: another document has these values.
+    """
     for index in collection.indexes.values():
-        if not index.guards:
+        if not index.needs_duplicate_check:
             continue
         for entry, values in index.entries(document):
-            if any(holder != key for holder in index.holders(entry)):
+            if any(other != key for other in index.record_keys(entry)):
                 raise duplicate_key(collection, index, values)
 
 
 def check_unique_among(
     collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key]
 ) -> None:
-    """Check a document against the records of a transaction, without ``_id``.
+    """Check that no record of a transaction has the values of a document in a unique index.
 
+    The ``_id`` index is not checked.
+
+    :param collection: the collection.
+    :param key: the key of the document.
+    :param document: the new document.
+    :param records: the records that the transaction reads.
     :param written: the keys of the records that the transaction has written.
+    :raises CommandError: another document has these values.
     """
     for index in collection.indexes.values():
-        if not index.guards:
+        if not index.needs_duplicate_check:
             continue
-        mine = dict(index.entries(document))
-        others = {*written, *(holder for entry in mine for holder in index.holders(entry))} - {key}
+        entries = dict(index.entries(document))
+        others = {*written, *(other for entry in entries for other in index.record_keys(entry))} - {key}
         for other in others & records.keys():
             for entry, _ in index.entries(records[other].document):
-                if entry in mine:
-                    raise duplicate_key(collection, index, mine[entry])
+                if entry in entries:
+                    raise duplicate_key(collection, index, entries[entry])
 
 
 def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
-    """Return the error of a duplicate value."""
-    found = {path: _plain(value) for path, value in zip(index.keys, values, strict=True)}
-    shown = ", ".join(f"{path}: {_shown(value)}" for path, value in found.items())
+    """Return the error of a write whose document has values of another document in a unique index."""
+    found = {path: _none_if_missing(value) for path, value in zip(index.keys, values, strict=True)}
+    shown = ", ".join(f"{path}: {_as_text(value)}" for path, value in found.items())
     return CommandError(
         11000,
         "DuplicateKey",
@@ -65,11 +77,11 @@ def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...])
     )
 
 
-def _plain(value: Any) -> Any:
+def _none_if_missing(value: Any) -> Any:
     return None if value is MISSING or value is EMPTY_ARRAY else value
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, str):
@@ -77,5 +89,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, ObjectId):
         return f"ObjectId('{value}')"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name}: {_shown(part)}" for name, part in value.items()) + " }"
+        return "{ " + ", ".join(f"{name}: {_as_text(part)}" for name, part in value.items()) + " }"
     return str(value)

@@ -1,4 +1,4 @@
-"""The ends of transactions and sessions: commit, abort, end, kill, expire."""
+"""The commands and functions that end transactions and sessions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def recovery_token(state: State) -> Document:
 
 
 def abort(state: State, session: Session) -> None:
-    """Abort the transaction in progress of a session, and close its cursors."""
+    """Abort the open transaction of a session, and close the cursors of the transaction."""
     if session.transaction is not None:
         session.transaction.abort()
         state.cursors.kill_of_transaction(session.id, session.transaction.number)
 
 
-def finish(state: State, request: Request, session: Session) -> Document:
+def end_transaction(state: State, request: Request, session: Session) -> Document:
     """Execute ``commitTransaction`` or ``abortTransaction``."""
     if request.database != "admin":
         raise CommandError(13, "Unauthorized", f"{request.name} may only be run against the admin database.")
@@ -71,13 +71,14 @@ def _transaction(state: State, request: Request, session: Session) -> Transactio
         if not request.body.get("recoveryToken"):
             raise no_such_transaction(f"Transaction {number} was not started on this mongos, and there is no "
                                       "recoveryToken")  # fmt: skip
-        # Another mongos can only recover the outcome: a transaction that was not committed aborts.
+        # Another mongos can only return the outcome of the transaction. If the transaction is open, the transaction
+        # aborts.
         abort(state, session)
     return transaction
 
 
 def not_in_transaction(context: Context) -> Document:
-    """Raise the error of a commit or abort without transaction fields."""
+    """Raise the error of a ``commitTransaction`` or ``abortTransaction`` without transaction number."""
     if not context.state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     raise CommandError(125, "CommandFailed", f"{context.request.name} must be run within a transaction")
@@ -85,21 +86,21 @@ def not_in_transaction(context: Context) -> Document:
 
 def end_sessions(context: Context) -> Document:
     """Execute ``endSessions``."""
-    for lsid in _ids(context):
+    for lsid in _session_ids(context):
         end_session(context.state, lsid)
     return {}
 
 
 def refresh_sessions(context: Context) -> Document:
     """Execute ``refreshSessions``."""
-    for lsid in _ids(context):
+    for lsid in _session_ids(context):
         context.state.sessions.use(lsid)
     return {}
 
 
 def kill_sessions(context: Context) -> Document:
     """Execute ``killSessions``. An empty list kills all sessions."""
-    for lsid in _ids(context) or [session.id for session in context.state.sessions]:
+    for lsid in _session_ids(context) or [session.id for session in context.state.sessions]:
         kill_session(context.state, lsid)
     context.state.wake()
     return {}
@@ -123,7 +124,7 @@ def start_session(context: Context) -> Document:
 
 
 def end_session(state: State, lsid: bytes) -> None:
-    """Remove a session, its cursors and its transaction."""
+    """Remove a session. Close the cursors and abort the transaction of the session."""
     session = state.sessions.remove(lsid)
     if session is not None:
         abort(state, session)
@@ -131,12 +132,12 @@ def end_session(state: State, lsid: bytes) -> None:
 
 
 def kill_session(state: State, lsid: bytes) -> None:
-    """Abort the operations of a session. The session stays."""
+    """Abort the transaction and close the cursors of a session. The session remains."""
     session = state.sessions.get(lsid)
     if session is not None:
         abort(state, session)
     state.cursors.kill_of_session(lsid)
 
 
-def _ids(context: Context) -> list[bytes]:
+def _session_ids(context: Context) -> list[bytes]:
     return [bytes(session["id"]) for session in context.body[context.request.name] if session]

@@ -1,4 +1,4 @@
-"""The context that the stages of a pipeline share."""
+"""The context in which the stages of a pipeline are compiled."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from gmongo.testing.unsupported import not_supported
 Document = dict[str, Any]
 Documents = Iterable[Document]
 Stage = Callable[[Documents, Variables], Documents]
-# Returns at least the documents with a value at a path, each with its position in natural order.
+# A function that returns, for a value, documents of a collection and their positions in natural order. The documents
+# include all documents that have the value at a path, and may include other documents.
 Finder = Callable[[Any], Iterable[tuple[int, Document]]]
 
 
 class Foreign:
-    """Another collection that stages read."""
+    """A collection that a stage such as ``$lookup`` reads, in addition to the collection of the command."""
 
     def documents(self) -> list[Document]:
         raise NotImplementedError
 
     def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a fast finder of the documents with a value at a path."""
+        """Return a function that finds documents by the value at a path, with an index if there is an index."""
         raise NotImplementedError
 
 
@@ -36,11 +37,12 @@ def _no_collection(name: str) -> Foreign:
 
 @dataclass(frozen=True)
 class Environment:
-    """The context of the compilation of stages.
+    """The context in which a stage is compiled.
 
-    :param read: returns another collection of the database.
-    :param most: the maximum number of documents to read from the stage, None for all.
-    :param leading: True if the slot-based engine of a server runs the stage.
+    :param scope: the names of the variables, the collation and the pace.
+    :param read: a function that returns another collection of the database by name.
+    :param most: the number of documents that later stages read from the stage; None if later stages read all documents.
+    :param leading: True if a server would run the stage in its slot-based execution engine, which differs in details.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -67,12 +69,18 @@ class Environment:
         pace: Pace | None = None,
         **more: Any,
     ) -> Environment:
-        """Return a context with these variables."""
+        """Return a context for the names of `variables`.
+
+        :param variables: the values of variables by name.
+        :param collation: the collation of the command.
+        :param pace: the pace of the command.
+        :param more: further parameters of :class:`Environment`.
+        """
         return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
 
 
 def with_value(document: Document, parts: list[str], value: Any) -> Document:
-    """Return the document with a value at a path. MISSING removes the field."""
+    """Return a copy of a document with another value at a path. The value MISSING removes the field."""
     if len(parts) > 1:
         child = document.get(parts[0], {})
         return {**document, parts[0]: with_value(child if isinstance(child, dict) else {}, parts[1:], value)}
@@ -82,7 +90,10 @@ def with_value(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def with_last(document: Document, parts: list[str], value: Any) -> Document:
-    """Return the document with a value at a path, after the other fields as in the slot-based engine."""
+    """Return a copy of a document in which the last field is the field at a path, with another value.
+
+    The slot-based execution engine of a server also writes the field last.
+    """
     return with_value(with_value(document, parts, MISSING) if _has(document, parts) else document, parts, value)
 
 

@@ -1,4 +1,4 @@
-"""The errors of server replies, each made in one place. All functions of the store raise them as ``CommandError``."""
+"""Functions that return the errors of the store. Each error is a ``CommandError``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gmongo.testing.command import CommandError
 
 TRANSIENT = "TransientTransactionError"
 
-# Errors that interrupt a command at any point.
+# The codes of errors that end a command at any point, instead of being reported for one write of the command.
 INTERRUPTIONS = frozenset({50, 112, 115, 189, 246, 251, 10107, 11600, 11601, 11602, 13435, 13436})
 
 
@@ -58,17 +58,17 @@ def invalid_namespace(message: str) -> CommandError:
 
 
 def query_feature_not_allowed(message: str) -> CommandError:
-    """Return the error of a query operator in a wrong context."""
+    """Return the error of a query operator that is not allowed in its context."""
     return CommandError(224, "QueryFeatureNotAllowed", message)
 
 
 def immutable_field(message: str) -> CommandError:
-    """Return the error of an update of ``_id``."""
+    """Return the error of an update that would change ``_id``."""
     return CommandError(66, "ImmutableField", message)
 
 
 def write_conflict() -> CommandError:
-    """Return the error of a concurrent write of the same document."""
+    """Return the error of a write to a document that a concurrent transaction has written."""
     message = "Write conflict during plan execution and yielding is disabled. Please retry your operation."
     return CommandError(112, "WriteConflict", message)
 
@@ -89,5 +89,5 @@ def cursor_not_found(cursor_id: int) -> CommandError:
 
 
 def location(code: int, message: str, **fields: Any) -> CommandError:
-    """Return an error whose code has no name."""
+    """Return an error whose code has no name. The name in the reply is ``Location`` and the code."""
     return CommandError(code, f"Location{code}", message, **fields)

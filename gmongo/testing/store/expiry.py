@@ -1,4 +1,4 @@
-"""Work that becomes due with time: remove expired documents and abort expired transactions."""
+"""Remove documents that expired because of TTL indexes, and abort transactions whose lifetime is over."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import MISSING, Key, is_number, milliseconds, whole
 
-_DATE = 45
+_DATE = 45  # the rank of dates in the comparison order of BSON types
 
 
 def run_due_work(state: State, parameters: Mapping[str, Any]) -> None:
-    """Do the work that is due since the last call. Time without commands causes no work.
+    """Remove expired documents and abort expired transactions, at most once in ``ttlMonitorSleepSecs``.
+
+    Commands call the function. Without commands, nothing expires.
 
     :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
     """
@@ -42,11 +44,11 @@ def _expire(state: State, collection: Collection, index: Index) -> None:
     if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
         return
     access = Access(state)
-    for key in Pace().through(_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
-        # A document that a transaction has locked expires later.
-        if key in collection.records and key not in collection.writers:
+    for key in Pace().through(_keys_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
+        # A later call removes a document that a transaction has locked.
+        if key in collection.records and key not in collection.record_locks:
             access.remove(collection, key)
 
 
-def _before(index: Index, date: int) -> Iterator[Key]:
+def _keys_before(index: Index, date: int) -> Iterator[Key]:
     return index.between((), ((_DATE,),), ((_DATE, date),))

@@ -1,4 +1,4 @@
-"""``explain`` of reads: the scan that answers the query."""
+"""The command ``explain``, for ``find`` and ``aggregate``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from gmongo.testing.command import CommandError, Request
-from gmongo.testing.store.aggregation import results
+from gmongo.testing.store.aggregation import pipeline_results
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.reads import found, used_index
+from gmongo.testing.store.reads import find_results, used_index
 from gmongo.testing.unsupported import not_supported
 
 _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
@@ -28,11 +28,19 @@ def explain(context: Context) -> Document:
     command = context.body["explain"]
     if not command:
         raise CommandError(59, "CommandNotFound", "Explain failed due to unknown command: ")
-    return explained(context, command, verbosity)
+    return explain_command(context, command, verbosity)
 
 
-def explained(context: Context, command: Document, verbosity: str) -> Document:
-    """Return the scan of a ``find`` or ``aggregate``: the stages and the index, without filters, bounds or counters."""
+def explain_command(context: Context, command: Document, verbosity: str) -> Document:
+    """Return the reply to ``explain`` for a ``find`` or ``aggregate``.
+
+    The reply shows the stages and the index of the plan, but no filters, no bounds, and no counters except
+    ``nReturned``.
+
+    :param context: the context of the ``explain``.
+    :param command: the explained command.
+    :param verbosity: the verbosity of the ``explain``.
+    """
     name = next(iter(command))
     if name not in ("find", "aggregate"):
         raise not_supported("explain of another command", name)
@@ -44,16 +52,16 @@ def explained(context: Context, command: Document, verbosity: str) -> Document:
     inner = replace(context, request=request)
     query: Any = command.get("filter") or {}
     if name == "find":
-        returned = len(found(inner, inner.collection())[0])
+        returned = len(find_results(inner, inner.collection())[0])
     else:
         pipeline = command["pipeline"]
         if pipeline and {"$changeStream", "$out", "$merge"} & {*pipeline[0], *pipeline[-1]}:
             raise not_supported("explain of another command", next(iter(pipeline[-1])))
-        returned = len(results(inner, pipeline))
+        returned = len(pipeline_results(inner, pipeline))
         query = pipeline[0].get("$match", {}) if pipeline else {}
     planner = {
         "namespace": f"{inner.database}.{inner.collection_name if command[name] != 1 else '$cmd.aggregate'}",
-        "winningPlan": _scan(inner, query),
+        "winningPlan": _plan_stage(inner, query),
         "rejectedPlans": [],
     }
     major, minor = context.state.version
@@ -64,7 +72,7 @@ def explained(context: Context, command: Document, verbosity: str) -> Document:
     return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server}
 
 
-def _scan(context: Context, query: Document) -> Document:
+def _plan_stage(context: Context, query: Document) -> Document:
     collection = None if context.body[context.request.name] == 1 else context.collection()
     if collection is None or collection.is_view:
         return {"stage": "EOF" if collection is None else "COLLSCAN"}

@@ -28,12 +28,12 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 }
 _SINGLE = ("null", "objectId", "date", "regex", "javascript", "javascriptWithScope", "minKey", "maxKey")
 LEAVES: tuple[str, ...] = (*(f"{kind}-{part}" for kind, parts in _KINDS.items() for part in parts), *_SINGLE)
-"""The names of the kinds of values that the table tells apart."""
+"""The names of the kinds of values that the table distinguishes."""
 ALIASES: Mapping[str, str] = {
     **{"buildinfo": "buildInfo", "collstats": "collStats", "dbstats": "dbStats", "findandmodify": "findAndModify"},
     "ismaster": "isMaster",
 }
-# The order in which a server checks the fields that each command accepts.
+# The generic fields, which each command accepts, in the order in which a server checks these fields.
 _FIRST = ("apiVersion", "apiStrict", "apiDeprecationErrors")
 _NEXT = ("$readPreference", "$clusterTime")
 _OF_SESSIONS = ("lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds")
@@ -84,7 +84,10 @@ def _elements(values: list[Any]) -> str:
 
 
 def leaves(word: str) -> tuple[str, ...]:
-    """Return the kinds that a word of the table stands for: a kind, a BSON type, ``number`` or ``negative`` ..."""
+    """Return the names of all kinds of values that a word of the table includes.
+
+    :param word: the name of a kind, a BSON type, ``number``, a size such as ``negative``, or ``positive``.
+    """
     if word.endswith("positive"):
         return tuple(leaf for size in ("one", "many") for leaf in leaves(word.replace("positive", size)))
     if word == "number":
@@ -96,11 +99,11 @@ def leaves(word: str) -> tuple[str, ...]:
 
 @dataclass
 class Field:
-    """A field of a command.
+    """The rules for the value of a field.
 
-    :param codes: the error code of each kind of value, 0 for accepted kinds.
-    :param since: the version that introduced the field.
-    :param parts: the fields of the value, or of the elements of an array.
+    :param codes: the error codes by kind of value. The error code of an accepted kind is 0.
+    :param since: the server version that introduced the field.
+    :param parts: the rules for the fields of the value. If the value is an array, the rules apply to its elements.
     """
 
     codes: Mapping[str, int]
@@ -110,14 +113,17 @@ class Field:
 
 @dataclass
 class Fields:
-    """The fields of a command or an embedded document.
+    """The rules for the fields of a command or of an embedded document.
 
-    :param unknown: the error code of an unknown field, 0 if the command ignores unknown fields.
-    :param missing: the error codes of required fields.
+    :param name: the name of the command, or the path of the embedded document.
+    :param unknown: the error code for an unknown field; 0 if the command ignores unknown fields.
+    :param missing: the error codes for missing fields, by the name of the required field.
     :param admin: True if only the ``admin`` database has the command.
-    :param without: the refused fields among ``readConcern`` (the level ``local`` is accepted) and ``writeConcern``.
-    :param since: the version that introduced the command.
-    :param late: True if a server checks session fields after the other fields.
+    :param without: the fields among ``readConcern`` and ``writeConcern`` that the command refuses. The read concern
+        level ``local`` is always accepted.
+    :param since: the server version that introduced the command.
+    :param late: True if a server checks the session fields before the other fields.
+    :param fields: the rules by field name.
     """
 
     name: str
@@ -130,9 +136,12 @@ class Fields:
     fields: dict[str, Field] = field(default_factory=dict)
 
     def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
-        """Check all fields.
+        """Check all fields of a document.
 
-        :param generic: the fields that each command accepts.
+        :param body: the document.
+        :param version: the server version.
+        :param generic: the names of the fields that each command accepts.
+        :raises CommandError: a field is unknown, is missing, or has a wrong value.
         """
         for name, value in body.items():
             known = self.fields.get(name)
@@ -172,10 +181,10 @@ def _unknown(path: str, name: str, code: int, version: Version) -> CommandError:
 
 
 def check_first(request: Request, version: Version) -> None:
-    """Check the fields that a server checks before it reads a command."""
+    """Check the fields that a server checks before all other fields: duplicate fields and the Stable API."""
     if request.repeated is not None:
         raise error(40413, f"BSON field '{request.repeated}' is a duplicate field")
-    _check_some(_FIRST, request.body, version)
+    _check_generic(_FIRST, request.body, version)
 
 
 def check(request: Request, version: Version) -> None:
@@ -186,14 +195,14 @@ def check(request: Request, version: Version) -> None:
         raise error(59, f"no such command: '{name}'")
     if known is not None and known.admin and request.database != "admin":
         raise error(13, f"{name} may only be run against the admin database.")
-    _check_some(_NEXT, request.body, version)
+    _check_generic(_NEXT, request.body, version)
     if known is not None and not known.late:
         check_body(name, without_alias(request), version)
-    _check_some(_OF_SESSIONS, request.body, version)
+    _check_generic(_OF_SESSIONS, request.body, version)
     _check_session(request.body)
     if known is not None and known.late:
         check_body(name, request.body, version)
-    _check_some(_LAST, request.body, version)
+    _check_generic(_LAST, request.body, version)
     if known is not None and "writeConcern" in known.without and request.body.get("writeConcern"):
         raise error(72, "Command does not support writeConcern")
     limit = request.body.get("maxTimeMS")
@@ -219,7 +228,7 @@ def _check_session(body: Mapping[str, Any]) -> None:
 
 
 def without_alias(request: Request) -> dict[str, Any]:
-    """Return the body with the present name of the command."""
+    """Return the body of a command. Replace an old name of the command by the current name."""
     name = ALIASES.get(request.name)
     if name is None:
         return request.body
@@ -227,11 +236,16 @@ def without_alias(request: Request) -> dict[str, Any]:
 
 
 def check_body(name: str, body: Mapping[str, Any], version: Version) -> None:
-    """Check the fields of a command or embedded document, without the fields of all commands."""
+    """Check the fields of a command or an embedded document, except the generic fields.
+
+    :param name: the key in :data:`TABLE`.
+    :param body: the command or the document.
+    :param version: the server version.
+    """
     TABLE[name].check(body, version, () if "-" in name else TABLE["generic"].fields)
 
 
-def _check_some(names: tuple[str, ...], body: Mapping[str, Any], version: Version) -> None:
+def _check_generic(names: tuple[str, ...], body: Mapping[str, Any], version: Version) -> None:
     fields = TABLE["generic"]
     for name in names:
         if name in body and name in fields.fields:
@@ -239,7 +253,7 @@ def _check_some(names: tuple[str, ...], body: Mapping[str, Any], version: Versio
 
 
 def _read() -> dict[str, Fields]:
-    """Read the table. A line has the fields of a command, or of a part of a command at the path in its name."""
+    """Read the table from its file. A line has the rules for a command, or for an embedded document of a command."""
     table: dict[str, Fields] = {}
     kinds: dict[str, Mapping[str, int]] = {}
     for text in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
@@ -251,7 +265,7 @@ def _read() -> dict[str, Fields]:
         for key, rules in line["fields"].items():
             codes = kinds.setdefault(rules, compiled(rules))
             entry.fields[key] = Field(codes, since.get(key, (0, 0)))
-        for key in since.keys() - entry.fields.keys() - {name}:  # a field of all commands that an older server refuses
+        for key in since.keys() - entry.fields.keys() - {name}:  # a generic field that an older server refuses
             entry.fields[key] = Field(kinds.setdefault("0", compiled("0")), since[key])
         table[name] = entry
         parent, _, last = name.rpartition(".")
@@ -266,10 +280,12 @@ def _version(text: str) -> Version:
 
 
 def compiled(rules: str) -> dict[str, int]:
-    """Return the code of each kind of value.
+    """Return the error codes by kind of value. The error code of an accepted kind is 0.
 
-    :param rules: words for kinds that are accepted, codes with words, and a code for all other kinds: in
-        ``number null, 51024 negative, 14``, null and numbers from 0 are accepted.
+    :param rules: rules, separated by commas. A rule is a list of words for accepted kinds, or an error code with words
+        for refused kinds. An error code without words is the code for all other kinds. The rules
+        ``number null, 51024 negative, 14`` accept null and numbers from 0. A negative number has the error code 51024,
+        and any other value has the error code 14.
     """
     codes: dict[str, int] = {}
     default = 0

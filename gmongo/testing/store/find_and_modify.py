@@ -1,4 +1,4 @@
-"""``findAndModify``."""
+"""The command ``findAndModify``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import Key, is_true
-from gmongo.testing.store.writes import Target, found_to_write, replace_one, target_of, update_of, upsert
+from gmongo.testing.store.writes import Target, records_to_write, replace_one, target_of, update_of, upsert
 
 
 def find_and_modify(context: Context) -> Document:
@@ -24,14 +24,14 @@ def find_and_modify(context: Context) -> Document:
     query = body.get("query") or {}
     statement = {**body, "q": query}
     if list(query) == ["_id"] and not is_operators(query["_id"]) and not is_pattern(query["_id"]):
-        statement.pop("sort", None)  # a server does not parse it for a lookup by _id
+        statement.pop("sort", None)  # a server ignores the sort if the query contains only an _id
     update = None
     if not is_true(body.get("remove")):
         update = update_of(body, body["update"], query, context.variables, target.collection)
     if is_true(body.get("new")) and any(name.endswith(".$") for name in body.get("fields") or {}):
         raise bad_value("cannot use a positional projection and return the new document")
     project = compile_projection(body.get("fields"), query, context.variables)
-    found = next(iter(found_to_write(target, statement, context.variables)), None)
+    found = next(iter(records_to_write(target, statement, context.variables)), None)
     if update is None:
         return _remove(target, found, project)
     return _update(context, target, update, found, project)

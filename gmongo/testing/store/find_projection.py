@@ -1,4 +1,4 @@
-"""Projections of ``find``: projections of ``$project``, and the operators that select array elements."""
+"""Projections of ``find``: the projections of ``$project``, and operators that select array elements."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from gmongo.testing.store.expressions import Scope, Variables, compile_expressio
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split
-from gmongo.testing.store.positions import found_index
+from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.projection import compile_project
 from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, whole
 
 Edit = Callable[[Document, Document], Document]
-_WITH_ARRAY = 3  # arguments of the expression $slice
+_WITH_ARRAY = 3  # the number of arguments with which $slice must be an expression
 
 
 @constants_last()
 def compile_projection(
     spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables, score: Score | None = None
 ) -> Callable[[Document], Document]:
-    """Return the projection function of a ``find``.
+    """Return a function that applies the projection of a ``find`` to a document.
 
-    :param score: returns the text score of a document, None without a text search.
+    :param spec: the projection.
+    :param query: the filter of the ``find``, which determines the array element of a positional operator.
+    :param variables: the values of variables by name.
+    :param score: a function that returns the text score of a document; None without a text search.
     """
     if not spec:
         return lambda document: document
     scope = Scope(frozenset(variables), score=score)
     metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
-    spec = dict(_flat({name: value for name, value in spec.items() if name not in metadata}))
-    position = _position_of(spec)
+    spec = dict(_flattened({name: value for name, value in spec.items() if name not in metadata}))
+    position = _positional_path(spec)
     if position is not None and ".".join(position) in spec:
         raise location(31250, f"Path collision at {'.'.join(position)}")
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
@@ -49,7 +52,7 @@ def compile_projection(
     edits = [_array_operator(name, value, variables, including) for name, value in special.items()]
 
     def project(document: Document) -> Document:
-        source = document if position is None else _positioned(document, position, query, variables)
+        source = document if position is None else _with_positional_element(document, position, query, variables)
         projected = source if chosen is None else chosen(source, variables)
         for edit in edits:
             projected = edit(document, projected)
@@ -61,7 +64,10 @@ def compile_projection(
 
 
 def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
-    """True if the projection includes fields. The first field except ``_id`` decides."""
+    """Return True if the projection includes fields, and False if the projection excludes fields.
+
+    The first field except ``_id`` and array operators determines the result.
+    """
     others = {name: value for name, value in spec.items() if name not in special and name != "_id"}
     if others:
         return _is_inclusion(value := next(iter(others.values()))) or not (isinstance(value, bool) or is_number(value))
@@ -69,11 +75,11 @@ def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
     return _is_inclusion(spec.get("_id")) or (bool(special) and not sliced)
 
 
-def _flat(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the paths and values of a projection. Nested array operators get full paths."""
+def _flattened(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the paths and values of a projection. An array operator in a nested document has its full path."""
     for name, value in spec.items():
         if isinstance(value, dict) and not is_operators(value) and any(map(_has_array_operator, value.values())):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flattened(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 
@@ -82,7 +88,7 @@ def _has_array_operator(value: Any) -> bool:
     return isinstance(value, dict) and (_is_array_operator(value) or any(map(_has_array_operator, value.values())))
 
 
-def _position_of(spec: Mapping[str, Any]) -> list[str] | None:
+def _positional_path(spec: Mapping[str, Any]) -> list[str] | None:
     for name in spec:
         if ".$." in name:
             raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")
@@ -143,13 +149,15 @@ def _first_element(name: str, query: Any, variables: Variables, put: Callable[..
     return edit
 
 
-def _positioned(document: Document, path: list[str], query: Mapping[str, Any], variables: Variables) -> Document:
-    """Return the document with one element in the first array of the path. The query determines the index."""
+def _with_positional_element(
+    document: Document, path: list[str], query: Mapping[str, Any], variables: Variables
+) -> Document:
+    """Return a copy of a document in which the first array of the path has only the element that the query matched."""
     array: Any = document
     for length, part in enumerate(path, 1):
         array = array.get(part) if isinstance(array, dict) else None
         if isinstance(array, list):
-            index = found_index(document, path[:length], query, variables)
+            index = positional_index(document, path[:length], query, variables)
             if index is None or index >= len(array):
                 raise location(51246, "Executor error during find command: positional operator '.$' couldn't find a "
                                "matching element in the array")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The ``$group`` stage."""
+"""The stage ``$group``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def compile_group(spec: Any, env: Environment) -> Stage:
-    """Return the stage. Groups are in the order of their first documents."""
+    """Compile a ``$group``. The results are in the order of the first document of each group."""
     if not isinstance(spec, dict):
         raise location(15947, "a group's fields must be specified in an object")
     if "_id" not in spec:
@@ -27,7 +27,8 @@ def compile_group(spec: Any, env: Environment) -> Stage:
     if any(isinstance(value, bool) or is_number(value) for value in fields.values()):
         raise location(17390, "$group does not support inclusion-style expressions")
     identity = compile_expression(spec["_id"], scope)
-    # A group key of one field has null for a missing value. A key of several fields omits the field.
+    # If the group key is a document of one field, a missing value becomes null. If the group key is a document of
+    # several fields, the key omits a missing field.
     alone = fields if len(fields) == 1 else {}
     accumulators = compile_accumulators({name: value for name, value in spec.items() if name != "_id"}, scope)
 
@@ -57,12 +58,12 @@ def _values(
 ) -> tuple[Any, list[tuple[str, Any]]]:
     try:
         return identity(values), [(name, accumulator.value(values)) for name, accumulator in accumulators.items()]
-    except CommandError as error:  # each engine of the server has its own codes
+    except CommandError as error:  # the two execution engines of a server have different error codes
         raise not_supported("an error of an expression in $group", error.message) from None
 
 
 def compile_accumulators(spec: Mapping[str, Any], scope: Scope) -> dict[str, Accumulator]:
-    """Return the accumulators by field."""
+    """Compile the accumulators of a stage, and return the compiled accumulators by field name."""
     return {name: _accumulator(name, value, scope) for name, value in spec.items()}
 
 

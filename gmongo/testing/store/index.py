@@ -1,4 +1,4 @@
-"""An index: the sorted entries of the documents of a collection."""
+"""An index of a collection: sorted entries that refer to records."""
 
 from __future__ import annotations
 
@@ -18,20 +18,25 @@ from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
-# The key and the values of an entry.
+# An entry of an index: the sort key, and the values of the indexed fields.
 Entry = tuple[Key, tuple[Any, ...]]
-# Sorts after all keys of values.
+# A key that sorts after the keys of all values.
 TOP = (1000,)
-_PIECE = 512
+_PIECE = 512  # the number of entries that an iteration reads at the same time
 
 
 @dataclass
 class Index:
-    """An index. Indexes of ascending and descending fields have entries. Other indexes have a description only.
+    """An index of a collection.
 
-    :param keys: the fields with their directions or kinds.
-    :param options: the other fields of the description, such as ``unique``.
-    :ivar multikey: True if a document had several entries at any time.
+    Only an index whose fields are all ascending or descending has entries. Text, hashed and geospatial indexes have no
+    entries.
+
+    :param name: the name of the index.
+    :param keys: the directions or kinds of the indexed fields by path, such as ``1`` or ``"text"``.
+    :param options: the other fields of the index specification, such as ``unique``.
+    :param tree: the keys of records by entry.
+    :param multikey: True if a document has had several entries since the creation of the index.
     """
 
     name: str
@@ -46,12 +51,12 @@ class Index:
 
     @property
     def is_identity(self) -> bool:
-        """True for the index of ``_id`` that every collection has."""
+        """True if the index is the ``_id`` index, which every collection has."""
         return self.name == "_id_"
 
     @property
-    def guards(self) -> bool:
-        """True if the entries show duplicates. The keys of the records show duplicates of ``_id``."""
+    def needs_duplicate_check(self) -> bool:
+        """True if writes must check the entries for duplicates. The keys of records show duplicates of ``_id``."""
         return self.unique and not self.is_identity
 
     @cached_property
@@ -80,10 +85,10 @@ class Index:
         return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
 
     def entries(self, document: Document) -> list[Entry]:
-        """Return the entries of the document.
+        """Return the entries that the index has for a document.
 
-        :raises CommandError: 171 if two fields are in different arrays, 16766 if a field of a hashed index is in an
-            array.
+        :raises CommandError: two indexed fields are in different arrays (code 171), or a field of a hashed index is in
+            an array (code 16766).
         """
         if self._partial is not None and not self._partial(document):
             return []
@@ -101,7 +106,7 @@ class Index:
         return [(tuple(map(self._key, values)), values) for values in found]
 
     def _check_kinds(self, document: Document) -> None:
-        """Check the values of fields of other kinds than ascending and descending."""
+        """Check the values of text, hashed and geospatial fields."""
         if "text" in self._kinds.values() and _has_language(document):
             raise not_supported("a text search beyond English words", "field language")
         for path, kind in self._kinds.items():
@@ -121,8 +126,8 @@ class Index:
     def _key(self, value: Any) -> Key:
         return key_of(None if value is MISSING else self.collation.folded(value))
 
-    def holds(self, document: Document) -> bool:
-        """True if the index contains the document."""
+    def contains(self, document: Document) -> bool:
+        """Return True if the index contains the document. A sparse or partial index may not contain the document."""
         sparse = "sparse" in self.options or "partialFilterExpression" in self.options
         return not sparse or not self.is_ordered or bool(self.entries(document))
 
@@ -134,36 +139,38 @@ class Index:
 
     def discard(self, key: Key, document: Document) -> None:
         for entry, _ in self.entries(document):
-            holders = self.tree.get(entry)
-            if holders is not None:
-                holders.pop(key, None)
-                if not holders:
+            keys = self.tree.get(entry)
+            if keys is not None:
+                keys.pop(key, None)
+                if not keys:
                     del self.tree[entry]
 
     def forget_one(self) -> bool:
-        """Remove the last entry. Return False without entries."""
+        """Remove the last entry. Return False if the index has no entries."""
         if self.tree:
             self.tree.popitem()
             return True
         return False
 
-    def holders(self, entry: Key) -> Iterable[Key]:
-        """Return the keys of the records with an entry."""
-        found: Iterable[Key] = self.tree.get(entry, ())
-        return found
+    def record_keys(self, entry: Key) -> Iterable[Key]:
+        """Return the keys of the records that have an entry in the index."""
+        keys: Iterable[Key] = self.tree.get(entry, ())
+        return keys
 
     def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> Iterator[Key]:
-        """Yield the records of the entries from `prefix` and `low` to `prefix` and `high`, without `high`.
+        """Yield the keys of the records in a range of entries. The index may change during the iteration.
 
-        The index may change during the iteration.
+        :param prefix: the keys of the values of the first fields, which are equal in all entries of the range.
+        :param low: the first keys of the next fields.
+        :param high: the end of the range for the next fields. The range does not include the end.
         """
         if len(prefix) == len(self.keys):
-            yield from list(self.holders(prefix))
+            yield from list(self.record_keys(prefix))
             return
         first, last, included = (*prefix, *low), (*prefix, *high), True
         while entries := list(islice(self.tree.irange(first, last, (included, False)), _PIECE)):
             for entry in entries:
-                yield from list(self.holders(entry))
+                yield from list(self.record_keys(entry))
             first, included = entries[-1], False
 
 

@@ -1,4 +1,4 @@
-"""Index specifications of ``createIndexes`` and ``create``, checked in the order of a server."""
+"""Check the index specifications of ``createIndexes`` and ``create``, in the order of a server's checks."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 }
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 _NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
-# Options that are stored only with the value true.
+# The options that a server stores only if the value is true.
 _FLAGS = frozenset({"hidden", "prepareUnique", "sparse", "unique"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
-# The operators in filters of partial indexes. `$in` requires 6.0.
+# The operators that the filter of a partial index may have. `$in` requires version 6.0.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 _OF_OTHER_KINDS = frozenset(
     {
@@ -68,10 +68,12 @@ _MOST_FIELDS = 32
 
 
 def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
-    """Return the index of a specification.
+    """Check an index specification, and return a new index.
 
+    :param spec: the index specification.
     :param default: the collation of the collection.
-    :param ignore_unknown: True if unknown options are removed and not refused.
+    :param version: the server version.
+    :param ignore_unknown: True to ignore unknown options instead of raising an error.
     """
     if ignore_unknown:
         spec = {name: value for name, value in spec.items() if name in _TYPE_OF}
@@ -117,8 +119,9 @@ def _check_name(name: str, keys: Mapping[str, Any]) -> None:
 
 
 def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
-    """Check the ``idIndex`` of ``create``.
+    """Check the option ``idIndex`` of ``create``.
 
+    :param spec: the index specification.
     :param collation: the collation of the collection.
     """
     _check_fields(spec)
@@ -130,12 +133,12 @@ def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
 
 
 def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """True if two indexes have equal fields, order and directions."""
+    """Return True if two indexes have equal fields in equal order, with equal directions or kinds."""
     return list(left.items()) == list(right.items())
 
 
-def _not_valid(name: str, what: str) -> CommandError:
-    return CommandError(197, "InvalidIndexSpecificationOption", f"The field '{name}' is not valid for {what}.")
+def _not_valid(name: str, document: str) -> CommandError:
+    return CommandError(197, "InvalidIndexSpecificationOption", f"The field '{name}' is not valid for {document}.")
 
 
 def _check_fields(spec: Mapping[str, Any]) -> None:
@@ -252,9 +255,9 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
         return
     if spec.get("unique"):
         raise not_supported("a unique index of another kind")
-    given = _OF_OTHER_KINDS & set(spec)
-    if given or (plugin != "2dsphere" and len(kinds) > 1 and kinds != ["text"] * len(kinds)):
-        raise not_supported("options of a text or geospatial index", ", ".join(sorted(given)) or "other fields")
+    options = _OF_OTHER_KINDS & set(spec)
+    if options or (plugin != "2dsphere" and len(kinds) > 1 and kinds != ["text"] * len(kinds)):
+        raise not_supported("options of a text or geospatial index", ", ".join(sorted(options)) or "other fields")
 
 
 def _check_expiry(spec: Mapping[str, Any]) -> None:
@@ -288,5 +291,5 @@ def _has_patterns(name: str, operand: Any) -> bool:
     return name == "$all" and any(is_pattern(one) or is_operators(one) for one in operand)
 
 
-def _not_in_partial(what: str) -> CommandError:
-    return cannot_create(f"unsupported expression in partial index: {what}")
+def _not_in_partial(construct: str) -> CommandError:
+    return cannot_create(f"unsupported expression in partial index: {construct}")

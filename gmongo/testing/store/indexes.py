@@ -1,4 +1,4 @@
-"""``createIndexes``, ``dropIndexes`` and ``listIndexes``."""
+"""The commands ``createIndexes``, ``dropIndexes`` and ``listIndexes``."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from gmongo.testing.store.index_specs import compile_index, same_keys
 from gmongo.testing.store.replies import listing_reply
 
 _MOST_INDEXES = 64
-# The options that distinguish two indexes of the same keys, and the options that do not.
+# Two indexes with equal keys are different indexes if one of these options differs.
 _SIGNATURE = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
+# A new index is equal to an existing index even if one of these options differs.
 _NO_DIFFERENCE = frozenset({"2dsphereIndexVersion", "background", "hidden", "textIndexVersion"})
 
 
@@ -62,7 +63,7 @@ def create_indexes(context: Context) -> Document:
 
 
 def _build_all(context: Context, collection: Collection, requested: list[Index]) -> None:
-    """Build all indexes, or no index after an error."""
+    """Build all indexes. After an error, remove all indexes that the function has built."""
     names = set(collection.indexes)
     try:
         for index in requested:
@@ -75,13 +76,16 @@ def _build_all(context: Context, collection: Collection, requested: list[Index])
 
 
 def _exists(collection: Collection, index: Index) -> bool:
-    """True if the collection has the same index."""
+    """Return True if the collection has an equal index.
+
+    :raises CommandError: the collection has an index that conflicts with `index`.
+    """
     if same_keys(index.keys, {"_id": 1}):
         return True
     named = collection.indexes.get(index.name)
     if named is not None:
-        if same_keys(named.keys, index.keys) and _alike(named, index):
-            if _remaining(named) == _remaining(index):
+        if same_keys(named.keys, index.keys) and _have_equal_signatures(named, index):
+            if _other_options(named) == _other_options(index):
                 return True
             raise CommandError(85, "IndexOptionsConflict", "An equivalent index already exists with the same name but "
                                f"different options. Requested index: {index.description()}, existing index: "
@@ -93,7 +97,7 @@ def _exists(collection: Collection, index: Index) -> bool:
             f"existing index: {named.description()}",
         )
     for other in collection.indexes.values():
-        if same_keys(other.keys, index.keys) and _alike(other, index):
+        if same_keys(other.keys, index.keys) and _have_equal_signatures(other, index):
             raise CommandError(85, "IndexOptionsConflict", f"Index already exists with a different name: {other.name}")
         if _is_text(other) and _is_text(index):
             raise cannot_create(f"only one text index per collection allowed, found existing text index '{other.name}'")
@@ -104,17 +108,17 @@ def _is_text(index: Index) -> bool:
     return "text" in index.keys.values()
 
 
-def _alike(left: Index, right: Index) -> bool:
+def _have_equal_signatures(left: Index, right: Index) -> bool:
     return all((left.options.get(name) or None) == (right.options.get(name) or None) for name in _SIGNATURE)
 
 
-def _remaining(index: Index) -> Document:
+def _other_options(index: Index) -> Document:
     ignored = {*_SIGNATURE, *_NO_DIFFERENCE}
     return {name: value for name, value in index.options.items() if name not in ignored}
 
 
 def _build(context: Context, collection: Collection, index: Index) -> None:
-    """Build an index during the writes of other commands."""
+    """Build an index. Other commands can write to the collection at the same time."""
     if index.unique and "hashed" in index.keys.values():
         raise location(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
     collection.building.append(index)
@@ -137,9 +141,9 @@ def _build(context: Context, collection: Collection, index: Index) -> None:
 
 
 def _check_unique(context: Context, collection: Collection, index: Index) -> None:
-    for holders in dict.values(index.tree):
-        if len(holders) > 1:
-            document = context.access.records(collection)[next(iter(holders))].document
+    for keys in dict.values(index.tree):
+        if len(keys) > 1:
+            document = context.access.records(collection)[next(iter(keys))].document
             entries = index.entries(document)
             raise duplicate_key(
                 collection, index, next(values for entry, values in entries if len(index.tree[entry]) > 1)
@@ -153,7 +157,7 @@ def drop_indexes(context: Context) -> Document:
         raise namespace_not_found(f"ns not found {context.namespace}")
     check_writable(collection)
     before = len(collection.indexes)
-    for name in _named(collection, context.body["index"]):
+    for name in _names_to_drop(collection, context.body["index"]):
         index = collection.indexes.pop(name)
         context.state.tick()
         extra = {"operationDescription": {"indexes": [index.description()]}}
@@ -164,11 +168,11 @@ def drop_indexes(context: Context) -> Document:
     return reply
 
 
-def _named(collection: Collection, requested: Any) -> list[str]:
+def _names_to_drop(collection: Collection, requested: Any) -> list[str]:
     if requested == "*":
         return [name for name in collection.indexes if name != "_id_"]
     if isinstance(requested, list):
-        return [name for one in requested for name in _named(collection, one)]
+        return [name for each in requested for name in _names_to_drop(collection, each)]
     found = indexes_of(collection, requested)
     if not found:
         raise index_not_found(f"index not found with name [{requested}]")
@@ -178,7 +182,12 @@ def _named(collection: Collection, requested: Any) -> list[str]:
 
 
 def indexes_of(collection: Collection, requested: Any) -> list[Index]:
-    """Return the indexes with a name or key."""
+    """Return the indexes that have a name or keys.
+
+    :param collection: the collection.
+    :param requested: the name of an index, or the keys of an index.
+    :raises CommandError: several indexes have the keys.
+    """
     if type(requested) is str:
         return [index for index in collection.indexes.values() if index.name == requested]
     found = [index for index in collection.indexes.values() if same_keys(index.keys, requested)]

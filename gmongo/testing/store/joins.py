@@ -1,4 +1,4 @@
-"""Stages that read other collections or pipelines."""
+"""The stages ``$lookup``, ``$unionWith``, ``$facet``, ``$graphLookup`` and ``$documents``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
     if "let" in spec and "pipeline" not in spec:
         raise failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'")
     source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), env)
-    _check_inner("$lookup", pipeline, 51047)
+    _check_sub_pipeline("$lookup", pipeline, 51047)
     let = _let(spec.get("let", {}), env.scope)
     run_inner = compile_pipeline(pipeline, env.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
@@ -79,12 +79,15 @@ Source = Callable[[], "list[Document]"]
 
 
 def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment) -> tuple[Source, Any]:
-    """Return the source of the foreign documents: a collection, or ``$documents`` at the start of the pipeline."""
-    origin = spec.get("from", spec.get("coll"))
-    if origin is not None:
-        if type(origin) is not str:
+    """Return a function that reads the documents of the other collection, and the pipeline for these documents.
+
+    If the stage names no collection, the first stage of the pipeline is a ``$documents``. Then the function returns the
+    documents of the ``$documents``.
+    """
+    collection = spec.get("from", spec.get("coll"))
+    if collection is not None:
+        if type(collection) is not str:
             raise not_supported("a join with another database", name)
-        collection = origin
         return lambda: env.read(collection).documents(), pipeline
     first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
     if not isinstance(first, dict) or set(first) != {"$documents"}:
@@ -95,12 +98,12 @@ def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment)
 
 def documents_of(spec: Any, scope: Scope) -> list[Document]:
     """Return the documents of a ``$documents`` stage."""
-    found = compile_expression(spec, scope)({**dict.fromkeys(scope.names), "ROOT": {}, "CURRENT": {}})
-    if not isinstance(found, list):
+    documents = compile_expression(spec, scope)({**dict.fromkeys(scope.names), "ROOT": {}, "CURRENT": {}})
+    if not isinstance(documents, list):
         raise location(5858203, "an array is expected in $documents")
-    if not all(isinstance(one, dict) for one in found):
+    if not all(isinstance(document, dict) for document in documents):
         raise location(40228, "an array of objects is expected in $documents")
-    return found
+    return documents
 
 
 def _all_of(source: Source) -> Callable[[Document], list[Document]]:
@@ -117,7 +120,12 @@ def _let(spec: Any, scope: Scope) -> Let:
 
 
 class _Join:
-    """The join of a ``$lookup`` by field."""
+    """The join of a ``$lookup`` that has ``localField`` and ``foreignField``.
+
+    :param spec: the specification of the stage.
+    :param source: a function that reads all documents of the other collection.
+    :param env: the context of the stage.
+    """
 
     def __init__(self, spec: Mapping[str, Any], source: Source, env: Environment) -> None:
         self._local = path_parts(_option("$lookup", spec, "localField"))
@@ -127,7 +135,7 @@ class _Join:
         self._from = spec.get("from")
 
     def reader(self) -> Callable[[Document], list[Document]]:
-        """Return a function that returns the foreign documents of a local document."""
+        """Return a function that returns, for a document, the matching documents of the other collection."""
         if self._from is None:
             made = list(enumerate(self._source()))
             return lambda document: self._joined(document, lambda value: made)
@@ -135,7 +143,7 @@ class _Join:
         return lambda document: self._joined(document, find)
 
     def _joined(self, document: Document, find: Finder) -> list[Document]:
-        # A missing value joins like null.
+        # If the document has no value at the path, null is joined.
         values = list(joined_values(document, self._local)) or [None]
         found: dict[int, Document] = {}
         for value in values:
@@ -146,7 +154,10 @@ class _Join:
 def _matching(
     documents: Iterable[tuple[int, Document]], path: str, value: Any, env: Environment
 ) -> Iterator[tuple[int, Document]]:
-    """Yield the documents with the value at the path. A regular expression is a value here."""
+    """Yield the documents that have the value at the path.
+
+    A regular expression only matches an equal regular expression.
+    """
     parts, test = split(path), equality(value, env.collation)
     for number, document in env.pace.through(documents):
         for found in values_at(document, parts):
@@ -155,7 +166,7 @@ def _matching(
                 break
 
 
-def _check_inner(name: str, pipeline: Any, code: int) -> None:
+def _check_sub_pipeline(name: str, pipeline: Any, code: int) -> None:
     for stage in pipeline if isinstance(pipeline, list) else ():
         for inner in stage if isinstance(stage, dict) else ():
             if inner in ("$changeStream", "$merge", "$out"):
@@ -172,7 +183,7 @@ def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -
             40415, f"BSON field '$unionWith.{(set(options) - {'coll', 'pipeline'}).pop()}' is an unknown field."
         )
     source, pipeline = _source("$unionWith", options, options.get("pipeline", []), env)
-    _check_inner("$unionWith", pipeline, 31441)
+    _check_sub_pipeline("$unionWith", pipeline, 31441)
     run_inner = compile_pipeline(pipeline, env)
 
     def run(documents: Documents, variables: Variables) -> Documents:
@@ -205,7 +216,7 @@ def facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Sta
 
 
 def _stage_names(pipeline: Any) -> Iterator[str]:
-    """Yield the names of the stages in a pipeline, and in its ``$lookup`` and ``$unionWith``."""
+    """Yield the names of the stages of a pipeline, and of the pipelines in its ``$lookup`` and ``$unionWith``."""
     for stage in pipeline if isinstance(pipeline, list) else ():
         for name, spec in stage.items() if isinstance(stage, dict) else ():
             yield name
@@ -256,7 +267,7 @@ def graph_lookup(spec: Any, env: Environment, _compile_pipeline: CompilePipeline
 
 
 def _has_null(document: Document, path: str) -> bool:
-    """True if the document has a null at the path. A missing value does not count."""
+    """Return True if the document has a null at the path, and not only a missing value."""
     found = values_at(document, split(path))
     return any(value is None or (isinstance(value, list) and None in value) for value in found)
 
@@ -264,24 +275,32 @@ def _has_null(document: Document, path: str) -> bool:
 def _traverse(
     start: Any, find: Finder, allowed: Callable[[Document], bool], spec: Mapping[str, Any], env: Environment
 ) -> list[Document]:
+    """Return all documents that a ``$graphLookup`` reaches from a start value.
+
+    :param start: the value of ``startWith``.
+    :param find: a function that finds documents by the value of ``connectToField``.
+    :param allowed: a function that returns True if a document matches ``restrictSearchWithMatch``.
+    :param spec: the specification of the stage.
+    :param env: the context of the stage.
+    """
     most = None if spec.get("maxDepth") is None else whole(spec["maxDepth"])
     depth_parts = path_parts(spec["depthField"]) if "depthField" in spec else None
     parts, target = path_parts(spec["connectFromField"]), spec["connectToField"]
     frontier = list(start) if isinstance(start, list) else [start] * (start is not MISSING)
-    seen, asked, found, depth = set[Any](), set[Any](), list[Document](), 0
+    reached, searched, results, depth = set[Any](), set[Any](), list[Document](), 0
     while frontier and (most is None or depth <= most):
         following: list[Any] = []
         for value in env.pace.through(frontier):
             key = key_of(env.collation.folded(value))
-            if key in asked:
+            if key in searched:
                 continue
-            asked.add(key)
-            for _, one in _matching(find(value), target, value, env):
-                identity = key_of(one["_id"])
-                if identity in seen or not allowed(one) or (value is None and not _has_null(one, target)):
+            searched.add(key)
+            for _, document in _matching(find(value), target, value, env):
+                identity = key_of(document["_id"])
+                if identity in reached or not allowed(document) or (value is None and not _has_null(document, target)):
                     continue
-                seen.add(identity)
-                found.append(one if depth_parts is None else with_value(one, depth_parts, Int64(depth)))
-                following += joined_values(one, parts)
+                reached.add(identity)
+                results.append(document if depth_parts is None else with_value(document, depth_parts, Int64(depth)))
+                following += joined_values(document, parts)
         frontier, depth = following, depth + 1
-    return found
+    return results

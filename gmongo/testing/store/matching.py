@@ -1,4 +1,4 @@
-"""Queries: compile a filter to a function of a document."""
+"""Compile a filter to a function that tests if a document matches."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from gmongo.testing.unsupported import not_supported
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
-# Conditions with constant results.
+# Operators whose result does not depend on the document.
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
 _WITH_EXPRESSIONS = frozenset({"$and", "$expr", "$nor", "$or"})
-# Operators that some queries cannot have.
+# Operators that are not allowed in some filters, for example in filters of partial indexes.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
 
 class Predicate(NamedTuple):
-    """A condition on a field.
+    """A compiled condition on a field.
 
-    :param single: returns True if a value matches.
-    :param any_of: returns True if the values at a path, or elements of their arrays, match.
+    :param single: a function that returns True if a single value matches.
+    :param any_of: a function that returns True if one of the values at a path matches. Some conditions also match if an
+        element of an array matches.
     """
 
     single: Test
@@ -49,7 +50,11 @@ class Predicate(NamedTuple):
 
 
 def check_allowed(query: Any, banned: frozenset[str]) -> None:
-    """Check that a query has no forbidden operators."""
+    """Check that a query has no forbidden operators.
+
+    :param query: the query, or a part of the query.
+    :param banned: the names of the forbidden operators.
+    """
     for name, operand in query.items() if isinstance(query, dict) else ():
         if name in banned:
             message = f"{name} is not allowed in this context"
@@ -64,23 +69,25 @@ def compile_filter(
     collation: Collation = BINARY,
     text: Mapping[str, Any] | None = None,
 ) -> Match:
-    """Return a function that returns True if a document matches.
+    """Return a function that returns True if a document matches a filter.
 
-    :param variables: the variables of ``let``.
-    :param text: the options of the text index of the collection, None without such an index.
+    :param query: the filter.
+    :param variables: the values of variables by name.
+    :param collation: the collation of the command.
+    :param text: the options of the text index of the collection; None if the collection has no text index.
     """
-    known = variables or {}
-    scope = Scope(frozenset(known), collation, text=text)
+    values = variables or {}
+    scope = Scope(frozenset(values), collation, text=text)
     if isinstance(query, dict) and _WITH_EXPRESSIONS.isdisjoint(query):
         clause = compile_query(query, scope)
     else:
         with constants_last():
             clause = compile_query(query, scope)
-    return lambda document: clause(document, known)
+    return lambda document: clause(document, values)
 
 
 def compile_query(query: Any, scope: Scope) -> Clause:
-    """Return a filter as a function of the document and the variables."""
+    """Return a function that returns True if a document matches a filter. The variables are its second argument."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
     if not _WITH_EXPRESSIONS.isdisjoint(query):
@@ -94,7 +101,11 @@ def compile_query(query: Any, scope: Scope) -> Clause:
 
 
 def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bool]:
-    """Return the values of all clauses. Errors are refused, because a server may skip the failing clause."""
+    """Return the results of all clauses.
+
+    :raises CommandError: a clause fails. The simulation does not support the error, because a server may skip the
+        clause if another clause determines the result.
+    """
     try:
         return [test(document, variables) for test in tests]
     except CommandError as error:
@@ -104,7 +115,7 @@ def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bo
 
 
 def _is_costly(name: str, condition: Any) -> bool:
-    """True for an expression, which a server evaluates after the other clauses."""
+    """Return True if the clause contains an expression. A server evaluates such a clause after the other clauses."""
     if name in _LOGICAL and isinstance(condition, list):
         return any(isinstance(query, dict) and any(_is_costly(*part) for part in query.items()) for query in condition)
     return name == "$expr"
@@ -155,8 +166,8 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
 
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
     parts = split(path)
-    holds = _both(_compile_condition(condition, scope)).any_of
-    if len(parts) == 1:  # the usual case needs no generators
+    holds = _conjunction(_compile_condition(condition, scope)).any_of
+    if len(parts) == 1:  # for a path of one part, the faster code needs no generator
         return lambda document, variables: holds(
             [document.get(path, MISSING)] if isinstance(document, dict) else list(values_at(document, parts))
         )
@@ -165,7 +176,7 @@ def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
 
 def _compile_condition(condition: Any, scope: Scope) -> list[Predicate]:
     if not is_operators(condition):
-        return [_of_elements(equality_or_pattern(condition, scope.collation))]
+        return [_element_predicate(equality_or_pattern(condition, scope.collation))]
     if "$options" in condition and "$regex" not in condition:
         raise bad_value("$options needs a $regex")
     return [_compile_operator(name, condition, scope) for name in condition if name != "$options"]
@@ -176,25 +187,25 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
     if name in _COMPOSED:
         return _COMPOSED[name](operand, scope)
     if name in OF_ELEMENTS:
-        return _of_elements(OF_ELEMENTS[name](operand, condition, scope.collation))
+        return _element_predicate(OF_ELEMENTS[name](operand, condition, scope.collation))
     if name in NEGATIVE:
-        return _negated(_of_elements(NEGATIVE[name](operand, condition, scope.collation)))
+        return _negated(_element_predicate(NEGATIVE[name](operand, condition, scope.collation)))
     if name in OF_WHOLES:
-        found = _of_wholes(OF_WHOLES[name](operand, condition, scope.collation))
+        found = _whole_value_predicate(OF_WHOLES[name](operand, condition, scope.collation))
         return found if name != "$exists" or requires_field(operand) else _negated(found)
     if name in unsupported.QUERY_OPERATORS:
         raise not_supported(name)
     raise bad_value(f"unknown operator: {name}")
 
 
-def _of_elements(test: Test) -> Predicate:
+def _element_predicate(test: Test) -> Predicate:
     def any_of(values: list[Any]) -> bool:
         return any(test(value) or (type(value) is list and any(map(test, value))) for value in values)
 
     return Predicate(test, any_of)
 
 
-def _of_wholes(test: Test) -> Predicate:
+def _whole_value_predicate(test: Test) -> Predicate:
     return Predicate(test, lambda values: any(map(test, values)))
 
 
@@ -202,7 +213,7 @@ def _negated(predicate: Predicate) -> Predicate:
     return Predicate(lambda value: not predicate.single(value), lambda values: not predicate.any_of(values))
 
 
-def _both(predicates: list[Predicate]) -> Predicate:
+def _conjunction(predicates: list[Predicate]) -> Predicate:
     if len(predicates) == 1:
         return predicates[0]
     return Predicate(
@@ -213,28 +224,28 @@ def _both(predicates: list[Predicate]) -> Predicate:
 
 def _not(operand: Any, scope: Scope) -> Predicate:
     if is_pattern(operand):
-        return _negated(_of_elements(pattern_test(operand, None)))
+        return _negated(_element_predicate(pattern_test(operand, None)))
     if not is_operators(operand):
         raise bad_value("$not needs a regex or a document" if operand != {} else "$not cannot be empty")
-    return _negated(_both(_compile_condition(operand, scope)))
+    return _negated(_conjunction(_compile_condition(operand, scope)))
 
 
 def _element_match(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, dict):
         raise bad_value("$elemMatch needs an Object")
     if is_operators(operand) and not set(operand) <= {*_LOGICAL, "$expr", "$comment", "$jsonSchema"}:
-        one = _both(_compile_condition(operand, scope)).single
-        return _of_wholes(lambda value: isinstance(value, list) and any(map(one, value)))
+        one = _conjunction(_compile_condition(operand, scope)).single
+        return _whole_value_predicate(lambda value: isinstance(value, list) and any(map(one, value)))
     if "$expr" in operand:
         raise bad_value("$expr can only be applied to the top-level document")
     match = compile_query(operand, scope)
 
     def holds(element: Any) -> bool:
-        if isinstance(element, list):  # match as an object whose field names are the indexes
+        if isinstance(element, list):  # an array matches like a document whose field names are the indexes
             element = {str(number): part for number, part in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 
-    return _of_wholes(lambda value: isinstance(value, list) and any(map(holds, value)))
+    return _whole_value_predicate(lambda value: isinstance(value, list) and any(map(holds, value)))
 
 
 def _all(operand: Any, scope: Scope) -> Predicate:
@@ -244,12 +255,12 @@ def _all(operand: Any, scope: Scope) -> Predicate:
     if any(matching) and not all(matching):
         raise bad_value("no $ expressions in $all" if not matching[0] else "$all/$elemMatch has to be consistent")
     if all(matching) and operand:
-        return _both([_element_match(element["$elemMatch"], scope) for element in operand])
+        return _conjunction([_element_match(element["$elemMatch"], scope) for element in operand])
     if any(is_operators(element) for element in operand):
         raise bad_value("no $ expressions in $all")
     if not operand:
         return Predicate(lambda value: False, lambda values: False)
-    return _both([_of_elements(equality_or_pattern(element, scope.collation)) for element in operand])
+    return _conjunction([_element_predicate(equality_or_pattern(element, scope.collation)) for element in operand])
 
 
 _COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {

@@ -1,4 +1,4 @@
-"""Dropped and renamed collections."""
+"""Drop and rename collections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gmongo.testing.store.state import VIEWS, State
 
 
 def drop_collection(state: State, collection: Collection) -> None:
-    """Drop a collection. Abort its transactions and close its cursors."""
+    """Drop a collection. Abort the transactions that used the collection, and close the cursors of the collection."""
     for session in state.sessions:
         if session.transaction is not None and session.transaction.touches(collection):
             session.transaction.abort()
@@ -22,7 +22,10 @@ def drop_collection(state: State, collection: Collection) -> None:
 
 
 def move_collection(state: State, collection: Collection, name: str) -> Collection | None:
-    """Rename a collection in its database. Return the dropped collection or view with the new name, or None."""
+    """Rename a collection within its database. Drop the collection or view that has the new name.
+
+    Return the dropped collection or view. Return None if no collection has the new name.
+    """
     database, source = collection.database, collection.name
     replaced = state.catalog.get((database, name))
     if replaced is not None:

@@ -1,4 +1,4 @@
-"""The query operators of single values."""
+"""The query operators that test a single value, such as ``$eq`` and ``$regex``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from gmongo.testing.store.values import (
 )
 
 Test = Callable[[Any], bool]
-# Makes the test of an operand from the operand, the condition with all its operators, and the collation.
+# A function that compiles an operator. Its arguments are the operand, the document that contains the operator and its
+# sibling operators, and the collation.
 Make = Callable[[Any, Mapping[str, Any], Collation], Test]
 
 _REFERENCE = frozenset({"$ref", "$id", "$db"})
@@ -40,7 +41,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def is_operators(condition: Any) -> bool:
-    """True if the condition consists of operators, False if it is a value."""
+    """Return True if a condition is a document of operators. Return False if the condition is a value to compare."""
     if not isinstance(condition, dict) or not condition:
         return False
     first = next(iter(condition))
@@ -48,7 +49,7 @@ def is_operators(condition: Any) -> bool:
 
 
 def equality(operand: Any, collation: Collation) -> Test:
-    """Return a test for equality. Null equals a missing value."""
+    """Return a function that returns True if a value equals the operand. The operand null equals a missing value."""
     if operand is None:
         return lambda value: value is None or value is MISSING
     key, fold = key_of(collation.folded(operand)), collation.folded
@@ -59,14 +60,23 @@ def equality(operand: Any, collation: Collation) -> Test:
 
 
 def equality_or_pattern(operand: Any, collation: Collation) -> Test:
-    """Return a test for an equal value, or a string that matches the regular expression."""
+    """Return a test for an operand that is a value or a regular expression.
+
+    A value matches an equal value. A regular expression matches a string if a part of the string matches the pattern.
+    """
     if isinstance(operand, dict) and next(iter(operand), "") in _REFERENCE and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")
     return pattern_test(operand, None) if is_pattern(operand) else equality(operand, collation)
 
 
 def pattern_test(expression: Any, options: str | None) -> Test:
-    """Return a test for a match of the regular expression, or an equal regular expression."""
+    """Return a test for a regular expression.
+
+    The test is True for a string of which a part matches the pattern, and for an equal regular expression.
+
+    :param expression: the pattern as a string, or a regular expression.
+    :param options: the value of ``$options``; None means the options of the regular expression.
+    """
     pattern = compile_pattern(expression, options)
     same = key_of(_as_stored(expression, options))
 
@@ -173,7 +183,7 @@ def _truncated(name: str, value: Any) -> int:
 
 
 def _is_long(value: Any) -> bool:
-    """True if a number is finite and in the range of an int64."""
+    """Return True if a number is finite, and its integral part is in the range of an int64."""
     if isinstance(value, Decimal128):
         return bool(value.to_decimal().is_finite()) and whole(value) in _INT64
     return math.isfinite(value) and int(value) in _INT64
@@ -228,12 +238,12 @@ def _mask(operand: Any) -> int:
     return whole(operand)
 
 
-def _exists(_wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+def _exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     return lambda value: value is not MISSING
 
 
 def requires_field(operand: Any) -> bool:
-    """True if the operand of ``$exists`` requires the field."""
+    """Return True if an ``$exists`` with this operand requires that the field exists."""
     return is_true(operand)
 
 
@@ -243,7 +253,7 @@ _BITS: Mapping[str, Callable[[int, int], bool]] = {
     "$bitsAllClear": lambda value, mask: value & mask == 0,
     "$bitsAnyClear": lambda value, mask: value & mask != mask,
 }
-# Operators that match an array or any of its elements.
+# Operators that match an array if the array itself matches or an element matches.
 OF_ELEMENTS: Mapping[str, Make] = {
     "$eq": _eq,
     "$gt": _comparison(lambda order: order > 0, False),
@@ -258,5 +268,5 @@ OF_ELEMENTS: Mapping[str, Make] = {
 }
 # Operators that negate another operator.
 NEGATIVE: Mapping[str, Make] = {"$ne": _ne, "$nin": _in}
-# Operators that match arrays as a whole.
+# Operators that match an array only if the array itself matches.
 OF_WHOLES: Mapping[str, Make] = {"$size": _size, "$exists": _exists}

@@ -1,4 +1,4 @@
-"""The oplog: the source of change streams."""
+"""The oplog, which records the events that change streams show."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 
 Document = dict[str, Any]
-# The number of stored events. A change stream cannot resume from an older event.
+# The number of events that the oplog keeps. A change stream cannot resume after an older event.
 KEPT = 100_000
-_TRIMMED = 1000  # the number of events that are removed at once
-# The targets of resume tokens: all events up to a time, an event, or the invalidation after an event.
+_TRIMMED = 1000  # the number of events that the oplog removes in one step
+# The kinds of positions: after all events up to a time, after an event, or after the invalidation that an event causes.
 MARK, EVENT, INVALIDATE = 0, 1, 2
 
 
 class Position(NamedTuple):
-    """A position in the oplog. Positions sort in the order of events."""
+    """A position in the oplog. Positions sort in the order of events.
+
+    :param time: the logical time of an event, or the time of a position without an event.
+    :param order: the number of the event among the events with an equal time.
+    :param kind: ``MARK``, ``EVENT`` or ``INVALIDATE``.
+    """
 
     time: Timestamp
     order: int = 0
@@ -33,12 +38,12 @@ class Position(NamedTuple):
 
 
 def mark(time: Timestamp) -> Position:
-    """Return the position after all events up to a time."""
+    """Return the position after all events whose time is not later than `time`."""
     return Position(time, 0xFFFFFFFF, MARK)
 
 
 def position_of(token: Any) -> Position:
-    """Return the position of a resume token."""
+    """Return the position that a resume token contains."""
     data = token.get("_data") if isinstance(token, dict) else None
     try:
         if not isinstance(data, str) or len(data) != 28 or not data.startswith("82"):
@@ -51,13 +56,20 @@ def position_of(token: Any) -> Position:
 
 @dataclass(frozen=True)
 class Event:
-    """A change.
+    """A change of a document, a collection or a database.
 
-    :param kind: ``insert``, ``update``, ``replace``, ``delete``, ``drop``, ``rename``, ``dropDatabase``, ``create``...
-    :param before: the document before the change.
-    :param after: the document after the change.
-    :param whole: the paths of arrays that the update has written as a whole.
-    :param extra: further fields of changes that do not change documents.
+    :param position: the position in the oplog.
+    :param kind: the ``operationType`` in change streams, such as ``insert``, ``drop`` or ``create``.
+    :param database: the name of the database.
+    :param collection: the name of the collection; None if the event concerns a database.
+    :param uuid: the UUID of the collection.
+    :param before: the document before the change; None if there was no document.
+    :param after: the document after the change; None if there is no document.
+    :param extra: further fields of an event that concerns a collection or a database.
+    :param session: the fields ``lsid`` and ``txnNumber`` of an event of a transaction.
+    :param wall_time: the time of day of the change.
+    :param pre_images: True if change streams can show the document before the change.
+    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
     """
 
     position: Position
@@ -75,7 +87,7 @@ class Event:
 
 
 class Oplog:
-    """The events, oldest first."""
+    """The recorded events, in the order of time."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -88,21 +100,27 @@ class Oplog:
             del self._events[:_TRIMMED]
 
     def check(self, position: Position) -> None:
-        """Check that the oplog contains all events after a position."""
+        """Check that the oplog still contains all events after a position.
+
+        :raises CommandError: the oplog has removed such an event.
+        """
         if position < self._dropped:
             raise CommandError(286, "ChangeStreamHistoryLost", "Resume of change stream was not possible, as the "
                                "resume point may no longer be in the oplog.")  # fmt: skip
 
     def after(self, position: Position) -> list[Event]:
-        """Return the events after a position. Removed events cause error 286."""
+        """Return the events after a position.
+
+        :raises CommandError: the oplog has removed such an event.
+        """
         self.check(position)
         return self._events[bisect.bisect_right(self._events, position, key=_position) :]
 
     def at(self, position: Position) -> Event | None:
-        """Return the event at exactly this position, or None."""
+        """Return the event at this position. Return None if the position has no event."""
         index = bisect.bisect_left(self._events, position, key=_position)
-        found = self._events[index] if index < len(self._events) else None
-        return found if found is not None and found.position == position else None
+        event = self._events[index] if index < len(self._events) else None
+        return event if event is not None and event.position == position else None
 
 
 def _position(event: Event) -> Position:

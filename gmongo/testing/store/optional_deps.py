@@ -1,4 +1,4 @@
-"""The packages that the store requires."""
+"""Import the packages that the store requires and gmongo does not require."""
 
 from __future__ import annotations
 

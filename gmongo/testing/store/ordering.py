@@ -1,4 +1,4 @@
-"""Sort documents."""
+"""Compile a sort specification to a function that sorts documents."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ _OF_REFERENCES = ("$db", "$id", "$ref")
 def compile_sort(
     order: Any, collation: Collation, pace: Pace | None = None, most: int | None = None, score: Score | None = None
 ) -> Sort[Any]:
-    """Return a stable sort function.
+    """Return a function that sorts items by their documents. Items with equal documents keep their order.
 
-    An array counts as its lowest element, or as its highest element in descending order.
+    An array sorts like its lowest element in ascending order, and like its highest element in descending order.
 
-    :param pace: the pace of the command, for many items.
-    :param most: the maximum number of results, None for all.
-    :param score: returns the text score of a document, None without a text search.
+    :param order: the sort specification.
+    :param collation: the collation of the command.
+    :param pace: the pace of the command.
+    :param most: the maximum number of results; None means all results.
+    :param score: a function that returns the text score of a document; None without a text search.
     """
     if not isinstance(order, dict):
         raise bad_value(f"a sort order must be an object, not {order!r}")
@@ -45,14 +47,16 @@ def compile_sort(
 
     paced, backwards = pace or Pace(), set(directions.values()) == {-1}
     if _BY_SCORE in directions.values():
-        by_parts = _key_by_parts(directions, collation, score)
-        return lambda items, document_of: paced.in_order(items, lambda item: by_parts(document_of(item)), False, most)
+        key_of_document = _key_with_score(directions, collation, score)
+        return lambda items, document_of: paced.in_order(
+            items, lambda item: key_of_document(document_of(item)), False, most
+        )
     key = key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
     return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards, most)
 
 
 class _Descending:
-    """A key with reversed order."""
+    """A sort key that sorts in descending order."""
 
     __slots__ = ("_key",)
 
@@ -69,7 +73,7 @@ class _Descending:
 
 
 def key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
-    """Return the sort key function for one field. Documents with equal keys keep their order."""
+    """Return a function that returns the sort key of a document, for a sort by one field."""
     best = min if direction > 0 else max
 
     def key(document: Any) -> Key:
@@ -79,10 +83,13 @@ def key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any
     return key
 
 
-def _key_by_parts(
+def _key_with_score(
     directions: Mapping[str, int], collation: Collation, score: Score | None
 ) -> Callable[[Any], tuple[Any, ...]]:
-    """Return the key function of an order with a text score. The best score comes first."""
+    """Return a function that returns the sort key of a document, for a sort that includes the text score.
+
+    The document with the highest score sorts first.
+    """
 
     def part(path: str, direction: int) -> Callable[[Any], Any]:
         if direction == _BY_SCORE:
@@ -126,7 +133,7 @@ def _key(value: Any, collation: Collation) -> Key:
 
 
 def _direction(path: str, spec: Any, score: Score | None) -> int:
-    """Return 1, -1, or the marker of the text score."""
+    """Return 1 for ascending order, -1 for descending order, and ``_BY_SCORE`` for the text score."""
     if not isinstance(spec, dict):
         return direction_of(path, spec)
     if set(spec) != {"$meta"}:
@@ -148,7 +155,10 @@ def _direction(path: str, spec: Any, score: Score | None) -> int:
 
 
 def direction_of(path: str, spec: Any) -> int:
-    """Return 1 or -1."""
+    """Return 1 for ascending order, and -1 for descending order.
+
+    :raises CommandError: the path or the direction is invalid.
+    """
     if path.endswith("."):
         raise location(40353, "FieldPath must not end with a '.'.")
     if "" in path.split("."):

@@ -32,7 +32,7 @@ from gmongo.testing.unsupported import not_supported
 
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
-# Writes are unordered: other writes continue after these errors. The command raises the first error at the end.
+# The error codes after which `$merge` continues with the next document. At the end, the command raises the first error.
 _CONTINUED = frozenset({121, 11000, 13113})
 _OF_MERGE = frozenset({"into", "on", "let", "whenMatched", "whenNotMatched"})
 _NO_COMBINATIONS = [("fail", "discard"), ("fail", "fail"), ("keepExisting", "discard"), ("keepExisting", "fail")]
@@ -40,21 +40,26 @@ _UNMATCHED = frozenset({"insert", "discard", "fail"})
 
 
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
-    """Write the results of a pipeline to the target of its last stage."""
+    """Write the results of a pipeline to the target collection of the last stage.
+
+    :param context: the context of the command.
+    :param stage: the last stage, which is ``$out`` or ``$merge``.
+    :param documents: the results of the other stages.
+    """
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
     write(context, spec, context.pace.through(documents))
 
 
 def check_output(name: str, spec: Any) -> None:
-    """Check the specification of an output stage before the compilation of the other stages."""
+    """Check the specification of ``$out`` or ``$merge``. A server checks other stages later."""
     if name == "$merge":
-        _checked(spec)
+        _checked_merge_spec(spec)
     else:
-        _check_out(spec)
+        _check_out_spec(spec)
 
 
-def _check_out(spec: Any) -> None:
+def _check_out_spec(spec: Any) -> None:
     if not isinstance(spec, (str, dict)):
         raise location(16990, f"$out only supports a string or object argument, not {type_name(spec)}")
     if isinstance(spec, dict) and not {"db", "coll"} <= set(spec):
@@ -85,7 +90,7 @@ def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
 
 
 def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
-    """Write to a temporary collection, which then replaces the target collection."""
+    """Write the documents to a temporary collection. Then replace the target collection by the temporary collection."""
     access, (database, name) = context.access, _target(context, "$out", spec)
     before = access.find(database, name)
     if before is not None and before.is_capped:
@@ -98,7 +103,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
             document = _with_identity(document)
             _check(context, fresh, document)
             access.insert(fresh, document)
-        if before is not None and before.writers:
+        if before is not None and before.record_locks:
             raise write_conflict()
     except BaseException:
         drop_collection(context.state, fresh)
@@ -114,8 +119,8 @@ def _check(context: Context, collection: Collection, document: Document) -> None
 
 
 def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
-    spec = _checked(spec)
-    on = _fields(spec.get("on", "_id"))
+    spec = _checked_merge_spec(spec)
+    on = _join_fields(spec.get("on", "_id"))
     database, name = _target(context, "$merge", spec["into"])
     collection = context.access.find(database, name) or context.access.create(database, name, {})
     collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
@@ -124,7 +129,7 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     failure: CommandError | None = None
     for document in documents:
         document = _with_identity(document) if "_id" in on else document
-        found = _find(context, collection, document, on, collation)
+        found = _find_match(context, collection, document, on, collation)
         try:
             _merge_one(context, collection, found, document, spec)
         except CommandError as error:
@@ -135,14 +140,14 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
         raise failure
 
 
-def _checked(spec: Any) -> Document:
+def _checked_merge_spec(spec: Any) -> Document:
     if not isinstance(spec, (str, dict)):
         raise location(51182, f"$merge only supports a string or object argument, not {type_name(spec)}")
     options: Document = {"into": spec} if isinstance(spec, str) else spec
     for name in options:
         if name not in _OF_MERGE:
             raise location(40415, f"BSON field '$merge.{name}' is an unknown field.")
-    _fields(options.get("on", "_id"))
+    _join_fields(options.get("on", "_id"))
     _check_enumerations(options)
     if "into" not in options:
         raise location(40414, "BSON field '$merge.into' is missing but a required field")
@@ -190,7 +195,7 @@ def _merge_one(
         context.access.insert(collection, document)
 
 
-def _fields(on: Any) -> list[str]:
+def _join_fields(on: Any) -> list[str]:
     if not isinstance(on, (list, str)):
         raise location(51186, "$merge 'on' field must be either a string or an array of strings")
     fields = on if isinstance(on, list) else [on]
@@ -215,7 +220,7 @@ def _check_unique(collection: Collection, on: list[str], collation: Collation) -
     raise location(51183, "Cannot find index to verify that join fields will be unique")
 
 
-def _find(
+def _find_match(
     context: Context, collection: Collection, document: Document, on: list[str], collation: Collation
 ) -> tuple[Key, Record] | None:
     values = {path: value_at(document, path) for path in on}
@@ -256,7 +261,7 @@ def _by_pipeline(context: Context, stored: Document, document: Document, spec: M
 
 
 def _with_fields(stored: Document, new: Document) -> Document:
-    """Return the document with the fields of another document. ``$set`` adds fields in the order of their names."""
+    """Return a copy of `stored` with the fields of `new`. New fields are in the order of names, as after a ``$set``."""
     return {**stored, **{name: new[name] for name in sorted(new, key=path_order)}}
 
 

@@ -1,4 +1,4 @@
-"""Long operations that switch to other greenlets, and observe timeouts and kills."""
+"""Interrupt long computations, to switch to other greenlets and to check for timeouts and kills."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError, interrupted
 
 T = TypeVar("T")
-_SLICE = 0.002
-_CHECK_EVERY = 32
-_RUN = 1024  # the number of items to sort without a pause
-_PAUSE = 1e-6
+_SLICE = 0.002  # the longest computation in seconds between two pauses
+_CHECK_EVERY = 32  # the number of items between two checks of the time
+_RUN = 1024  # the number of items that are sorted without a pause
+_PAUSE = 1e-6  # seconds
 _FIRST = itemgetter(0)
 
 
 class Pace:
-    """The pace of one command. The methods raise error 50 after ``maxTimeMS``.
+    """The pauses of one command. A command pauses after each 2 milliseconds of computation.
 
-    :param limit: ``maxTimeMS`` of the command, None or 0 for no limit.
-    :param interrupted: returns True if the member is no longer primary.
-    :param settle: waits until no commit is in progress.
-    :param killed: returns True if the command was killed.
+    The methods raise error code 50 (MaxTimeMSExpired) after ``maxTimeMS``.
+
+    :param limit: the ``maxTimeMS`` of the command; None or 0 means no limit.
+    :param interrupted: a function that returns True if the member was killed during the command.
+    :param settle: a function that waits until no transaction is being committed.
+    :param killed: a function that returns True if the command was killed.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class Pace:
         self.deadline = self._since + limit / 1000 if limit else None
 
     def through(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items, with a pause for other greenlets every few milliseconds."""
+        """Yield the items. Let other greenlets run every few milliseconds."""
         for number, item in enumerate(items, 1):
             yield item
             if not number % _CHECK_EVERY:
@@ -52,9 +54,12 @@ class Pace:
     def in_order(
         self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False, most: int | None = None
     ) -> Iterator[T]:
-        """Yield the items in the order of :func:`sorted`, with pauses.
+        """Yield the items in the order of :func:`sorted`. Let other greenlets run every few milliseconds.
 
-        :param most: the maximum number of results, None for all.
+        :param items: the items.
+        :param key: a function that returns the sort key of an item.
+        :param reverse: True for descending order.
+        :param most: the maximum number of results; None means all results.
         """
         keyed = ((key(item), item) for item in self.through(items))
         runs: list[list[tuple[Any, T]]] = []
@@ -69,18 +74,19 @@ class Pace:
         for following in results:
             yield last.pop()[1]
             last.append(following)
-        for run in runs:  # before the last item, because the caller may stop there
+        # Free the other items before the last item is yielded, because the caller may not resume after the last item.
+        for run in runs:
             for _ in self.through(_drain(run)):
                 pass
         yield from (item for _, item in last)
 
     def pause(self) -> None:
-        """Switch to other greenlets, if the last pause was some milliseconds ago."""
+        """Let other greenlets run if the last pause was more than 2 milliseconds ago."""
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
-            raise _exceeded()
+            raise _time_limit_error()
         if now - self._since > _SLICE:
-            # A timer, because the event loop runs `sleep(0)` 50 times before it polls the sockets.
+            # Sleep with a timer. The event loop may execute `sleep(0)` 50 times before the loop polls the sockets.
             gevent.sleep(_PAUSE)
             self._settle()
             self._since = clock.monotonic()
@@ -91,22 +97,25 @@ class Pace:
             raise interrupted()
 
     def check_wait(self) -> float:
-        """Check that a write can wait. Return the remaining seconds."""
+        """Check that the command may wait. Return the remaining time until the deadline in seconds.
+
+        :raises CommandError: the command or the member was killed, or the command timed out.
+        """
         self.check_killed()
         if self._interrupted():
             raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
         left = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
         if left <= 0:
-            raise _exceeded()
+            raise _time_limit_error()
         return left
 
 
-def _exceeded() -> CommandError:
+def _time_limit_error() -> CommandError:
     return CommandError(50, "MaxTimeMSExpired", "operation exceeded time limit")
 
 
 def _drain(run: list[T]) -> Iterator[T]:
-    """Yield and remove the items of a list. To free all items at once would block the event loop."""
+    """Yield the items of a list, and remove each item. To free all items in one step would block the event loop."""
     run.reverse()
     while run:
         yield run.pop()

@@ -1,4 +1,4 @@
-"""Regular expressions of PCRE2, as on a server."""
+"""Compile regular expressions with PCRE2, which servers also use."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.optional_deps import pcre2
 from gmongo.testing.store.values import flags_of
 
-# As on a server, `\w`, `\d` and the classes match ASCII only.
+# `\w`, `\d` and the character classes match only ASCII characters, like on a server.
 _ALWAYS = pcre2.ASCII
 _OPTIONS = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
-# Accepted options without an effect.
+# The options that a server accepts and ignores.
 _IGNORED = frozenset("lu")
 
 
 def is_pattern(value: Any) -> bool:
-    """True if the value is a regular expression."""
+    """Return True if the value is a regular expression of BSON or of Python."""
     return hasattr(value, "pattern") and hasattr(value, "flags")
 
 
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
-    """Compile a string or a regular expression.
+    """Compile a pattern.
 
-    :param options: letters, the options of the regular expression by default.
+    :param expression: the pattern as a string, or a regular expression.
+    :param options: the letters of the options; None means the options of the regular expression.
     """
     if is_pattern(expression):
         return _compiled(expression.pattern, flags_of(expression) if options is None else options)

@@ -1,4 +1,4 @@
-"""Query plans: the selection of an index and its bounds for a query."""
+"""Select an index for a query, and the bounds of the index entries to read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import Key, is_nan, is_number, key_of, rank
 
-# The maximum number of combinations of equal values in a plan.
+# The maximum number of prefixes in a plan, which are the combinations of the values that `$in` lists.
 _MOST_POINTS = 1000
 _BOUNDED = frozenset({"$gt", "$gte", "$lt", "$lte"})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The use of an index.
+    """The index entries that a query reads.
 
-    :param prefixes: the keys of the first fields for equality.
-    :param low: the lower bound after the prefix.
-    :param high: the upper bound after the prefix.
+    :param index: the index.
+    :param prefixes: the sort keys of the first fields, which the query compares for equality.
+    :param low: the lower bound of the field after a prefix.
+    :param high: the upper bound of the field after a prefix.
     """
 
     index: Index
@@ -34,18 +35,18 @@ class Plan:
 
     @property
     def worth(self) -> tuple[int, int, int, int]:
-        """The rank of the plan. The plan with the higher rank usually reads fewer documents."""
+        """A value by which plans are compared. The plan with the highest value usually reads the fewest documents."""
         length = len(self.prefixes[0])
         return length, self.low != (), -len(self.prefixes), self.index.unique
 
     def keys(self) -> Iterator[Key]:
-        """Yield the keys of the records. Keys can occur more than once."""
+        """Yield the keys of the records in the range of the plan. A key can occur more than once."""
         for prefix in self.prefixes:
             yield from self.index.between(prefix, self.low, self.high)
 
 
 def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan | None:
-    """Return the best plan that finds all documents of the query, or None."""
+    """Return the best plan that reads all documents that match the query. Return None if no index can be used."""
     conditions = conditions_of(query)
     if not conditions:
         return None
@@ -54,11 +55,11 @@ def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan 
 
 
 def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:
-    """Return the conditions of the query by path. All of them must match."""
-    found: dict[str, list[tuple[str, Any]]] = {}
+    """Return the conditions that all matching documents satisfy, as pairs of operator and operand by path."""
+    conditions: dict[str, list[tuple[str, Any]]] = {}
     for path, name, operand in _conditions(query):
-        found.setdefault(path, []).append((name, operand))
-    return found
+        conditions.setdefault(path, []).append((name, operand))
+    return conditions
 
 
 def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
@@ -74,35 +75,35 @@ def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
             yield path, "$eq", condition
 
 
-def usable(index: Index) -> bool:
-    """True if the index contains all documents with its fields."""
+def is_usable(index: Index) -> bool:
+    """Return True if plans can use the index. A hidden or partial index, or an index without entries, is not usable."""
     options = index.options
     return index.is_ordered and not options.get("hidden") and "partialFilterExpression" not in options
 
 
 def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
-    """Return an index in this order, forwards or backwards, or None."""
+    """Return an index whose entries are in this order, or in the reverse order. Return None without such an index."""
     required = list(sort.items())
     if not required or not all(is_number(direction) for _, direction in required):
         return None
     for index in indexes:
         fields = list(index.keys.items())[: len(required)]
         same = [path for path, _ in fields] == [path for path, _ in required]
-        if same and usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
+        if same and is_usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
             return index
     return None
 
 
 def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:
-    if not usable(index) or next(iter(index.keys)) not in conditions:
+    if not is_usable(index) or next(iter(index.keys)) not in conditions:
         return None
     points: list[list[Key]] = []
     for path in index.keys:
-        # Conditions on several fields may match different elements of an array.
+        # If the index has several entries for an array, conditions on two fields may match different elements.
         if points and index.multikey:
             break
         found = _points(conditions.get(path, []), index.collation, collation)
-        if found is None or len(found) * _product(points) > _MOST_POINTS:
+        if found is None or len(found) * _number_of_combinations(points) > _MOST_POINTS:
             break
         points.append(found)
     prefixes = [tuple(parts) for parts in product(*points)]
@@ -116,27 +117,32 @@ def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collati
     return Plan(index, prefixes) if points else None
 
 
-def _product(points: list[list[Key]]) -> int:
+def _number_of_combinations(points: list[list[Key]]) -> int:
     number = 1
     for keys in points:
         number *= len(keys)
     return number
 
 
-def _points(conditions: list[tuple[str, Any]], of_index: Collation, collation: Collation) -> list[Key] | None:
-    """Return the keys of an equality condition or ``$in``, or None."""
+def _points(conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation) -> list[Key] | None:
+    """Return the sort keys of the values of an equality condition or ``$in``. Return None without such a condition."""
     for name, operand in conditions:
         required = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
-        if required is not None and all(is_point(value, of_index, collation) for value in required):
+        if required is not None and all(is_point(value, index_collation, collation) for value in required):
             return list(dict.fromkeys(key_of(collation.folded(value)) for value in required))
     return None
 
 
-def is_point(value: Any, of_index: Collation, collation: Collation) -> bool:
-    """True if the index has all documents with the value under one key."""
+def is_point(value: Any, index_collation: Collation, collation: Collation) -> bool:
+    """Return True if all documents that have the value have the same sort key in an index.
+
+    :param value: the value.
+    :param index_collation: the collation of the index.
+    :param collation: the collation of the command.
+    """
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
-    return of_index == collation or not _has_text(value)
+    return index_collation == collation or not _has_text(value)
 
 
 def _has_text(value: Any) -> bool:
@@ -146,7 +152,10 @@ def _has_text(value: Any) -> bool:
 
 
 def _bounds(conditions: list[tuple[str, Any]], index: Index, collation: Collation) -> tuple[Key, Key] | None:
-    """Return the bounds of a field, or None. A range is limited to the type of its bound."""
+    """Return the lower and upper bounds of a field. Return None if no condition has a bound.
+
+    A comparison matches only values of the type of its operand. Therefore one condition determines both bounds.
+    """
     low: Key | None = None
     high: Key | None = None
     for name, operand in conditions:
@@ -156,7 +165,7 @@ def _bounds(conditions: list[tuple[str, Any]], index: Index, collation: Collatio
         if kind in (0, 127):
             continue
         if index.multikey and low is not None:
-            continue  # the bounds may match different elements
+            continue  # different elements of an array may match the two conditions
         first, last = (((kind,),), ((kind + 0.5,),)) if low is None or high is None else (low, high)
         tail = (key, TOP) if name in ("$gt", "$lte") else (key,)
         low, high = (max(first, tail), last) if name in ("$gt", "$gte") else (first, min(last, tail))

@@ -1,4 +1,4 @@
-"""The index of the array element that a query matched, for ``$`` in updates and projections."""
+"""Find the array element that a query matched, for the positional operator ``$`` of updates and projections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ def matched_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the index of the first element in the array at the path that matches the conditions on this array."""
+    """Return the index of the first element that matches a condition of the query on the array.
+
+    Return None if no element matches, or the path leads to no array.
+
+    :param document: the document that the query matched.
+    :param array_path: the parts of the path of the array.
+    :param query: the query.
+    :param variables: the values of variables by name.
+    :param collation: the collation of the command.
+    """
     path = ".".join(array_path)
     array = value_at(document, path)
     if not isinstance(array, list):
@@ -35,7 +44,10 @@ def matched_index(
 def matched_elsewhere(
     document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
 ) -> int | None:
-    """Return the index of the first element that matches conditions on any array."""
+    """Return the index of the first element of any array that matches a condition of the query on this array.
+
+    Return None if no element matches.
+    """
     for name, _ in reversed(list(_conditions(query))):
         parts = split(name)
         for length in range(1, len(parts) + 1):
@@ -45,21 +57,26 @@ def matched_elsewhere(
     return None
 
 
-def found_index(
+def positional_index(
     document: dict[str, Any],
     array_path: Sequence[str],
     query: Mapping[str, Any],
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the matched index in the array at the path, or else in another array."""
+    """Return the index for which the positional operator stands in a path.
+
+    Return the index of the matched element of the array at the path. If no element of this array matches, return the
+    index of the matched element of another array.
+    """
     index = matched_index(document, array_path, query, variables, collation)
     return matched_elsewhere(document, query, variables, collation) if index is None else index
 
 
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions that determine positions. The last condition counts. An ``$or`` counts if it is an
-    ``$in``.
+    """Yield the conditions of the query that can determine an index, by path. The last such condition determines it.
+
+    An ``$or`` of several clauses determines an index only if the ``$or`` is equivalent to an ``$in``.
     """
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:

@@ -1,4 +1,7 @@
-"""Included, excluded and computed fields: ``$project``, ``$addFields``, ``$unset`` and the base of find projections."""
+"""The stages ``$project``, ``$addFields`` and ``$unset``: include, exclude and compute fields.
+
+Projections of ``find`` use this module, too.
+"""
 
 from __future__ import annotations
 
@@ -23,42 +26,46 @@ Document = dict[str, Any]
 Project = Callable[[Document, Variables], Document]
 Tree = dict[str, Any]
 
+# The nodes of a tree for included and excluded fields.
 KEEP = object()
 DROP = object()
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A field with the value of an expression."""
+    """The node of a tree for a field whose value is computed.
+
+    :param expression: the expression that computes the value.
+    """
 
     expression: Expression
 
 
 def compile_project(spec: Any, scope: Scope) -> Project:
-    """Return the function of a ``$project`` stage."""
+    """Compile a ``$project`` to a function of a document and the variables."""
     if not isinstance(spec, dict):
         raise location(15969, "$project specification must be an object")
     if not spec:
         raise location(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
     tree: Tree = {}
-    _grow(tree, spec, lambda value: _leaf(value, scope))
+    _add_to_tree(tree, spec, lambda value: _project_node(value, scope))
     including = _is_including(tree)
     if including:
         tree.setdefault("_id", KEEP)
-    return _applying(tree, including)
+    return _tree_function(tree, including)
 
 
 def compile_add_fields(spec: Any, scope: Scope) -> Project:
-    """Return the function of an ``$addFields`` or ``$set`` stage."""
+    """Compile an ``$addFields`` or ``$set`` to a function of a document and the variables."""
     if not isinstance(spec, dict):
         raise location(40272, "$addFields specification stage must be an object")
     tree: Tree = {}
-    _grow(tree, spec, lambda value: _added(value, scope), (40176, 40176))
-    return _applying(tree, including=False)
+    _add_to_tree(tree, spec, lambda value: _computed_node(value, scope), (40176, 40176))
+    return _tree_function(tree, including=False)
 
 
 def compile_unset(fields: Any) -> Project:
-    """Return the function of an ``$unset`` stage."""
+    """Compile an ``$unset`` to a function of a document and the variables."""
     if not isinstance(fields, list) and type(fields) is not str:
         raise location(31002, "$unset specification must be a string or an array")
     names = fields if isinstance(fields, list) else [fields]
@@ -69,7 +76,7 @@ def compile_unset(fields: Any) -> Project:
     return compile_project(dict.fromkeys(names, 0), Scope())
 
 
-def _grow(
+def _add_to_tree(
     tree: Tree, spec: Mapping[str, Any], leaf: Callable[[Any], Any], codes: tuple[int, int] = (31249, 31250)
 ) -> None:
     for path, value in spec.items():
@@ -82,7 +89,7 @@ def _grow(
         if last in node and not (isinstance(node[last], dict) and isinstance(value, dict)):
             raise location(codes[1], f"Path collision at {path}")
         if isinstance(value, dict) and value and not is_operators(value):
-            _grow(node.setdefault(last, {}), value, leaf, codes)
+            _add_to_tree(node.setdefault(last, {}), value, leaf, codes)
         else:
             if last in node:
                 raise location(codes[1], f"Path collision at {path}")
@@ -102,7 +109,7 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _leaf(value: Any, scope: Scope) -> Any:
+def _project_node(value: Any, scope: Scope) -> Any:
     if isinstance(value, bool) or is_number(value):
         return KEEP if is_true(value) else DROP
     if value == {}:
@@ -115,7 +122,7 @@ def _leaf(value: Any, scope: Scope) -> Any:
     return Computed(compile_expression(value, scope))
 
 
-def _added(value: Any, scope: Scope) -> Computed:
+def _computed_node(value: Any, scope: Scope) -> Computed:
     if value == {}:
         raise location(40180, "an empty object is not a valid value")
     if is_operators(value) and len(value) > 1:
@@ -124,7 +131,10 @@ def _added(value: Any, scope: Scope) -> Computed:
 
 
 def _is_including(tree: Tree) -> bool:
-    """True if the projection includes fields. The first field except ``_id`` decides."""
+    """Return True if the projection includes fields, and False if the projection excludes fields.
+
+    The first field except ``_id`` determines the result.
+    """
     kinds = [kind for name, node in tree.items() if name != "_id" for kind in _kinds(node)]
     if not kinds:
         return tree.get("_id") is not DROP
@@ -144,7 +154,7 @@ def _kinds(node: Any) -> Iterable[Any]:
     return [Computed if isinstance(node, Computed) else node]
 
 
-def _applying(tree: Tree, including: bool) -> Project:
+def _tree_function(tree: Tree, including: bool) -> Project:
     computes = any(kind is Computed for kind in _kinds(tree))
 
     def project(document: Document, variables: Variables) -> Document:
@@ -159,20 +169,20 @@ def _apply(tree: Tree, value: Document, variables: Variables, including: bool) -
     for name, part in value.items():
         node = tree.get(name, default)
         if including and isinstance(node, Computed):
-            continue  # computed fields follow the included fields
-        found = part if node is KEEP else MISSING if node is DROP else _child(node, part, variables, including)
+            continue  # the second loop adds computed fields after the included fields
+        found = part if node is KEEP else MISSING if node is DROP else _apply_node(node, part, variables, including)
         if found is not MISSING:
             chosen[name] = found
     present = chosen if including else value
     for name, node in tree.items():
         if name not in present and Computed in _kinds(node):
-            found = _child(node, MISSING, variables, including)
+            found = _apply_node(node, MISSING, variables, including)
             if found is not MISSING:
                 chosen[name] = found
     return chosen
 
 
-def _child(node: Any, part: Any, variables: Variables, including: bool) -> Any:
+def _apply_node(node: Any, part: Any, variables: Variables, including: bool) -> Any:
     if node is KEEP:
         return part
     if node is DROP:
@@ -182,7 +192,7 @@ def _child(node: Any, part: Any, variables: Variables, including: bool) -> Any:
     if isinstance(part, dict):
         return _apply(node, part, variables, including)
     if isinstance(part, list):
-        found = [_child(node, element, variables, including) for element in part]
+        found = [_apply_node(node, element, variables, including) for element in part]
         return [element for element in found if element is not MISSING]
     if Computed in _kinds(node):
         return _apply(node, {}, variables, including)

@@ -1,4 +1,4 @@
-"""``find``, ``count`` and ``distinct``."""
+"""The commands ``find``, ``count`` and ``distinct``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import leaves_at, split, step
 from gmongo.testing.store.planning import plan_of, sorting_index
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, score_of, select
+from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
 from gmongo.testing.store.tailing import TailingCursor
 from gmongo.testing.store.values import MISSING, compare, key_of, long_of
 from gmongo.testing.store.views import check_find_of_view
@@ -34,14 +34,14 @@ def find(context: Context) -> Document:
     if body.get("awaitData") and not body.get("tailable"):
         raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
     if body.get("tailable") and collection is not None:
-        return first_reply(context, _tailing(context, collection), size)
-    documents, limit_reached = found(context, collection)
+        return first_reply(context, _tailing_cursor(context, collection), size)
+    documents, limit_reached = find_results(context, collection)
     cursor = Cursor(context.namespace, documents, limit_reached)
     cursor.no_timeout = bool(body.get("noCursorTimeout"))
     return first_reply(context, cursor, size, single=bool(body.get("singleBatch")) or collection is None)
 
 
-def _tailing(context: Context, collection: Collection) -> TailingCursor:
+def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
     if not collection.is_capped:
         raise bad_value(
             f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped collection"
@@ -55,16 +55,16 @@ def _tailing(context: Context, collection: Collection) -> TailingCursor:
     return TailingCursor(collection, match, project, bool(body.get("awaitData")), abs(int(body.get("limit") or 0)))
 
 
-def found(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
-    """Return the results of a ``find``, and True if the results reach the limit."""
+def find_results(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
+    """Return the results of a ``find``, and True if the number of results equals the limit."""
     body, variables = context.body, context.variables
     query = body.get("filter") or {}
     if collection is not None and collection.is_view:
         check_find_of_view(body)
-    score = score_of(collection, query)
+    score = text_score_function(collection, query)
     project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)
-    records = matching(context, collection, query, collation)
+    records = matching_records(context, collection, query, collation)
     skip, limit = long_of(body.get("skip") or 0), abs(long_of(body.get("limit") or 0))
     most = skip + limit if limit else None
     if collection is not None and (body.get("min") or body.get("max")):
@@ -72,12 +72,12 @@ def found(context: Context, collection: Collection | None) -> tuple[list[Documen
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
-    documents = [_shown(context, collection, record, project) for _, record in chosen]
+    documents = [_result_of_record(context, collection, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
 
 
-def matching(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
-    """Return the matching records of a collection, or documents of a view."""
+def matching_records(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
+    """Return the records of a collection that match a query. For a view, return records with the matching documents."""
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
@@ -87,18 +87,21 @@ def matching(context: Context, collection: Collection | None, query: Any, collat
     return [((number,), Record(number, one)) for number, one in numbered if match(one)]
 
 
-def _shown(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
+def _result_of_record(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        return _key_of(context, collection, record)  # overrides the projection
+        return _indexed_values(context, collection, record)  # the projection has no effect with returnKey
     document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
     return document
 
 
-def _key_of(context: Context, collection: Collection | None, record: Record) -> Document:
-    """Return the index entry for ``returnKey``, empty without an index."""
+def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
+    """Return the result of a ``find`` with ``returnKey``: the values of the indexed fields.
+
+    The result is empty if the query uses no index.
+    """
     index = used_index(context, collection, context.body.get("filter") or {})
     if index is None:
         return {}
@@ -107,7 +110,7 @@ def _key_of(context: Context, collection: Collection | None, record: Record) -> 
 
 
 def used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
-    """Return the index for a query, None for a collection scan."""
+    """Return the index that a query uses. Return None if the query scans the collection."""
     if collection is None or collection.is_view:
         return None
     hinted = hinted_index(collection, context.body.get("hint"))
@@ -120,7 +123,10 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
 
 
 def _bounded_index(collection: Collection | None, body: Document) -> Index:
-    """Return the hinted index for ``min`` and ``max``. Results are in the order of the index."""
+    """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index.
+
+    :raises CommandError: the hint is missing, or does not fit the bounds.
+    """
     index = hinted_index(collection, body.get("hint")) if collection else None
     if isinstance(body.get("hint"), dict) and "$natural" in body["hint"]:
         raise CommandError(291, "NoQueryExecutionPlans", "min and max are incompatible with $natural")
@@ -139,12 +145,12 @@ def _within_bounds(index: Index, found: Found, body: Document) -> Found:
     return [
         (key, record)
         for key, record in found
-        if (not low or _against(record.document, low, index.keys) >= 0)
-        and (not high or _against(record.document, high, index.keys) < 0)
+        if (not low or _compare_with_bound(record.document, low, index.keys) >= 0)
+        and (not high or _compare_with_bound(record.document, high, index.keys) < 0)
     ]
 
 
-def _against(document: Document, bound: Document, keys: Any) -> int:
+def _compare_with_bound(document: Document, bound: Document, keys: Any) -> int:
     for path, value in bound.items():
         order = compare(leaves_at(document, [path])[0][0], value) * (1 if keys[path] == 1 else -1)
         if order:
@@ -155,11 +161,11 @@ def _against(document: Document, bound: Document, keys: Any) -> int:
 def count(context: Context) -> Document:
     """Execute ``count``."""
     body, collection = context.body, context.collection()
-    found = matching(context, collection, body.get("query") or {}, context.collation(collection))
+    found = matching_records(context, collection, body.get("query") or {}, context.collation(collection))
     skip, limit = min(long_of(body.get("skip") or 0), sys.maxsize), abs(long_of(body.get("limit") or 0))
     most = min(skip + limit, sys.maxsize) if limit else None
     reply: Document = {"n": sum(1 for _ in islice(found, skip, most))}
-    return _answer_of_view(reply) if collection is not None and collection.is_view else reply
+    return _reply_for_view(reply) if collection is not None and collection.is_view else reply
 
 
 def distinct(context: Context) -> Document:
@@ -170,17 +176,20 @@ def distinct(context: Context) -> Document:
     if any(part.startswith("$") for part in parts):
         raise location(16410, "FieldPath field names may not start with '$'.")
     values: dict[Any, Any] = {}
-    for _, record in matching(context, collection, body.get("query") or {}, collation):
+    for _, record in matching_records(context, collection, body.get("query") or {}, collation):
         for value in _distinct_values(record.document, parts):
             values.setdefault(key_of(collation.folded(value)), value)
     reply: Document = {"values": [values[key] for key in context.pace.in_order(values, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
-    return _answer_of_view(reply) if collection is not None and collection.is_view else reply
+    return _reply_for_view(reply) if collection is not None and collection.is_view else reply
 
 
 def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Yield the values at a path. A number is an index of an array, not a field of the elements."""
+    """Yield the values at a path.
+
+    If the path leads through an array, a number in the path is an index of the array, and not a field of its elements.
+    """
     if not parts:
         yield from value if isinstance(value, list) else () if value is MISSING else (value,)
     elif isinstance(value, list) and not parts[0].isdigit():
@@ -191,6 +200,6 @@ def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
         yield from _distinct_values(step(value, parts[0]), parts[1:])
 
 
-def _answer_of_view(reply: Document) -> Document:
-    """Add the ``ok`` of an aggregation, which is an integer."""
+def _reply_for_view(reply: Document) -> Document:
+    """Add the field ``ok`` as an integer, because a server executes a command on a view as an aggregation."""
     return {**reply, "ok": 1}

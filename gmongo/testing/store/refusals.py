@@ -1,4 +1,4 @@
-"""The details of validation errors: the unmatched parts of a validator with their reasons."""
+"""The details of validation errors, which list the conditions of a validator that a document does not match."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.schema import titles
 from gmongo.testing.store.values import MISSING, type_name
 
-# The reasons of operators for an existing value.
+# By operator: the reason in the details of an existing value that does not match.
 _REASONS: Mapping[str, str] = {
     "$all": "array did not contain all specified values",
     "$elemMatch": "array did not satisfy the child predicate",
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, list[str]] = {
 
 
 def details(validator: Document, document: Document) -> Document:
-    """Return ``errInfo.details`` of error 121."""
+    """Return the field ``errInfo.details`` of error code 121 (DocumentValidationFailure)."""
     clauses = [
         (index, clause)
         for index, (name, condition) in enumerate(_clauses(validator))
@@ -47,15 +47,15 @@ def details(validator: Document, document: Document) -> Document:
     ]
     if len(clauses) == 1 and len(list(_clauses(validator))) == 1:
         return clauses[0][1]
-    return {"operatorName": "$and", "clausesNotSatisfied": _numbered(clauses)}
+    return {"operatorName": "$and", "clausesNotSatisfied": _with_indexes(clauses)}
 
 
-def _numbered(clauses: list[tuple[int, Document]]) -> list[Document]:
+def _with_indexes(clauses: list[tuple[int, Document]]) -> list[Document]:
     return [{"index": index, "details": clause} for index, clause in clauses]
 
 
 def _clauses(query: Document) -> list[tuple[str, Any]]:
-    """Return the conditions of a query, split into single operators."""
+    """Return the conditions of a query. A condition with several operators becomes several conditions."""
     found: list[tuple[str, Any]] = []
     for name, condition in query.items():
         if not name.startswith("$") and is_operators(condition) and "$regex" not in condition:
@@ -66,7 +66,7 @@ def _clauses(query: Document) -> list[tuple[str, Any]]:
 
 
 def _clause(name: str, condition: Any, document: Document) -> Document | None:
-    """Return the details of a condition, None if the condition matches."""
+    """Return the details of a condition that the document does not match. Return None if the document matches."""
     try:
         with constants_later():
             match = compile_filter({name: condition})
@@ -81,36 +81,36 @@ def _clause(name: str, condition: Any, document: Document) -> Document | None:
     if name in ("$and", "$or"):
         clauses = [(index, details(part, document)) for index, part in enumerate(condition)
                    if not compile_filter(part)(document)]  # fmt: skip
-        return {"operatorName": name, "clausesNotSatisfied": _numbered(clauses)}
+        return {"operatorName": name, "clausesNotSatisfied": _with_indexes(clauses)}
     if name == "$expr":
         return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match",
                 "expressionResult": False}  # fmt: skip
     if name.startswith("$"):
         return {"operatorName": name}
-    return _of_field(name, condition, document)
+    return _field_details(name, condition, document)
 
 
-def _of_field(path: str, condition: Any, document: Document) -> Document:
+def _field_details(path: str, condition: Any, document: Document) -> Document:
     operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
     if operator == "$not":
         return {"operatorName": operator}
     found = [value for value in values_at(document, split(path)) if value is not MISSING]
-    said: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
+    details: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
-        return {**said, "reason": "path does exist" if found else "path does not exist"}
+        return {**details, "reason": "path does exist" if found else "path does not exist"}
     if not found:
-        return {**said, "reason": "field was missing"}
+        return {**details, "reason": "field was missing"}
     if len(found) == 1 and isinstance(found[0], list) and operator not in ("$all", "$elemMatch", "$size"):
         found = found[0]
-    said["reason"] = _REASONS.get(operator, "comparison failed")
+    details["reason"] = _REASONS.get(operator, "comparison failed")
     expected = _TYPES.get("$bits" if operator.startswith("$bits") else operator, [])
     types = sorted(set(map(type_name, found)))
     is_wrong = bool(expected) and expected[0] not in types and set(types).isdisjoint(expected)
     if is_wrong:
-        said["reason"] = _REASONS["$type"]
-        said.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
-        said.update({"expectedType": expected[0]} if len(expected) == 1 else {"expectedTypes": expected})
-    said.update({"consideredValue": found[0]} if len(found) == 1 else {"consideredValues": found})
+        details["reason"] = _REASONS["$type"]
+        details.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
+        details.update({"expectedType": expected[0]} if len(expected) == 1 else {"expectedTypes": expected})
+    details.update({"consideredValue": found[0]} if len(found) == 1 else {"consideredValues": found})
     if operator == "$type":
-        said.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
-    return said
+        details.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
+    return details

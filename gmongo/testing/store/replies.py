@@ -1,4 +1,4 @@
-"""Replies that open a cursor, and ``getMore``."""
+"""The replies that open a cursor, and the commands ``getMore`` and ``killCursors``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ AWAIT_SECONDS = 1.0
 
 
 def batch_size(body: Document) -> int | None:
-    """Return the batch size of a command or of its ``cursor``, or None."""
+    """Return the field ``batchSize`` of a command or of its field ``cursor``. Return None without the field."""
     value = (body.get("cursor") or body).get("batchSize")
     return None if value is None else long_of(value)
 
 
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
-    """Return the first batch. The cursor stays open if more results remain."""
+    """Return the reply with the first batch of a cursor. If results remain, open the cursor.
+
+    :param context: the context of the command.
+    :param cursor: the cursor.
+    :param size: the batch size of the command; None means the default.
+    :param single: True to close the cursor after the first batch.
+    """
     documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
     if single:
         cursor.finished = True
@@ -39,7 +45,7 @@ def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool
 
 
 def listing_reply(context: Context, cursor: Cursor) -> Document:
-    """Return the first batch of ``listCollections`` or ``listIndexes``."""
+    """Return the reply to ``listCollections`` or ``listIndexes``, with the first batch of a cursor."""
     reply = first_reply(context, cursor, batch_size(context.body))
     return {"cursor": {name: reply["cursor"][name] for name in ("id", "ns", "firstBatch")}}
 
@@ -74,7 +80,7 @@ def get_more(context: Context) -> Document:
 
 
 def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
-    """Return the next batch. A cursor that awaits data waits for results."""
+    """Return the next batch. Without results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
     limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
     documents = cursor.batch(size, context.pace)

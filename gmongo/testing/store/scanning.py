@@ -1,4 +1,4 @@
-"""Collection scans: skip records with a different plain value, without a Python call for each record."""
+"""Scan a collection. The scan skips records by comparing plain values, without a Python call for each record."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from gmongo.testing.store.data import Record
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import Key, is_nan
 
-# A value of these types matches a plain value only if the two are equal in Python.
-_WANTED: frozenset[type] = frozenset({str, int, Int64, ObjectId})
-# All other values, such as arrays and decimals, need the full comparison.
-_PLAIN: frozenset[type] = _WANTED | {bool, float, dict, type(None), datetime.datetime}
+# If a query compares a field with an operand of these types, a plain value matches only if the value equals the operand
+# in Python.
+_EQUALITY_TYPES: frozenset[type] = frozenset({str, int, Int64, ObjectId})
+# The types of plain values. All other values, such as arrays and decimals, need the complete comparison of a query.
+_PLAIN: frozenset[type] = _EQUALITY_TYPES | {bool, float, dict, type(None), datetime.datetime}
 _NUMBERS: frozenset[type] = frozenset({int, Int64, float})
-# The types of bounds that Python compares like a server, with the types of matching plain values.
+# By the type of the operand of a range: the types of plain values that Python and a server compare equally.
 _COMPARED: Mapping[type, frozenset[type]] = {
     **dict.fromkeys(_NUMBERS, _NUMBERS),
     **{kind: frozenset({kind}) for kind in (str, datetime.datetime)},
@@ -32,8 +33,10 @@ _BATCH = 512
 class _Bound(NamedTuple):
     """A condition on the plain value of a field.
 
+    :param field: the name of the field.
     :param types: the types of plain values that can match.
-    :param holds: compares a value with `operand`.
+    :param holds: a function that compares a value with `operand`, such as ``operator.gt``.
+    :param operand: the operand of the condition.
     """
 
     field: str
@@ -43,7 +46,10 @@ class _Bound(NamedTuple):
 
 
 def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """Return the keys of all records that the query may select, in natural order."""
+    """Return the keys of all records that the query may match, in natural order.
+
+    The result can include records that do not match.
+    """
     keys = list(records)
     for field, condition in query.items():
         if not field.startswith("$") and "." not in field:
@@ -54,38 +60,38 @@ def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pac
 
 
 def _bounds(field: str, condition: Any) -> Iterator[_Bound]:
-    if condition.__class__ in _WANTED:
+    if condition.__class__ in _EQUALITY_TYPES:
         yield _Bound(field, _PLAIN, operator.eq, condition)
     elif condition.__class__ is dict:
         for name, value in condition.items():
-            if name == "$eq" and value.__class__ in _WANTED:
+            if name == "$eq" and value.__class__ in _EQUALITY_TYPES:
                 yield _Bound(field, _PLAIN, operator.eq, value)
             elif name in _RANGES and value.__class__ in _COMPARED and not is_nan(value):
                 yield _Bound(field, _COMPARED[value.__class__], _RANGES[name], value)
 
 
 def _filtered(records: Mapping[Key, Record], keys: list[Key], bound: _Bound, pace: Pace) -> Iterator[Key]:
-    select = _equal if bound.holds is operator.eq else _within
+    select = _select_equal if bound.holds is operator.eq else _select_in_range
     for start in range(0, len(keys), _BATCH):
-        some = keys[start : start + _BATCH]
-        yield from select(zip(some, map(records.get, some), strict=True), bound)
+        batch = keys[start : start + _BATCH]
+        yield from select(zip(batch, map(records.get, batch), strict=True), bound)
         pace.pause()
 
 
-def _equal(some: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
+def _select_equal(items: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
     field, operand = bound.field, bound.operand
     return [
         key
-        for key, record in some
+        for key, record in items
         if record is not None and ((value := record[1].get(field)) == operand or value.__class__ not in _PLAIN)
     ]
 
 
-def _within(some: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
+def _select_in_range(items: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
     field, types, holds, operand = bound
     return [
         key
-        for key, record in some
+        for key, record in items
         if record is not None
         and (
             ((kind := (value := record[1].get(field)).__class__) in types and holds(value, operand))

@@ -1,4 +1,4 @@
-"""Validation of documents against ``$jsonSchema``."""
+"""Check schemas of ``$jsonSchema``, and test if a document satisfies a schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatc
 from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_nan, is_number, is_whole, type_name, whole
 
-# Returns True if a value satisfies the rule of a keyword. The third argument is the whole schema.
+# A function that returns True if a value satisfies a keyword of a schema. Its arguments are the value of the keyword,
+# the tested value, and the schema that contains the keyword.
 Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
@@ -30,12 +31,15 @@ def is_valid(schema: Any, value: Any) -> bool:
 
 
 def titles(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the annotations of a schema that errors repeat."""
+    """Return the title and the description of a schema, which validation errors contain."""
     return {name: schema[name] for name in ("title", "description") if name in schema}
 
 
 def check(schema: Any) -> None:
-    """Check a schema and its nested schemas."""
+    """Check that a schema and its nested schemas are valid.
+
+    :raises CommandError: a schema is invalid.
+    """
     if not isinstance(schema, dict):
         raise type_mismatch("$jsonSchema must be an object")
     if {"type", "bsonType"} <= set(schema):
@@ -165,7 +169,7 @@ def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _allows(rule: Any, value: Any) -> bool:
-    """Return True if a value satisfies a schema, or the boolean in place of a schema."""
+    """Return True if a value satisfies a rule. A rule is a schema, or a boolean that allows all or no values."""
     return is_valid(rule, value) if isinstance(rule, dict) else bool(rule)
 
 
@@ -185,7 +189,7 @@ def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 def _additional_items(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    """Check the elements after the elements with schemas in ``items``."""
+    """Return True if the array elements for which ``items`` has no schema satisfy ``additionalItems``."""
     first = schema.get("items")
     return not isinstance(first, list) or all(_allows(rule, element) for element in value[len(first) :])
 
@@ -216,28 +220,32 @@ def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    """Check that the client has encrypted the value. A server cannot check more."""
+    """Return True if the value is encrypted. A server cannot check the value itself."""
     return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
 
 
-def _of(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
-    """Return a keyword that accepts all values of other types."""
+def _only_for(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
+    """Return a keyword function that accepts all values to which a keyword does not apply.
+
+    :param applies: a function that returns True if the keyword applies to a value.
+    :param keyword: the function of the keyword.
+    """
     return lambda rule, value, schema: not applies(value) or keyword(rule, value, schema)
 
 
 def _of_objects(keyword: Keyword) -> Keyword:
-    return _of(lambda value: isinstance(value, dict), keyword)
+    return _only_for(lambda value: isinstance(value, dict), keyword)
 
 
 def _of_arrays(keyword: Keyword) -> Keyword:
-    return _of(lambda value: isinstance(value, list), keyword)
+    return _only_for(lambda value: isinstance(value, list), keyword)
 
 
 def _of_texts(keyword: Keyword) -> Keyword:
-    return _of(lambda value: isinstance(value, str), keyword)
+    return _only_for(lambda value: isinstance(value, str), keyword)
 
 
-def _matching(rule: Any, value: Any) -> int:
+def _count_matching(rule: Any, value: Any) -> int:
     return sum(is_valid(schema, value) for schema in rule)
 
 
@@ -256,10 +264,10 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "items": _of_arrays(_items),
     "additionalItems": _of_arrays(_additional_items),
     "uniqueItems": _of_arrays(_unique_items),
-    "multipleOf": _of(is_number, _multiple_of),
+    "multipleOf": _only_for(is_number, _multiple_of),
     "enum": lambda rule, value, schema: any(equal(value, one) for one in rule),
-    "minimum": _of(is_number, _minimum),
-    "maximum": _of(is_number, _maximum),
+    "minimum": _only_for(is_number, _minimum),
+    "maximum": _only_for(is_number, _maximum),
     "exclusiveMinimum": lambda rule, value, schema: True,
     "exclusiveMaximum": lambda rule, value, schema: True,
     "minLength": _of_texts(lambda rule, value, schema: len(value) >= rule),
@@ -267,9 +275,9 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "minItems": _of_arrays(lambda rule, value, schema: len(value) >= rule),
     "maxItems": _of_arrays(lambda rule, value, schema: len(value) <= rule),
     "pattern": _of_texts(lambda rule, value, schema: bool(compile_pattern(rule).search(value))),
-    "allOf": lambda rule, value, schema: _matching(rule, value) == len(rule),
-    "anyOf": lambda rule, value, schema: _matching(rule, value) > 0,
-    "oneOf": lambda rule, value, schema: _matching(rule, value) == 1,
+    "allOf": lambda rule, value, schema: _count_matching(rule, value) == len(rule),
+    "anyOf": lambda rule, value, schema: _count_matching(rule, value) > 0,
+    "oneOf": lambda rule, value, schema: _count_matching(rule, value) == 1,
     "not": lambda rule, value, schema: not is_valid(rule, value),
     "encrypt": _encrypt,
 }

@@ -1,4 +1,4 @@
-"""The commands for search indexes, which only Atlas has."""
+"""The commands for search indexes, which fail, because only MongoDB Atlas has search indexes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from gmongo.testing.store.data import Document
 
 
 def refuse_search(name: str) -> CommandError:
-    """Return the error of a server without Atlas Search."""
+    """Return the error with which a server without Atlas Search replies to a command or stage.
+
+    :param name: the name of the command or stage.
+    """
     return CommandError(
         31082,
         "SearchNotEnabled",
@@ -18,5 +21,5 @@ def refuse_search(name: str) -> CommandError:
 
 
 def search_index_command(context: Context) -> Document:
-    """Raise the error of the commands for search indexes."""
+    """Execute a command for search indexes, which always fails."""
     raise refuse_search(context.request.name)

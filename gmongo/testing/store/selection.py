@@ -1,4 +1,4 @@
-"""The selection of records by a query, and the documents of collections and views."""
+"""Select the records that match a query, and read the documents of collections and views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import leaves_at
-from gmongo.testing.store.planning import is_point, plan_of, usable
+from gmongo.testing.store.planning import is_point, is_usable, plan_of
 from gmongo.testing.store.scanning import scanned
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.text_search import Score, TextSearch, search_in
@@ -39,11 +39,18 @@ def select(
     pace: Pace | None = None,
     to_write: bool = False,
 ) -> Iterator[tuple[Key, Record]]:
-    """Yield the records of the query in their present state, in natural order.
+    """Return an iterator of the records that match a query, in natural order, with their keys.
 
-    The query is checked at once. Other greenlets run between two records, and may change them.
+    The function checks the query before the return. During the iteration, other greenlets can run and change records.
 
-    :param to_write: True to wait for transactions that have locked selected records.
+    :param access: the access to the data.
+    :param collection: the collection.
+    :param query: the query.
+    :param collation: the collation of the command.
+    :param variables: the values of variables by name.
+    :param hint: the hint of the command.
+    :param pace: the pace of the command.
+    :param to_write: True to wait for the transactions that have locked matching records.
     """
     text = text_index(collection)
     match = compile_filter(query, variables, collation, None if text is None else text.options)
@@ -51,17 +58,17 @@ def select(
     records = access.records(collection)
     paced = pace or Pace()
 
-    def selected(key: Key) -> Record | None:
+    def matching_record(key: Key) -> Record | None:
         record = records.get(key)
-        if record is None or not match(record.document) or (index is not None and not index.holds(record.document)):
+        if record is None or not match(record.document) or (index is not None and not index.contains(record.document)):
             return None
         return record
 
     def run() -> Iterator[tuple[Key, Record]]:
         for key in paced.through(_keys(access, collection, query, collation, paced)):
-            record = selected(key)
+            record = matching_record(key)
             if record is not None and to_write and access.await_free(collection, key, paced):
-                record = selected(key)  # a transaction may have changed the record
+                record = matching_record(key)  # the transaction may have changed the record
             if record is not None:
                 yield key, record
 
@@ -69,10 +76,10 @@ def select(
 
 
 def _keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """Return the keys of the records to match, in natural order."""
+    """Return the keys of records that include all matching records, in natural order."""
     identity = query.get("_id")
     if is_point(identity, collection.collation, collation) and not is_operators(identity):
-        return (collection.key(identity),)  # the usual query
+        return (collection.key(identity),)  # a fast path for the most frequent query
     records, plan = access.records(collection), plan_of(collection.indexes.values(), query, collation)
     if plan is None:
         return scanned(records, query, collation, pace)
@@ -85,19 +92,22 @@ def _keys(access: Access, collection: Collection, query: Any, collation: Collati
 
 
 def text_index(collection: Collection | None) -> Index | None:
-    """Return the text index of a collection, or None."""
+    """Return the text index of a collection. Return None if the collection has no text index."""
     indexes = () if collection is None else collection.indexes.values()
     return next((index for index in indexes if "_fts" in index.keys), None)
 
 
-def score_of(collection: Collection | None, query: Any) -> Score | None:
-    """Return the score function of a text search, or None."""
+def text_score_function(collection: Collection | None, query: Any) -> Score | None:
+    """Return a function that returns the text score of a document. Return None if the query has no ``$text``."""
     spec, index = search_in(query), text_index(collection)
     return None if spec is None else TextSearch(spec, None if index is None else index.options).score
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
-    """Return the index of a hint, None without a hint and for the natural order."""
+    """Return the index that a hint names. Return None without a hint, and for a hint of the natural order.
+
+    :raises CommandError: the collection has no such index.
+    """
     if hint is None or hint == {}:
         return None
     if isinstance(hint, dict) and "$natural" in hint:
@@ -121,14 +131,22 @@ def in_order(
     most: int | None = None,
     score: Score | None = None,
 ) -> Found:
-    """Return the sorted records, at most `most`."""
+    """Return the records in the order of a sort specification.
+
+    :param found: the records with their keys.
+    :param order: the sort specification; None or an empty document means the existing order.
+    :param collation: the collation of the command.
+    :param pace: the pace of the command.
+    :param most: the maximum number of results; None means all results.
+    :param score: a function that returns the text score of a document; None without a text search.
+    """
     if not order:
         return found
     return compile_sort(order, collation, pace, most, score)(found, lambda item: item[1].document)
 
 
 class _Collection(Foreign):
-    """A collection or view that stages of a pipeline on another collection read."""
+    """A collection or view that a stage such as ``$lookup`` reads."""
 
     def __init__(
         self, access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int, pace: Pace
@@ -146,7 +164,10 @@ class _Collection(Foreign):
         return self._documents
 
     def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a finder with an index of the path, or with a new table."""
+        """Return a function that finds documents by the value at a path.
+
+        The function uses an index of the path. Without such an index, the function uses a table of all documents.
+        """
         index = self._index_of(path)
         if index is None or self._collection is None:
             return _table(self._documents, path, collation, self._pace)
@@ -166,7 +187,12 @@ class _Collection(Foreign):
         if self._collection is None or self._collection.is_view:
             return None
         return next(
-            (one for one in self._collection.indexes.values() if usable(one) and next(iter(one.keys)) == path), None
+            (
+                index
+                for index in self._collection.indexes.values()
+                if is_usable(index) and next(iter(index.keys)) == path
+            ),
+            None,
         )
 
 
@@ -190,7 +216,10 @@ def _table(documents: list[Document], path: str, collation: Collation, pace: Pac
 def documents_of(
     access: Access, database: str, name: str, variables: Mapping[str, Any], pace: Pace, depth: int = 0
 ) -> list[Document]:
-    """Return all documents of a collection or view. Do not change the documents."""
+    """Return all documents of a collection or view. The caller must not change the documents.
+
+    :param depth: the number of views that read this collection or view.
+    """
     collection = access.find(database, name)
     if collection is None:
         return []
@@ -214,7 +243,10 @@ def environment(
     pace: Pace,
     depth: int = 0,
 ) -> Environment:
-    """Return the context for the stages of a pipeline in a database."""
+    """Return the context in which the stages of a pipeline are compiled.
+
+    :param depth: the number of views that the pipeline belongs to, directly and indirectly.
+    """
     return Environment.of(
         variables,
         collation,

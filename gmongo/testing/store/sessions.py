@@ -24,11 +24,14 @@ def _idle() -> Event:
 
 @dataclass
 class Session:
-    """A session.
+    """A server session.
 
-    :param number: the highest transaction number, -1 for none.
-    :param idle: an event that is set if no command with a transaction number runs.
-    :param reply: the reply of the completed retryable write with this number.
+    :param id: the ID of the session.
+    :param number: the highest transaction number that the session has used; -1 if the session has used no number.
+    :param transaction: the transaction with this number; None if there is no such transaction.
+    :param reply: the reply to the retryable write with this number; None if the write has not completed.
+    :param idle: an event that is set while no command with a transaction number runs in the session.
+    :param used: the monotonic time in seconds at which a command last used the session.
     """
 
     id: bytes
@@ -46,7 +49,7 @@ class Sessions:
         self._sessions: dict[bytes, Session] = {}
 
     def use(self, session_id: bytes) -> Session:
-        """Return the session. An unknown session is created."""
+        """Return the session of this ID, and record its use. Create an unknown session."""
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[session_id] = Session(session_id)
@@ -60,9 +63,9 @@ class Sessions:
         return self._sessions.pop(session_id, None)
 
     def idle(self) -> list[bytes]:
-        """Return the sessions that were unused for 30 minutes."""
+        """Return the IDs of the sessions that no command has used for 30 minutes."""
         oldest = clock.monotonic() - TIMEOUT_SECONDS
-        return [one.id for one in self._sessions.values() if one.used < oldest]
+        return [session.id for session in self._sessions.values() if session.used < oldest]
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))

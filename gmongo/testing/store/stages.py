@@ -1,4 +1,7 @@
-"""The stages of a pipeline, except sources and outputs. Stages are compiled before the first document."""
+"""Compile the stages of a pipeline, except stages that read other sources or write results.
+
+All stages are compiled before the first document is read.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,19 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name,
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Environment], Stage]
-# The stages that a server may move before previous stages, or combine with previous stages.
+# The stages that a server may execute before or together with a previous stage.
 _MOVED = frozenset({"$bucket", "$count", "$group", "$limit", "$match", "$skip", "$sortByCount"})
-# The stages that a server's slot-based engine runs at the beginning of a pipeline.
+# The stages that the slot-based execution engine of a server runs, if they are at the beginning of a pipeline.
 _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
 
 def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> Stage:
-    """Compile a pipeline to one stage.
+    """Compile a pipeline to a function with the type of a stage.
 
-    :param leading: True if the pipeline reads a collection. The slot-based engine runs its first stages.
+    :param pipeline: the pipeline.
+    :param env: the context of the pipeline.
+    :param leading: True if the pipeline reads the collection of the command. Then the slot-based execution engine of a
+        server would run the first stages.
     """
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
@@ -54,7 +60,7 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
         for number, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:]), 1):
             name = stage_name(spec)
             leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
-            stage = STAGES[name](spec[name], replace(env, most=_most(following), leading=leading))
+            stage = STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following), leading=leading))
             stages.append((stage, not _MOVED.isdisjoint(names[number:])))
 
     def run(documents: Documents, variables: Variables) -> Documents:
@@ -68,7 +74,11 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
 
 
 def _without_errors(documents: Documents) -> Documents:
-    """Refuse errors of expressions that a server may evaluate within or after a later stage."""
+    """Yield the documents.
+
+    :raises CommandError: an expression fails. The simulation does not support the error, because a server may evaluate
+        the expression after a later stage.
+    """
     try:
         yield from documents
     except CommandError as error:
@@ -78,7 +88,10 @@ def _without_errors(documents: Documents) -> Documents:
 
 
 def _is_fused(name: str, spec: Any, following: Any) -> bool:
-    """True for a ``$lookup`` that the slot-based engine does not run, for example before an ``$unwind``."""
+    """Return True for a ``$lookup`` that the slot-based execution engine does not run.
+
+    An example is a ``$lookup`` before an ``$unwind``.
+    """
     if name != "$lookup" or not isinstance(spec, dict):
         return False
     paths = f"{spec.get('localField')}.{spec.get('foreignField')}.{spec.get('as')}"
@@ -86,14 +99,17 @@ def _is_fused(name: str, spec: Any, following: Any) -> bool:
     return not is_simple or (isinstance(following, dict) and "$unwind" in following)
 
 
-def _most(following: Any) -> int | None:
-    """Return the maximum number of documents that the next stage reads."""
+def _limit_of_next_stage(following: Any) -> int | None:
+    """Return the number of documents that the next stage reads. Return None if the next stage is not a ``$limit``."""
     limit = following.get("$limit") if isinstance(following, dict) else None
     return whole(limit) if is_number(limit) and is_whole(limit) else None
 
 
 def stage_name(stage: Any) -> str:
-    """Return the name of a stage that is allowed at all positions."""
+    """Return the name of a stage.
+
+    :raises CommandError: the stage is malformed, unknown, or allowed only at the beginning or end of a pipeline.
+    """
     if not isinstance(stage, dict) or len(stage) != 1:
         raise location(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage
@@ -109,7 +125,7 @@ def stage_name(stage: Any) -> str:
 def compile_update_pipeline(
     pipeline: list[Any], variables: Variables, collation: Collation = BINARY
 ) -> Callable[[Document], Document]:
-    """Return the function of an update pipeline."""
+    """Compile the pipeline of an update to a function that returns the updated document."""
     for stage in pipeline:
         name = stage_name(stage)
         if name not in _IN_UPDATES:
@@ -128,7 +144,7 @@ def _match(spec: Any, env: Environment) -> Stage:
     return lambda documents, variables: (document for document in documents if match(document, variables))
 
 
-def _each(make: Callable[[Any, Scope], Project]) -> Make:
+def _for_each_document(make: Callable[[Any, Scope], Project]) -> Make:
     def compile_stage(spec: Any, env: Environment) -> Stage:
         function = make(spec, env.scope)
         return lambda documents, variables: (function(document, variables) for document in documents)
@@ -172,14 +188,14 @@ def _sort(spec: Any, env: Environment) -> Stage:
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
-def _count_of(name: str, spec: Any, code: int) -> int:
+def _integral(name: str, spec: Any, code: int) -> int:
     if not is_number(spec) or not is_whole(spec):
         raise location(code, f"invalid argument to {name} stage: Expected an integer, but found {spec!r}")
     return whole(spec)
 
 
 def _limit(spec: Any, _env: Environment) -> Stage:
-    limit = _count_of("$limit", spec, 2107201)
+    limit = _integral("$limit", spec, 2107201)
     if limit < 0:
         raise location(5107201, f"invalid argument to $limit stage: Expected a non-negative number in: $limit: {limit}")
     if not limit:
@@ -188,7 +204,7 @@ def _limit(spec: Any, _env: Environment) -> Stage:
 
 
 def _skip(spec: Any, _env: Environment) -> Stage:
-    skip = _count_of("$skip", spec, 5107200)
+    skip = _integral("$skip", spec, 5107200)
     if skip < 0:
         raise location(5107200, f"invalid argument to $skip stage: Expected a non-negative number in: $skip: {skip}")
     return lambda documents, variables: islice(documents, skip, None)
@@ -220,7 +236,7 @@ def _sample(spec: Any, _env: Environment) -> Stage:
         raise location(28748, f"unrecognized option to $sample: {(set(spec) - {'size'}).pop()}")
     if not spec:
         raise location(28749, "$sample stage must specify a size")
-    size = _count_of("$sample", spec["size"], 28746)
+    size = _integral("$sample", spec["size"], 28746)
     if size < 1:
         raise location(28747, "size argument to $sample must be a positive integer")
 
@@ -277,7 +293,7 @@ def _unwound(document: Document, parts: list[str], keep: bool) -> Iterable[tuple
     return [(None, with_value(document, parts, MISSING) if value == [] else document)]
 
 
-def _composed(make: Callable[[Any], list[Any]]) -> Make:
+def _of_other_stages(make: Callable[[Any], list[Any]]) -> Make:
     def compile_stage(spec: Any, env: Environment) -> Stage:
         limit = [] if env.most is None else [{"$limit": env.most}]
         return compile_pipeline([*make(spec), *limit], env)
@@ -285,33 +301,33 @@ def _composed(make: Callable[[Any], list[Any]]) -> Make:
     return compile_stage
 
 
-def _joining(make: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> Make:
+def _with_pipelines(make: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> Make:
     return lambda spec, env: make(spec, env, compile_pipeline)
 
 
 STAGES: Mapping[str, Make] = {
-    "$addFields": _each(compile_add_fields),
-    "$bucket": _composed(bucketing.bucket),
+    "$addFields": _for_each_document(compile_add_fields),
+    "$bucket": _of_other_stages(bucketing.bucket),
     "$count": _count,
-    "$facet": _joining(joins.facet),
-    "$graphLookup": _joining(joins.graph_lookup),
+    "$facet": _with_pipelines(joins.facet),
+    "$graphLookup": _with_pipelines(joins.graph_lookup),
     "$group": compile_group,
     "$limit": _limit,
-    "$lookup": _joining(joins.lookup),
+    "$lookup": _with_pipelines(joins.lookup),
     "$match": _match,
-    "$project": _each(compile_project),
-    "$replaceRoot": _each(_replace_root),
-    "$replaceWith": _each(_replace_with),
+    "$project": _for_each_document(compile_project),
+    "$replaceRoot": _for_each_document(_replace_root),
+    "$replaceWith": _for_each_document(_replace_with),
     "$sample": _sample,
-    "$set": _each(compile_add_fields),
+    "$set": _for_each_document(compile_add_fields),
     "$skip": _skip,
     "$sort": _sort,
-    "$sortByCount": _composed(bucketing.sort_by_count),
-    "$unionWith": _joining(joins.union_with),
-    "$unset": _each(_unset),
+    "$sortByCount": _of_other_stages(bucketing.sort_by_count),
+    "$unionWith": _with_pipelines(joins.union_with),
+    "$unset": _for_each_document(_unset),
     "$unwind": _unwind,
 }
-# Stages at the beginning or end of a pipeline, which the commands run.
+# The stages that are only allowed at the beginning or end of a pipeline. Other modules execute these stages.
 ELSEWHERE = frozenset(
     {
         "$changeStream",

@@ -1,4 +1,4 @@
-"""The state of a deployment: the catalog, the clock, the oplog and the waiting commands."""
+"""The stored state of a deployment: the catalog, the logical time, the oplog, the cursors and the sessions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 
 VIEWS = "system.views"
-"""The collection in which a database lists its views."""
+"""The name of the collection that contains the definitions of the views of a database."""
 
 
 class State:
-    """The state that the members of a deployment share.
+    """The stored state that all members of a deployment share.
 
     :param version: the server version, such as ``(8, 0)``.
+    :param replicated: True for a replica set or a sharded cluster.
+    :param sharded: True for a sharded cluster.
+    :ivar catalog: the collections and views, by database and name.
     :ivar transaction_lifetime: the lifetime of a transaction in seconds.
-    :ivar losses: the number of kills and step-downs by member.
-    :ivar swept: the time of the last expiry of documents.
+    :ivar losses: by the address of a member: how often the member was killed.
+    :ivar swept: the monotonic time at which the store last removed expired documents.
     """
 
     def __init__(self, version: tuple[int, int], replicated: bool, sharded: bool) -> None:
@@ -52,7 +55,7 @@ class State:
         return self.replicated or self.sharded
 
     def now(self) -> Timestamp:
-        """Return the time of the last write."""
+        """Return the logical time of the last write."""
         return self._time
 
     def tick(self) -> Timestamp:
@@ -64,7 +67,14 @@ class State:
         return self._time
 
     def publish(self, kind: str, database: str, collection: str | None, index: int = 0, **fields: Any) -> None:
-        """Log an event at the present time, and wake waiting commands."""
+        """Add an event at the current logical time to the oplog, and wake all waiting commands.
+
+        :param kind: the ``operationType`` in change streams.
+        :param database: the name of the database.
+        :param collection: the name of the collection; None if the event concerns a database.
+        :param index: the number of the event among the events with an equal time.
+        :param fields: further parameters of :class:`~gmongo.testing.store.oplog.Event`.
+        """
         if self.has_oplog:
             self.oplog.append(Event(Position(self._time, index), kind, database, collection, **fields))
         self.wake()
@@ -78,13 +88,13 @@ class State:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until no commit is in progress."""
+        """Wait until no transaction is being committed."""
         while not self._settled.is_set():
             self._settled.wait()
 
     @contextmanager
     def unsettled(self) -> Iterator[None]:
-        """Block all other commands in this context."""
+        """Make all other commands wait until the end of the ``with`` block."""
         self._settled.clear()
         try:
             yield

@@ -1,4 +1,4 @@
-"""Tailable cursors of capped collections."""
+"""The tailable cursors of capped collections."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ _number = attrgetter("number")
 
 
 class TailingCursor(Cursor):
-    """A tailable cursor, which also returns documents that are inserted later.
+    """A tailable cursor, which also returns documents that are inserted after the ``find``.
 
-    :param awaits: True if a ``getMore`` waits for documents.
-    :param limit: the maximum number of documents, 0 for all. The cursor stays open after the last document.
+    :param collection: the capped collection.
+    :param match: a function that returns True if a document matches the filter.
+    :param project: a function that applies the projection to a document.
+    :param awaits: True if a ``getMore`` without results waits for documents (``awaitData``).
+    :param limit: the maximum number of documents; 0 means all documents. The cursor remains open after the last
+        document.
     """
 
     capped = True

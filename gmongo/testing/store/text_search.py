@@ -1,4 +1,4 @@
-"""``$text``: the search words and the score of a document."""
+"""The query operator ``$text``, for searches of plain English words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
-# The stop words of a server for English.
+# The English words that a server ignores in a text search.
 _STOP_WORDS = """a about above after again against all am an and any are as at be because been before being below
     between both but by cannot could did do does doing down during each few for from further had has have having he her
     here hers herself him himself his how i if in into is it its itself me more most my myself no nor not of off on once
@@ -22,16 +22,17 @@ _STOP_WORDS = """a about above after again against all am an and any are as at b
 _STOPPED = frozenset(_STOP_WORDS.split())
 _PLAIN = re.compile("[A-Za-z ]*")
 _WORD = re.compile(r"\w+")
-# Words that do not begin with their stems.
+# Words whose stem has other first letters than the word.
 _IRREGULAR = frozenset({"dying", "lying", "tying"})
 Score = Callable[[Any], float | None]
 
 
 class TextSearch:
-    """A ``$text`` condition.
+    """A compiled ``$text``.
 
-    :param spec: the operand with a ``$search`` of plain English words.
-    :param index: the options of the text index of the collection, None without such an index.
+    :param spec: the operand of ``$text``, which has a ``$search`` of plain English words.
+    :param index: the options of the text index of the collection; None if the collection has no text index.
+    :raises CommandError: the operand is invalid or not supported, or the collection has no text index.
     """
 
     def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
@@ -49,7 +50,7 @@ class TextSearch:
         self._words = {word for word in spec["$search"].lower().split() if word not in _STOPPED}
 
     def score(self, document: Any) -> float | None:
-        """Return the score of a document, None without a search word."""
+        """Return the score of a document. Return None if the document contains no search word."""
         if "language" in document:
             raise not_supported("a text search beyond English words", "field language")
         values = [value for path in self._paths for value in values_at(document, path)]
@@ -58,14 +59,17 @@ class TextSearch:
         return sum(scores) if scores else None
 
     def _scores(self, text: str) -> list[float]:
-        """Return the scores of the search words in the text. Repetitions count less."""
-        found = [word for word in _WORD.findall(text.lower()) if word not in _STOPPED]
+        """Return the scores of the search words that the text contains.
+
+        A repetition of a word increases the score less than the first occurrence.
+        """
+        words = [word for word in _WORD.findall(text.lower()) if word not in _STOPPED]
         for word in self._words:
-            if any(other != word and _may_share_stem(word, other) for other in found):
+            if any(other != word and _may_share_stem(word, other) for other in words):
                 raise not_supported("a text search beyond English words", f"the stem of {word}")
-        counts = {word: found.count(word) for word in self._words if word in found}
+        counts = {word: words.count(word) for word in self._words if word in words}
         return [
-            (2 - 0.5 ** (count - 1)) * (0.5 * count / len(found) + 0.5) * (1.1 if text.lower() == word else 1)
+            (2 - 0.5 ** (count - 1)) * (0.5 * count / len(words) + 0.5) * (1.1 if text.lower() == word else 1)
             for word, count in counts.items()
         ]
 
@@ -75,7 +79,7 @@ def _may_share_stem(word: str, other: str) -> bool:
 
 
 def search_in(query: Any) -> Any:
-    """Return the operand of the ``$text`` that all documents of a query match, or None."""
+    """Return the operand of the ``$text`` of a query, which may be in an ``$and``. Return None without ``$text``."""
     if not isinstance(query, dict):
         return None
     if "$text" in query:

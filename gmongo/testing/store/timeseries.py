@@ -1,4 +1,4 @@
-"""The options of a time series collection."""
+"""The options and the documents of time series collections."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from gmongo.testing.unsupported import not_supported
 
 _SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
 _MAX_SECONDS = 365 * 86400
-# The maximum seconds in a bucket by granularity.
+# By granularity: the maximum time in seconds that a bucket covers.
 _SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The options of `create` that a time series accepts.
 _ACCEPTED = frozenset({"collation", "expireAfterSeconds", "indexOptionDefaults", "storageEngine", "timeseries"})
 
 
 def check_other_options(options: Mapping[str, Any]) -> None:
-    """Check that the other options fit a time series."""
+    """Check that a time series accepts all options of a ``create``."""
     for name in options:
         if name not in _ACCEPTED:
             raise invalid_options(f"'timeseries' is not allowed with '{name}'")
 
 
 def completed(options: Mapping[str, Any]) -> Document:
-    """Return the ``timeseries`` of ``create`` with its defaults."""
+    """Check the option ``timeseries`` of a ``create``, and return the option with its defaults."""
     options = {name: value for name, value in options.items() if value is not None}
     for name, value in options.items():
         if name in _SECONDS and not 1 <= long_of(value) <= _MAX_SECONDS:
-            # Servers from 6.3, which accept both fields, have another code.
+            # The error code of servers from version 6.3, which accept bucketRoundingSeconds, is 2.
             raise error(
                 2 if _SECONDS[1] in options else 51024,
                 f"{name} must be from 1 to {_MAX_SECONDS}, actual value '{value}'",
@@ -48,7 +48,7 @@ def completed(options: Mapping[str, Any]) -> Document:
 
 
 def _bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the granularity of the buckets, or the two equal numbers of seconds."""
+    """Return the options that determine the buckets: a granularity, or the numbers of seconds in ``_SECONDS``."""
     span, rounding = (long_of(options[name]) if name in options else None for name in _SECONDS)
     if "granularity" not in options and rounding is not None:
         if span != rounding:
@@ -63,7 +63,11 @@ def _bucketing(options: Mapping[str, Any]) -> Document:
 
 
 def measurement(series: Mapping[str, Any], document: Document) -> Document:
-    """Return the document of a time series: the time and the metadata come first."""
+    """Return the form in which a time series stores a document: the time and the metadata are the first fields.
+
+    :param series: the option ``timeseries`` of the collection.
+    :param document: the document.
+    """
     first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":
         raise not_supported("a time series", "a measurement without a time")

@@ -1,4 +1,4 @@
-"""Transactions: a snapshot with the writes of the transaction."""
+"""Transactions. Each transaction reads a snapshot of the data together with its own writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Write:
-    """A write of a transaction. A write without a document is a removal."""
+    """A write of a transaction.
+
+    :param collection: the collection.
+    :param key: the key of the record.
+    :param kind: the type of the event: ``insert``, ``update``, ``replace`` or ``delete``.
+    :param document: the new document; None if the write removes the document.
+    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
+    """
 
     collection: Collection
     key: Key
@@ -34,10 +41,14 @@ class Write:
 
 
 class Transaction(Access):
-    """A transaction and the access of its statements.
+    """A transaction, and the access through which its statements read and write.
 
-    :param member: the member that received the first statement.
-    :param connection: the number of the connection of the first statement.
+    :param state: the state of the deployment.
+    :param lsid: the ID of the session.
+    :param number: the transaction number.
+    :param member: the address of the member that received the first statement.
+    :param connection: the connectionId of the connection of the first statement.
+    :param start: the logical time of the snapshot.
     """
 
     in_transaction = True
@@ -67,22 +78,22 @@ class Transaction(Access):
         return collection
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
-        """Return the records of the snapshot with the changes of the transaction."""
+        """Return the records of the snapshot, changed by the writes of the transaction."""
         return self._records(collection)
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys that other commands changed after the snapshot, and the keys of the transaction."""
-        return collection.changed_since(self.start) | self._written(collection)
+        """Return the keys of the records that other commands changed after the snapshot, or the transaction wrote."""
+        return collection.changed_since(self.start) | self._written_keys(collection)
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """A transaction does not wait for another transaction. Its write raises a write conflict."""
+        """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
         return False
 
     def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
         return False
 
     def seconds_left(self) -> float:
-        """Return the remaining lifetime, for which others wait for the transaction."""
+        """Return the remaining lifetime in seconds. After this time, a command that waits for a lock can abort it."""
         return self._end - clock.monotonic()
 
     def _records(self, collection: Collection) -> dict[Key, Record]:
@@ -105,8 +116,8 @@ class Transaction(Access):
         records = self._records(collection)
         if key in records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
-        self._claim(collection, key)
-        self._claim_entries(collection, key, document, None)
+        self._lock(collection, key)
+        self._lock_entries(collection, key, document, None)
         records[key] = Record(collection.next_number(), document)
         self._writes.append(Write(collection, key, "insert", document))
 
@@ -114,55 +125,62 @@ class Transaction(Access):
         self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
         records = self._records(collection)
-        self._claim(collection, key)
-        self._claim_entries(collection, key, document, records[key].document)
+        self._lock(collection, key)
+        self._lock_entries(collection, key, document, records[key].document)
         records[key] = Record(records[key].number, document)
         self._writes.append(Write(collection, key, kind, document, whole))
 
     def remove(self, collection: Collection, key: Key) -> None:
-        self._claim(collection, key)
+        self._lock(collection, key)
         del self._records(collection)[key]
         self._writes.append(Write(collection, key, "delete"))
 
-    def _claim(self, collection: Collection, key: Key) -> None:
+    def _lock(self, collection: Collection, key: Key) -> None:
+        """Lock a record.
+
+        :raises CommandError: another transaction has locked the record, or the record changed after the snapshot.
+        """
         if collection.is_capped:
             raise CommandError(263, "OperationNotSupportedInTransaction",
                                f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
-        if self.status != "in progress":  # aborted while other greenlets ran
+        if self.status != "in progress":  # another greenlet aborted the transaction during the statement
             raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")
-        owner = collection.writers.get(key, self)
+        owner = collection.record_locks.get(key, self)
         if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
             raise write_conflict()
-        collection.writers[key] = self
+        collection.record_locks[key] = self
 
-    def _claim_entries(self, collection: Collection, key: Key, document: Document, before: Document | None) -> None:
-        """Lock the entries of the document in unique indexes.
+    def _lock_entries(self, collection: Collection, key: Key, document: Document, before: Document | None) -> None:
+        """Lock the entries that the write adds to unique indexes.
 
-        :raises CommandError: 11000 for a duplicate value in the snapshot, 112 for a duplicate outside, or an entry that
-            another transaction has locked.
+        :raises CommandError: the snapshot has a duplicate value (code 11000). A duplicate value was stored after the
+            snapshot, or another transaction has locked an entry (code 112).
         """
-        if not any(index.guards for index in collection.indexes.values()):
+        if not any(index.needs_duplicate_check for index in collection.indexes.values()):
             return
         records = self._records(collection)
         check_unique_among(collection, key, document, records, self.unindexed(collection))
         entries = list(new_entries(collection, document, before))
         for name, entry in entries:
-            if collection.entering.get((name, entry), self) is not self:
+            if collection.entry_locks.get((name, entry), self) is not self:
                 raise write_conflict()
-            for holder in collection.indexes[name].holders(entry):
-                if holder != key and collection.changed.get(holder, BEGINNING) > self.start:
+            for other in collection.indexes[name].record_keys(entry):
+                if other != key and collection.changed.get(other, BEGINNING) > self.start:
                     raise write_conflict()
-        collection.entering.update(dict.fromkeys(entries, self))
+        collection.entry_locks.update(dict.fromkeys(entries, self))
 
-    def _written(self, collection: Collection) -> set[Key]:
+    def _written_keys(self, collection: Collection) -> set[Key]:
         return {write.key for write in self._writes if write.collection is collection}
 
     def touches(self, collection: Collection) -> bool:
         return collection in self._working
 
     def commit(self) -> None:
-        """Apply all writes at one time. A conflict with later changes aborts the transaction."""
+        """Apply all writes of the transaction at the same logical time.
+
+        :raises CommandError: a write conflicts with a change after the snapshot. The transaction aborts.
+        """
         if self.status == "committed":
             return
         pace = Pace()
@@ -181,13 +199,16 @@ class Transaction(Access):
             if name in self.state.catalog:
                 raise write_conflict()
         for write in pace.through(self._writes):
-            if self.status != "in progress":  # aborted while other greenlets ran
+            if self.status != "in progress":  # another greenlet aborted the transaction during the check
                 raise write_conflict()
             if write.document is not None:
                 self._check_final(write)
 
     def _check_final(self, write: Write) -> None:
-        """Check the document after the commit, unless another write of the commit removes the conflict."""
+        """Check that the written document has no duplicate value after all writes of the transaction.
+
+        :raises CommandError: another document has a value of the document in a unique index.
+        """
         final = self._working[write.collection].get(write.key)
         if final is None:
             return
@@ -198,18 +219,20 @@ class Transaction(Access):
         except CommandError:
             if not any(one.collection is write.collection and one.kind != "insert" for one in self._writes):
                 raise
-            records = self._after(write.collection)
-            check_unique_among(write.collection, write.key, final.document, records, self._written(write.collection))
+            records = self._records_after_commit(write.collection)
+            check_unique_among(
+                write.collection, write.key, final.document, records, self._written_keys(write.collection)
+            )
 
-    def _after(self, collection: Collection) -> dict[Key, Record]:
+    def _records_after_commit(self, collection: Collection) -> dict[Key, Record]:
         records = dict(collection.records)
         for write in self._writes:
             if write.collection is collection:
-                found = self._working[collection].get(write.key)
-                if found is None:
+                record = self._working[collection].get(write.key)
+                if record is None:
                     records.pop(write.key, None)
                 else:
-                    records[write.key] = found
+                    records[write.key] = record
         return records
 
     def _apply(self, pace: Pace) -> None:
@@ -221,12 +244,12 @@ class Transaction(Access):
             self.state.publish("create", collection.database, collection.name, uuid=collection.uuid)
         now = self.state.tick()
         session = {"lsid": self.lsid, "txnNumber": self.number}
-        ahead = enumerate(self._writes)
+        remaining = enumerate(self._writes)
         try:
-            for index, write in pace.through(ahead):
+            for index, write in pace.through(remaining):
                 self._apply_one(write, now, index, session)
-        finally:  # a killed greenlet leaves no partial commit
-            for index, write in ahead:
+        finally:  # apply the remaining writes if the greenlet is killed during the loop
+            for index, write in remaining:
                 self._apply_one(write, now, index, session)
 
     def _apply_one(self, write: Write, now: Timestamp, index: int, session: Document) -> None:
@@ -247,9 +270,9 @@ class Transaction(Access):
 
     def _release(self) -> None:
         for collection in self._working:
-            for held in (collection.writers, collection.entering):
-                for key in [key for key, owner in held.items() if owner is self]:
-                    del held[key]
+            for locks in (collection.record_locks, collection.entry_locks):
+                for key in [key for key, owner in locks.items() if owner is self]:
+                    del locks[key]
         self._remains = [self._writes, *self._working.values()]
         self._writes = []
         self._working = {}
@@ -257,7 +280,7 @@ class Transaction(Access):
         self.state.wake()
 
     def clear(self, pace: Pace) -> None:
-        """Free the memory of the ended transaction in small steps."""
+        """Free the memory of the ended transaction in small steps, between which other greenlets can run."""
         for part in self._remains:
             remains = iter(part.pop if isinstance(part, list) else part.popitem, None)
             for _ in pace.through(islice(remains, len(part))):
@@ -265,7 +288,12 @@ class Transaction(Access):
 
 
 def start_time(state: State, concern: Mapping[str, Any]) -> Timestamp:
-    """Return the snapshot time for the read concern of a transaction."""
+    """Return the logical time of the snapshot of a new transaction.
+
+    :param state: the state of the deployment.
+    :param concern: the read concern of the transaction.
+    :raises CommandError: a transaction does not accept the level of the read concern.
+    """
     level = concern.get("level", "local")
     if level not in ("local", "majority", "snapshot"):
         raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "

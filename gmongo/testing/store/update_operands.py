@@ -1,4 +1,4 @@
-"""The checks of the operands of update operators, with or without a matching document."""
+"""Check the operands of update operators. A server checks the operands even if no document matches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ _PUSH = frozenset({"$each", "$slice", "$sort", "$position"})
 
 
 def check_operand(name: str, path: str, operand: Any) -> None:
-    """Check the operand of an update operator."""
+    """Check the operand of an update operator.
+
+    :param name: the name of the operator.
+    :param path: the path of the field.
+    :param operand: the operand.
+    :raises CommandError: the operand is invalid.
+    """
     if name in _CHECKS:
         _CHECKS[name](path, operand)
 
@@ -53,7 +59,10 @@ def _rename(path: str, operand: Any) -> None:
 
 
 def check_renamed(path: str, operand: str) -> None:
-    """Check the two paths of ``$rename``."""
+    """Check the old and the new path of a ``$rename``.
+
+    :raises CommandError: a path is invalid, or one path contains the other path.
+    """
     if "" in operand.split("."):
         raise CommandError(56, "EmptyFieldName", f"The update path '{operand}' contains an empty field name.")
     if operand == path:

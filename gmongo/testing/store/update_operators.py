@@ -1,4 +1,4 @@
-"""The update operators: each operator returns paths, and functions that edit a document at these paths."""
+"""The update operators. Each operator returns paths, and functions that edit a document at these paths."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ Make = Callable[[str, Any, Collation], Edits]
 
 
 def get(document: Any, parts: list[str]) -> Any:
-    """Return the value at the path, or MISSING."""
+    """Return the value at the path. Return MISSING if the document has no such path."""
     for part in parts:
         document = step(document, part)
     return document
 
 
 def put(document: Any, parts: list[str], value: Any) -> None:
-    """Set the value at the path, and create missing documents in the path."""
+    """Set the value at the path. Create the missing documents to which the path leads."""
     for number, part in enumerate(parts[:-1]):
         if step(document, part) is MISSING:
-            _place(document, part, {}, parts[number - 1 : number])
+            _set_child(document, part, {}, parts[number - 1 : number])
         document = step(document, part)
-    _place(document, parts[-1], value, parts[-2:-1])
+    _set_child(document, parts[-1], value, parts[-2:-1])
 
 
-def _place(container: Any, part: str, value: Any, owner: list[str]) -> None:
+def _set_child(container: Any, part: str, value: Any, owner: list[str]) -> None:
     if isinstance(container, dict):
         container[part] = value
     elif isinstance(container, list) and part.isdigit():
@@ -61,16 +61,23 @@ def _remove(document: Any, parts: list[str]) -> None:
         container[int(parts[-1])] = None
 
 
-def _of_arrays(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """Return an operator that removes elements of an array. A path through other values is an error."""
+def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
+    """Return an operator that removes elements of an array.
+
+    If the field does not exist, the operator has no effect. If the field cannot exist, because the path leads through a
+    value that is neither document nor array, the operator raises an error.
+
+    :param change: a function that returns the new array. Its arguments are the current value, the operand and the
+        collation.
+    """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            present = get(document, parts)
-            if present is MISSING:
+            current = get(document, parts)
+            if current is MISSING:
                 _check_can_exist(document, parts)
             else:
-                put(document, parts, change(present, operand, collation))
+                put(document, parts, change(current, operand, collation))
 
         return [(path, edit)]
 
@@ -78,12 +85,20 @@ def _of_arrays(change: Callable[[Any, Any, Collation], Any]) -> Make:
 
 
 def _changing(change: Change) -> Make:
-    """Return an operator that computes a value from the present value and the operand. MISSING keeps the field."""
-    return _comparing(lambda present, operand, _collation: change(present, operand))
+    """Return an operator that computes the new value of a field.
+
+    :param change: a function that returns the new value. Its arguments are the current value and the operand. If the
+        function returns MISSING, the field does not change.
+    """
+    return _changing_with_collation(lambda current, operand, _collation: change(current, operand))
 
 
-def _comparing(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """Return the same kind of operator with a collation."""
+def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Make:
+    """Return an operator that computes the new value of a field and uses the collation.
+
+    :param change: a function that returns the new value. Its arguments are the current value, the operand and the
+        collation. If the function returns MISSING, the field does not change.
+    """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -96,7 +111,7 @@ def _comparing(change: Callable[[Any, Any, Collation], Any]) -> Make:
     return make
 
 
-def _set(_present: Any, operand: Any) -> Any:
+def _set(_current: Any, operand: Any) -> Any:
     return copy_value(operand)
 
 
@@ -105,34 +120,34 @@ def _unset(path: str, _operand: Any, _collation: Collation) -> Edits:
 
 
 def _arithmetic(name: str, function: Change, start: int) -> Make:
-    def change(present: Any, operand: Any) -> Any:
-        if present is MISSING:
+    def change(current: Any, operand: Any) -> Any:
+        if current is MISSING:
             return operand if start == 0 else arithmetic.multiply(operand, 0)
-        if not is_number(present):
-            raise type_mismatch(f"Cannot apply {name} to a value of non-numeric type {type_name(present)}")
-        return arithmetic.updated(name, function, present, operand)
+        if not is_number(current):
+            raise type_mismatch(f"Cannot apply {name} to a value of non-numeric type {type_name(current)}")
+        return arithmetic.updated(name, function, current, operand)
 
     return _changing(change)
 
 
-def _bounded(direction: int) -> Make:
-    def change(present: Any, operand: Any, collation: Collation) -> Any:
-        if present is not MISSING and compare(collation.folded(operand), collation.folded(present)) * direction >= 0:
+def _min_or_max(direction: int) -> Make:
+    def change(current: Any, operand: Any, collation: Collation) -> Any:
+        if current is not MISSING and compare(collation.folded(operand), collation.folded(current)) * direction >= 0:
             return MISSING
         return copy_value(operand)
 
-    return _comparing(change)
+    return _changing_with_collation(change)
 
 
-def _current_date(_present: Any, operand: Any) -> Any:
+def _current_date(_current: Any, operand: Any) -> Any:
     now = clock.utc_now().replace(tzinfo=None)
     if operand == {"$type": "timestamp"}:
         return Timestamp(int(clock.utc_now().timestamp()), 1)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def _bit(present: Any, operand: Any) -> Any:
-    value = 0 if present is MISSING else present
+def _bit(current: Any, operand: Any) -> Any:
+    value = 0 if current is MISSING else current
     if not isinstance(value, int) or isinstance(value, bool):
         raise bad_value(f"Cannot apply $bit to a value of non-integral type {type_name(value)}")
     long = isinstance(value, Int64) or any(isinstance(mask, Int64) for mask in operand.values())
@@ -162,19 +177,22 @@ def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
         put(document, target, value)
 
     def leave(_document: dict[str, Any], _parts: list[str]) -> None:
-        """Do nothing: the edit of the new name removes the old name. This edit makes conflicts visible."""
+        """Do nothing, because the edit of the new path removes the old path.
+
+        The entry with this function only reports the old path, for checks of conflicts with other operators.
+        """
 
     return [(path, leave), (operand, edit)]
 
 
 def _check_can_exist(document: Any, parts: list[str]) -> None:
     for number, part in enumerate(parts):
-        present = get(document, parts[:number])
-        if present is MISSING:
+        current = get(document, parts[:number])
+        if current is MISSING:
             return
-        if not isinstance(present, dict) and not (isinstance(present, list) and part.isdigit()):
+        if not isinstance(current, dict) and not (isinstance(current, list) and part.isdigit()):
             raise CommandError(28, "PathNotViable", f"cannot use the part ({part}) of ({'.'.join(parts)}) to traverse "
-                               f"the element ({parts[number - 1]}: {present!r})")  # fmt: skip
+                               f"the element ({parts[number - 1]}: {current!r})")  # fmt: skip
 
 
 def _check_no_array(document: Any, parts: list[str], name: str) -> None:
@@ -184,16 +202,16 @@ def _check_no_array(document: Any, parts: list[str], name: str) -> None:
                             f"{document.get('_id')!r} has an array field called '{parts[number - 1]}'")  # fmt: skip
 
 
-def _array(present: Any, name: str) -> list[Any]:
-    if present is MISSING:
+def _array(current: Any, name: str) -> list[Any]:
+    if current is MISSING:
         return []
-    if not isinstance(present, list):
-        raise bad_value(f"The field of a {name} must be an array but is of type {type_name(present)}")
-    return present
+    if not isinstance(current, list):
+        raise bad_value(f"The field of a {name} must be an array but is of type {type_name(current)}")
+    return current
 
 
-def _push(present: Any, operand: Any, collation: Collation) -> Any:
-    array = list(_array(present, "$push"))
+def _push(current: Any, operand: Any, collation: Collation) -> Any:
+    array = list(_array(current, "$push"))
     if not isinstance(operand, dict) or "$each" not in operand:
         return [*array, copy_value(operand)]
     position = whole(operand.get("$position", len(array)))
@@ -215,8 +233,8 @@ def _sliced(array: list[Any], limit: Any) -> list[Any]:
     return array[: whole(limit)] if limit >= 0 else array[whole(limit) :]
 
 
-def _add_to_set(present: Any, operand: Any, collation: Collation) -> Any:
-    array = list(_array(present, "$addToSet"))
+def _add_to_set(current: Any, operand: Any, collation: Collation) -> Any:
+    array = list(_array(current, "$addToSet"))
     several = isinstance(operand, dict) and next(iter(operand), "") == "$each"
     for value in operand["$each"] if several else [operand]:
         if not _is_among(array, value, collation):
@@ -224,15 +242,15 @@ def _add_to_set(present: Any, operand: Any, collation: Collation) -> Any:
     return array
 
 
-def _pop(present: Any, operand: Any, _collation: Collation) -> Any:
-    if not isinstance(present, list):
-        raise type_mismatch(f"$pop: the path contains an element of non-array type '{type_name(present)}'")
-    return present[:-1] if whole(operand) == 1 else present[1:]
+def _pop(current: Any, operand: Any, _collation: Collation) -> Any:
+    if not isinstance(current, list):
+        raise type_mismatch(f"$pop: the path contains an element of non-array type '{type_name(current)}'")
+    return current[:-1] if whole(operand) == 1 else current[1:]
 
 
-def _pull(present: Any, operand: Any, collation: Collation) -> Any:
+def _pull(current: Any, operand: Any, collation: Collation) -> Any:
     match = _pull_condition(operand, collation)
-    return [element for element in _array(present, "$pull") if not match(element)]
+    return [element for element in _array(current, "$pull") if not match(element)]
 
 
 def _pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]:
@@ -240,14 +258,14 @@ def _pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]
         document = compile_filter(operand, collation=collation)
         return lambda element: isinstance(element, dict) and document(element)
     if is_operators(operand) or is_pattern(operand):
-        # An element matches like the value of a field, so nested arrays match by their elements.
+        # An element matches like the value of a field. Therefore a nested array also matches if its element matches.
         value = compile_filter({"v": operand}, collation=collation)
         return lambda element: value({"v": element})
     return lambda element: _is_among([element], operand, collation)
 
 
-def _pull_all(present: Any, operand: Any, collation: Collation) -> Any:
-    array = _array(present, "$pullAll")
+def _pull_all(current: Any, operand: Any, collation: Collation) -> Any:
+    array = _array(current, "$pullAll")
     return [element for element in array if not _is_among(operand, element, collation)]
 
 
@@ -262,14 +280,14 @@ UPDATE_OPERATORS: Mapping[str, Make] = {
     "$unset": _unset,
     "$inc": _arithmetic("$inc", arithmetic.add, 0),
     "$mul": _arithmetic("$mul", arithmetic.multiply, 1),
-    "$min": _bounded(1),
-    "$max": _bounded(-1),
+    "$min": _min_or_max(1),
+    "$max": _min_or_max(-1),
     "$currentDate": _changing(_current_date),
     "$bit": _changing(_bit),
     "$rename": _rename,
-    "$push": _comparing(_push),
-    "$addToSet": _comparing(_add_to_set),
-    "$pop": _of_arrays(_pop),
-    "$pull": _of_arrays(_pull),
-    "$pullAll": _of_arrays(_pull_all),
+    "$push": _changing_with_collation(_push),
+    "$addToSet": _changing_with_collation(_add_to_set),
+    "$pop": _removing_elements(_pop),
+    "$pull": _removing_elements(_pull),
+    "$pullAll": _removing_elements(_pull_all),
 }

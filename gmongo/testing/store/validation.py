@@ -1,4 +1,4 @@
-"""Document validation, and the error that lists the violated rules."""
+"""Check a document before a write: with the validator of the collection, and with the rules of all collections."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ _MAX_DEPTH = 180
 
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
-    """Check a document against the validator of its collection.
+    """Check that a document matches the validator of its collection.
 
+    :param collection: the collection.
+    :param document: the new document.
     :param bypass: the value of ``bypassDocumentValidation``.
-    :param before: the document before its replacement.
+    :param before: the document before the update; None for an insert.
+    :raises CommandError: the document does not match.
     """
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
@@ -35,7 +38,7 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     except CommandError as error:
         if error.name == "CommandNotSupported":
             raise
-        is_valid = False  # the error of an expression makes the document invalid
+        is_valid = False  # a document for which an expression of the validator fails is invalid
     if not is_valid:
         raise CommandError(
             121,
@@ -51,7 +54,10 @@ def _is_lenient(collection: Collection) -> bool:
 
 
 def check_storable(document: Any, version: tuple[int, int]) -> None:
-    """Check a document for properties that no collection accepts."""
+    """Check that a document is valid for storage: its depth, its ``_id`` and its field names.
+
+    :raises CommandError: the document is invalid.
+    """
     if not isinstance(document, dict):
         raise bad_value(f"a document must be an object, not {document!r}")
     _check_depth(document)
@@ -84,7 +90,7 @@ def _check_depth(document: Document) -> None:
 
 
 def check_updated(value: Any, version: tuple[int, int]) -> None:
-    """Check the field names of an updated document before 5.0."""
+    """Check the field names of an updated document, for server versions before 5.0."""
     if version >= (5, 0):
         return
     for name, part in value.items() if isinstance(value, dict) else enumerate(value):
@@ -108,7 +114,7 @@ def _check_identity(identity: Document) -> None:
 
 
 def check_size(document: Document) -> None:
-    """Check the size of a document."""
+    """Check that a document is not larger than 16 MiB."""
     size = len(bson.encode(document))
     if size > MAX_DOCUMENT_BYTES:
         raise CommandError(10334, "BSONObjectTooLarge", f"object to insert too large. size in bytes: {size}, max size: "

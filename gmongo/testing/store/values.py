@@ -1,4 +1,4 @@
-"""Comparisons of BSON values: the order across types, equality and sort keys."""
+"""Compare BSON values like a server: the order of types, the order of values, equality, and sort keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key = tuple[Any, ...]
 
 
 class _Missing:
-    """The value of a missing field."""
+    """The value that represents a missing field."""
 
     def __repr__(self) -> str:
         return "<missing>"
@@ -34,7 +34,7 @@ class _Missing:
 
 
 class _EmptyArray:
-    """The value of an empty array in sorts and indexes."""
+    """The value that represents an empty array in sorts and indexes."""
 
     def __repr__(self) -> str:
         return "<empty array>"
@@ -43,16 +43,16 @@ class _EmptyArray:
 MISSING: Any = _Missing()
 EMPTY_ARRAY: Any = _EmptyArray()
 
-_NAN = 9  # sorts below all other numbers
+_NAN = 9  # the rank of NaN, which sorts before all other numbers
 _NUMBER = 10
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _FIRST_DATE = (datetime.datetime.min - _EPOCH) // _MILLISECOND
 _LAST_DATE = (datetime.datetime.max - _EPOCH) // _MILLISECOND
-# Types with the same order in Python and on the server, with their ranks.
+# The ranks of the types whose values Python and a server sort in the same order.
 _QUICK: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
 
-# The order of types when values are sorted.
+# The ranks of types. Values of different types sort by the ranks of their types.
 _RANKS: tuple[tuple[type | tuple[type, ...], int], ...] = (
     (MinKey, 0),
     (_EmptyArray, 2),
@@ -129,14 +129,14 @@ def _rank_of_type(kind: type) -> int:
 
 
 def rank(value: Any) -> int:
-    """Return the position of the type of a value in the order of types."""
+    """Return the rank of the type of a value. Values of different types sort by the ranks of their types."""
     kind = type(value)
     found = _known_ranks.get(kind)
     return _rank_of_type(kind) if found is None else found
 
 
 def type_name(value: Any) -> str:
-    """Return the alias of the type, such as ``int``, ``long`` or ``missing``."""
+    """Return the name of the BSON type of a value, such as ``int`` or ``long``. Return ``missing`` for MISSING."""
     if isinstance(value, Code) and value.scope is not None:
         return "javascriptWithScope"
     if isinstance(value, int) and not isinstance(value, (bool, Int64)):
@@ -148,19 +148,19 @@ def type_name(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """True for an int, long, double or decimal."""
+    """Return True if the value is an int, long, double or decimal."""
     return rank(value) == _NUMBER
 
 
 def is_nan(value: Any) -> bool:
-    """True for NaN as a double or a decimal."""
+    """Return True if the value is a double or a decimal that is NaN."""
     if isinstance(value, float):
         return value != value
     return isinstance(value, Decimal128) and value.to_decimal().is_nan()
 
 
 def is_whole(value: Any) -> bool:
-    """True for an int, a long, or a double or decimal without a fraction."""
+    """Return True if the value is an int or a long, or a double or decimal without a fractional part."""
     if isinstance(value, Decimal128):
         number = value.to_decimal()
         return number.is_finite() and number == number.to_integral_value()
@@ -168,19 +168,22 @@ def is_whole(value: Any) -> bool:
 
 
 def whole(value: Any) -> int:
-    """Return a number without its fraction."""
+    """Return the integral part of a number."""
     return int(value.to_decimal()) if isinstance(value, Decimal128) else int(value)
 
 
 def long_of(value: Any) -> int:
-    """Return a number as a server reads a long: without the fraction, limited to the range of a long, 0 for NaN."""
+    """Convert a number like a server converts numbers to longs.
+
+    The result is the integral part, limited to the range of a long. The result for NaN is 0.
+    """
     if is_nan(value):
         return 0
     return int(max(-(2**63), min(2**63 - 1, value.to_decimal() if isinstance(value, Decimal128) else value)))
 
 
 def milliseconds(date: Any) -> int:
-    """Return the milliseconds of a date since 1970."""
+    """Return the number of milliseconds from 1970 to a date."""
     if isinstance(date, DatetimeMS):
         return int(date)
     if date.tzinfo is not None:
@@ -189,21 +192,24 @@ def milliseconds(date: Any) -> int:
 
 
 def date_of(number: int) -> Any:
-    """Return the date for milliseconds since 1970. Dates outside of the range of Python are ``DatetimeMS`` values."""
+    """Return the date that is `number` milliseconds after the beginning of 1970.
+
+    A date that Python's ``datetime`` cannot represent is a ``DatetimeMS``.
+    """
     if _FIRST_DATE <= number <= _LAST_DATE:
         return _EPOCH + datetime.timedelta(milliseconds=number)
     return DatetimeMS(number)
 
 
 def is_date(value: Any) -> bool:
-    """True if the value is a date."""
+    """Return True if the value is a date."""
     return isinstance(value, (datetime.datetime, DatetimeMS))
 
 
 def key_of(value: Any) -> Key:
     """Return the sort key of a value.
 
-    Only equal values have equal keys. Keys sort in the order of the server.
+    Only values that a server compares as equal have equal keys. Keys sort in the order in which a server sorts values.
     """
     quick = _QUICK.get(type(value))
     if quick is not None:
@@ -220,7 +226,7 @@ def _number_key(kind: int, value: Any) -> Key:
 
 
 def _document_key(kind: int, value: Any) -> Key:
-    # The server compares the type of a field before its name.
+    # A server compares first the types of two fields, then their names, and then their values.
     return kind, tuple((rank(part), name, key_of(part)) for name, part in value.items())
 
 
@@ -266,14 +272,14 @@ _FLAGS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (re.DOTAL
 def flags_of(pattern: Any) -> str:
     """Return the options of a BSON regular expression as letters."""
     flags = int(pattern.flags)
-    # Python adds the Unicode flag to each pattern of text.
+    # Python adds the flag `re.UNICODE` to each pattern that is a `str`.
     return "".join(
         letter for flag, letter in _FLAGS if flags & flag and not (letter == "u" and hasattr(pattern, "search"))
     )
 
 
 def compare(left: Any, right: Any) -> int:
-    """Return a number below, at or above zero, in the sort order of the server."""
+    """Return -1, 0 or 1 if a server sorts `left` before, equal to, or after `right`."""
     if type(left) is type(right) and type(left) in _QUICK:
         first, second = left, right
     else:
@@ -283,17 +289,17 @@ def compare(left: Any, right: Any) -> int:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """True if the server compares the values as equal: 1 and 1.0 are equal, 1 and True are not."""
+    """Return True if a server compares the values as equal. 1 and 1.0 are equal. 1 and True are not equal."""
     return compare(left, right) == 0
 
 
 def identical(left: Any, right: Any) -> bool:
-    """True if the values have the same bytes: 1 and 1.0 differ."""
+    """Return True if the BSON bytes of the values are equal. 1 and 1.0 have different bytes."""
     return bool(bson.encode({"v": left}) == bson.encode({"v": right}))
 
 
 def copy_value(value: Any) -> Any:
-    """Return a copy that shares no document and no array with the original."""
+    """Return a deep copy of a value. All documents and arrays in the copy are new objects."""
     if isinstance(value, Mapping):
         return {name: copy_value(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -302,7 +308,7 @@ def copy_value(value: Any) -> Any:
 
 
 def is_true(value: Any) -> bool:
-    """True for all values in a condition except false, zero, null and missing."""
+    """Return True if a server treats the value as true. False, zero, null and missing values are not true."""
     if value is None or value is MISSING:
         return False
     if isinstance(value, bool):

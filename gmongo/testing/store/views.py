@@ -1,4 +1,4 @@
-"""Checks of views: no cycles and no mixed collations."""
+"""Check that a view does not read itself, and that a view and the views it reads have the same collation."""
 
 from __future__ import annotations
 
@@ -14,46 +14,56 @@ from gmongo.testing.store.values import is_number
 
 
 def check_view(access: Access, database: str, name: str, options: Document) -> None:
-    """Check the sources of a view."""
+    """Check the collections and views that a view reads.
+
+    :param access: the access to the catalog.
+    :param database: the name of the database.
+    :param name: the name of the view.
+    :param options: the options of the view.
+    :raises CommandError: the view reads itself, or reads a view with another collation.
+    """
     collation = Collation.of(options.get("collation"))
-    for read in _read_by(options):
+    for read in _collections_read_by(options):
         other = access.find(database, read)
         if other is not None and other.is_view and other.collation != collation:
             raise CommandError(167, "OptionNotSupportedOnView", f"View {name} has conflicting collation with view "
                                f"{other.namespace}")  # fmt: skip
-    ahead, seen = list(_read_by(options)), set()
-    while ahead:
-        read = ahead.pop()
+    unvisited, visited = list(_collections_read_by(options)), set()
+    while unvisited:
+        read = unvisited.pop()
         if read == name:
             raise CommandError(5, "GraphContainsCycle", f"View cycle detected: {database}.{name} reads itself")
         other = access.find(database, read)
-        if read not in seen and other is not None:
-            ahead += _read_by(other.options)
-        seen.add(read)
+        if read not in visited and other is not None:
+            unvisited += _collections_read_by(other.options)
+        visited.add(read)
 
 
-def _read_by(options: Document) -> Iterator[str]:
+def _collections_read_by(options: Document) -> Iterator[str]:
     if "viewOn" in options:
         yield options["viewOn"]
-        yield from _read_in(options.get("pipeline", []))
+        yield from _collections_read_in(options.get("pipeline", []))
 
 
-def _read_in(part: Any) -> Iterator[str]:
-    """Yield the collections in the stages of a pipeline and nested pipelines."""
+def _collections_read_in(part: Any) -> Iterator[str]:
+    """Yield the names of the collections that the stages of a pipeline and its nested pipelines read."""
     if isinstance(part, list):
         for one in part:
-            yield from _read_in(one)
+            yield from _collections_read_in(one)
     elif isinstance(part, dict):
         for name, value in part.items():
             if name in ("$lookup", "$graphLookup") and isinstance(value, dict) and isinstance(value.get("from"), str):
                 yield value["from"]
             elif name == "$unionWith":
                 yield value if isinstance(value, str) else value.get("coll", "")
-            yield from _read_in(value)
+            yield from _collections_read_in(value)
 
 
 def check_find_of_view(body: Document) -> None:
-    """Check that an aggregation can execute a ``find``."""
+    """Check that a ``find`` of a view only has options that an aggregation supports.
+
+    A server executes a ``find`` of a view as an aggregation.
+    """
     for name in ("returnKey", "showRecordId"):
         if body.get(name):
             raise CommandError(168, "InvalidPipelineOperator", f"Option {name} not supported in aggregation")

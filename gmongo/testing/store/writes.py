@@ -1,4 +1,4 @@
-"""``insert``, ``update`` and ``delete``, and the single writes of these commands and ``bulkWrite``."""
+"""The commands ``insert``, ``update`` and ``delete``, and the functions that execute one write of a command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gmongo.testing.store.validation import check_document, check_size, check_st
 from gmongo.testing.store.values import MISSING, Key, copy_value, identical
 
 _NOT_IN_UPSERTS = frozenset({"$expr"})
-# Errors that end the whole command, not only a statement.
+# The codes of errors that end the whole command, and not only one statement of the command.
 FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 
 
@@ -33,7 +33,9 @@ FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 class Outcome:
     """The result of one write.
 
-    :param upserted: the ``_id`` of an upserted document, or MISSING.
+    :param matched: the number of inserted, matched or removed documents.
+    :param modified: the number of modified documents.
+    :param upserted: the ``_id`` of the document that an upsert inserted; MISSING if the write inserted no document.
     """
 
     matched: int = 0
@@ -46,7 +48,15 @@ _INSERTED = Outcome(1)
 
 @dataclass
 class Target:
-    """The target and the options of writes."""
+    """The collection to which a command writes, and the options of the writes.
+
+    :param access: the access to the data.
+    :param collection: the collection; None if the collection does not exist.
+    :param make: a function that creates the collection, and returns the collection.
+    :param bypass: the value of ``bypassDocumentValidation``.
+    :param variables: the values of variables by name.
+    :param pace: the pace of the command.
+    """
 
     access: Access
     collection: Collection | None
@@ -56,7 +66,7 @@ class Target:
     pace: Pace = field(default_factory=Pace)
 
     def existing(self) -> Collection:
-        """Return the collection. A missing collection is created."""
+        """Return the collection. Create a missing collection."""
         if self.collection is None:
             self.collection = self.make()
         return self.collection
@@ -76,7 +86,7 @@ def target_of(context: Context) -> Target:
 
 
 def insert_one(target: Target, document: Document) -> Outcome:
-    """Insert a document. A missing ``_id`` is added."""
+    """Insert a document. Add an ``_id`` if the document has none."""
     check_storable(document, target.access.state.version)
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
@@ -88,16 +98,19 @@ def insert_one(target: Target, document: Document) -> Outcome:
     while access.await_free(collection, key, target.pace) or access.await_entries(
         collection, document, None, target.pace
     ):
-        pass  # a later wait can let others lock the first value
+        pass  # repeat both checks, because during a wait another transaction may lock the record or the entries
     access.insert(collection, document)
     return _INSERTED
 
 
-def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Found:
-    """Return the unlocked records of ``q``. With ``sort``, return only the first record."""
+def records_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Found:
+    """Return the records that match the query ``q``. Wait for the transactions that have locked these records.
+
+    If the statement has a ``sort``, return only the first record in this order.
+    """
     collection, access = target.collection, target.access
     if collection is None:
-        compile_filter(statement["q"], variables)  # a malformed query is an error without a collection
+        compile_filter(statement["q"], variables)  # a malformed query is an error even if the collection does not exist
         return ()
     collation, order, hint = _collation_of(statement, collection), statement.get("sort"), statement.get("hint")
     if not order:
@@ -105,7 +118,7 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
     sort = compile_sort(order, collation, target.pace, 1)
 
     def first() -> Found:
-        """Return the first record in the order. If a record changes during the search, the search restarts."""
+        """Return the first record in the order. If another command changes or locks the record, search again."""
         while True:
             found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
             chosen = list(sort(found, lambda item: item[1].document))
@@ -116,13 +129,13 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
 
 
 def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
-    """Wait for a locked record. Return True without a wait and without a change of the record."""
+    """Return True if no transaction has locked the record and the record is unchanged. Wait for a locked record."""
     waited = target.access.await_free(collection, key, target.pace)
     return not waited and target.access.records(collection).get(key) is record
 
 
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
-    """Execute a statement of ``update``: ``q``, ``u``, ``multi``, ``upsert``, ``arrayFilters``, ``sort`` ..."""
+    """Execute a statement of the command ``update``."""
     update = update_of(statement, statement["u"], statement["q"], target.variables, target.collection)
     multi = bool(statement.get("multi"))
     if multi and update.is_replacement:
@@ -130,7 +143,7 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     if multi and statement.get("sort"):
         raise failed_to_parse("Cannot specify sort with multi=true")
     matched = modified = 0
-    for key, record in islice(found_to_write(target, statement, update.variables), None if multi else 1):
+    for key, record in islice(records_to_write(target, statement, update.variables), None if multi else 1):
         matched += 1
         modified += replace_one(target, update, key, record.document) is not record.document
     if not matched and statement.get("upsert"):
@@ -146,7 +159,14 @@ def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -
 def update_of(
     statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any], collection: Collection | None
 ) -> Update:
-    """Return the update of a statement."""
+    """Compile the update of a statement.
+
+    :param statement: the statement of ``update``, or the command ``findAndModify``.
+    :param spec: the replacement document, the document with update operators, or the list of stages.
+    :param query: the query of the statement.
+    :param variables: the values of variables by name.
+    :param collection: the collection; None if the collection does not exist.
+    """
     if statement.get("upsert"):
         check_allowed(query, _NOT_IN_UPSERTS)
     constants = statement.get("c", statement.get("constants"))
@@ -157,7 +177,7 @@ def update_of(
 
 
 def replace_one(target: Target, update: Update, key: Any, document: Document) -> Document:
-    """Update one document. Return the same document if nothing changes."""
+    """Update one document, and return the new document. If nothing changes, return the object `document`."""
     changed = update.apply(document)
     if identical(changed, document) and not update.writes_always:
         return document
@@ -177,17 +197,17 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
 
 
 def upsert(target: Target, update: Update) -> Document:
-    """Insert the document of an upsert."""
+    """Insert the new document of an upsert, and return the document."""
     document = update.upserted()
     insert_one(target, document)
     return document
 
 
 def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
-    """Execute a statement of ``delete``: ``q``, ``limit``, ``hint``, ``collation``."""
+    """Execute a statement of the command ``delete``."""
     variables = {**target.variables, **(statement.get("constants") or {})}
     removed = 0
-    for key, _ in islice(found_to_write(target, statement, variables), 1 if statement.get("limit") else None):
+    for key, _ in islice(records_to_write(target, statement, variables), 1 if statement.get("limit") else None):
         target.access.remove(target.existing(), key)
         removed += 1
     return Outcome(removed)
@@ -221,7 +241,7 @@ def delete(context: Context) -> Document:
 
 @dataclass
 class Tally:
-    """The combined results of the statements of a command."""
+    """The combined results of all statements of a command."""
 
     matched: int = 0
     modified: int = 0
@@ -239,7 +259,13 @@ class Tally:
 
 
 def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
-    """Execute statements in order. An ordered command stops at the first error."""
+    """Execute the statements of a command in order. An ordered command ends at the first error.
+
+    :param context: the context of the command.
+    :param target: the collection and the options of the writes.
+    :param statements: the statements, or the documents to insert.
+    :param run: a function that executes one statement.
+    """
     tally = Tally()
     context.pace.pause()
     for index, statement in enumerate(context.pace.through(statements)):
@@ -257,5 +283,5 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
 
 
 def write_error(index: int, error: CommandError) -> Document:
-    """Return the error of a statement for the reply."""
+    """Return the document that describes the error of a statement in the reply."""
     return {"index": index, "code": error.code, **error.fields, "errmsg": error.message}

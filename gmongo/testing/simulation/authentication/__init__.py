@@ -1,1 +1,1 @@
-"""Authentication of clients."""
+"""The server side of the authentication of clients."""

@@ -1,4 +1,4 @@
-"""Commands that need no authentication."""
+"""Refuse commands of clients that have not authenticated, except the commands that need no authentication."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OPEN = frozenset(
 
 
 def check_access(call: Call) -> None:
-    """Refuse a command that needs authentication.
+    """Check if the client may run a command.
 
-    :raises CommandError: the command needs authentication, and the connection has no user.
+    :raises CommandError: the command needs authentication, and the client has not authenticated on the connection.
     """
     if not call.cluster.users.enforced or call.name in _OPEN or call.connection.authentication.users:
         return

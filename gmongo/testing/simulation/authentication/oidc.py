@@ -1,4 +1,4 @@
-"""MONGODB-OIDC with the tokens of the settings."""
+"""The server side of MONGODB-OIDC. The server accepts the tokens in the settings of the deployment."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ _PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "re
 
 
 class OidcConversation:
-    """One conversation.
+    """A SASL conversation of MONGODB-OIDC.
 
-    :param tokens: token -> name of the user.
+    :param tokens: the user names by token.
+    :ivar user: the authenticated user; None before the success.
+    :ivar done: True after the last message.
     """
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
@@ -25,9 +27,9 @@ class OidcConversation:
         self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Accept a token, or return the identity provider.
+        """Process a message of the client. If the message has no token, return the data of the identity provider.
 
-        :raises CommandError: the token is invalid.
+        :raises CommandError: the token is unknown, or the message is not a BSON document.
         """
         try:
             message: dict[str, Any] = bson.decode(payload)

@@ -1,4 +1,4 @@
-"""PLAIN: name and password in plain text."""
+"""The server side of PLAIN. The client sends the user name and the password in plain text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from gmongo.testing.simulation.users import User, Users
 
 
 class PlainConversation:
-    """One conversation.
+    """A SASL conversation of PLAIN.
 
+    :param users: the users of the deployment.
     :param database: the database of the user.
+    :ivar user: the authenticated user; None before the success.
+    :ivar done: True after the last message.
     """
 
     def __init__(self, users: Users, database: str) -> None:
@@ -19,9 +22,9 @@ class PlainConversation:
         self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Answer the client's only message.
+        """Process the only message of the client, and return an empty reply.
 
-        :raises CommandError: there is no user with this password.
+        :raises CommandError: the user does not exist, or the password is wrong.
         """
         parts = payload.split(b"\x00")
         user = self._find(parts[1].decode()) if len(parts) == 3 else None
@@ -31,5 +34,6 @@ class PlainConversation:
         return b""
 
     def _find(self, name: str) -> User | None:
-        # As with a directory, $external also has the names of `users=`.
+        # In production, a directory service such as LDAP has the users of `$external`. Here, the users of the argument
+        # `users` of the deployment also count as users of `$external`.
         return self._users.find(self._database, name) or self._users.find("admin", name)

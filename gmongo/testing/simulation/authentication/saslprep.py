@@ -1,4 +1,4 @@
-"""SASLprep (RFC 4013) of passwords."""
+"""Prepare passwords with SASLprep (RFC 4013)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PROHIBITED = (
 
 
 def saslprep(text: str) -> str:
-    """Return the prepared form.
+    """Return the form of a password that SASLprep defines.
 
-    :raises ValueError: the text has a prohibited character.
+    :raises ValueError: the password has a prohibited character.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802, RFC 7677) of servers."""
+"""The server side of SCRAM (RFC 5802, RFC 7677)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Hash = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
-# The lowest number that clients accept. The derivation of a key blocks the event loop for milliseconds.
+# The lowest iteration count that clients accept. The derivation of keys blocks the event loop, for milliseconds with
+# this iteration count.
 _ITERATIONS = 4096
 _DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
@@ -27,7 +28,7 @@ _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
 
 @dataclass(frozen=True)
 class Credentials:
-    """The salt and keys of a password."""
+    """The data that a server stores instead of a password: a salt and two keys (RFC 5802)."""
 
     digest: str
     salt: bytes
@@ -36,7 +37,7 @@ class Credentials:
 
     @staticmethod
     def derive(mechanism: Hash, name: str, password: str) -> Credentials:
-        """Derive the keys with a new salt."""
+        """Create a salt, and derive the keys from the password and the salt."""
         digest, salt = _DIGESTS[mechanism], _random.urandom(_SALT_SIZES[mechanism])
         if mechanism == "SCRAM-SHA-1":
             secret = hashlib.md5(f"{name}:mongo:{password}".encode(), usedforsecurity=False).hexdigest()
@@ -49,40 +50,43 @@ class Credentials:
 
 
 class ScramConversation:
-    """One conversation.
+    """A SASL conversation of SCRAM.
 
-    :param find: returns the user of a name, or None.
-    :param short: True if the last message of the server ends the conversation (skipEmptyExchange).
+    :param mechanism: the mechanism.
+    :param find: a function that returns the user of a name, or None if the user does not exist.
+    :param short: True if the conversation ends without an empty last exchange (``skipEmptyExchange``).
+    :ivar user: the authenticated user; None before the success.
+    :ivar done: True after the last message.
     """
 
     def __init__(self, mechanism: Hash, find: Callable[[str], User | None], short: bool) -> None:
         self._mechanism = mechanism
         self._find = find
         self._short = short
-        self._steps = [self._first, self._final, self._empty]
+        self._steps = [self._first_step, self._final_step, self._empty_step]
         self.user: User | None = None
         self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Answer the next message of the client.
+        """Process the next message of the client, and return the reply.
 
-        :raises CommandError: the proof is wrong.
+        :raises CommandError: the user does not exist, or a message or the proof of the client is wrong.
         """
         try:
             return self._steps.pop(0)(payload)
         except (ValueError, KeyError, IndexError) as problem:
-            raise _failed() from problem
+            raise _authentication_failed() from problem
 
-    def _first(self, payload: bytes) -> bytes:
+    def _first_step(self, payload: bytes) -> bytes:
         message = payload.decode()
         if not message.startswith("n,"):
-            raise _failed()
+            raise _authentication_failed()
         self._client_first = message.split(",", 2)[2]
         fields = _fields(self._client_first)
         name = fields["n"].replace("=2C", ",").replace("=3D", "=")
         user = self._find(name)
         if user is None or user.password is None or self._mechanism not in user.mechanisms:
-            raise _failed()
+            raise _authentication_failed()
         self._candidate = user
         self._credentials = user.credentials(self._mechanism)
         self._nonce = fields["r"] + base64.b64encode(_random.urandom(24)).decode()
@@ -90,7 +94,7 @@ class ScramConversation:
         self._server_first = f"r={self._nonce},s={salt},i={_ITERATIONS}"
         return self._server_first.encode()
 
-    def _final(self, payload: bytes) -> bytes:
+    def _final_step(self, payload: bytes) -> bytes:
         message = payload.decode()
         fields = _fields(message)
         proof = base64.b64decode(fields["p"])
@@ -100,15 +104,15 @@ class ScramConversation:
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         stored_key = hashlib.new(credentials.digest, client_key).digest()
         if fields["r"] != self._nonce or not hmac.compare_digest(stored_key, credentials.stored_key):
-            raise _failed()
+            raise _authentication_failed()
         self._verified = self._candidate
         self._finish(self._short)
         server_signature = hmac.digest(credentials.server_key, signed, credentials.digest)
         return b"v=" + base64.b64encode(server_signature)
 
-    def _empty(self, payload: bytes) -> bytes:
+    def _empty_step(self, payload: bytes) -> bytes:
         if payload or self.done:
-            raise _failed()
+            raise _authentication_failed()
         self._finish(True)
         return b""
 
@@ -121,5 +125,5 @@ def _fields(message: str) -> dict[str, str]:
     return {part[0]: part[2:] for part in message.split(",")}
 
 
-def _failed() -> CommandError:
+def _authentication_failed() -> CommandError:
     return error(18, "Authentication failed.")

@@ -1,4 +1,4 @@
-"""The users of a connection, and its authentication conversation."""
+"""The authenticated users of a connection, and the current SASL conversation of the connection."""
 
 from __future__ import annotations
 
@@ -17,18 +17,24 @@ _CONVERSATION_ID = 1
 
 
 class Conversation(Protocol):
-    """A SASL mechanism."""
+    """The server side of a SASL conversation.
+
+    :ivar user: the authenticated user; None before the success.
+    :ivar done: True after the last message.
+    """
 
     user: User | None
     done: bool
 
     def step(self, payload: bytes) -> bytes:
-        """Answer the next message of the client."""
+        """Process the next message of the client, and return the reply."""
 
 
 class Authentication:
-    """The state of one connection.
+    """The state of the authentication on one connection.
 
+    :param users: the users of the deployment.
+    :param peer_certificate: the verified certificate of the client; None if the client sent no certificate.
     :ivar users: the authenticated users.
     """
 
@@ -39,10 +45,12 @@ class Authentication:
         self._conversation: Conversation | None = None
 
     def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
-        """Start a conversation.
+        """Execute ``saslStart``: start a conversation.
 
+        :param database: the database of the command.
+        :param body: the fields of the command.
         :param allowed: the mechanisms that the server accepts.
-        :raises CommandError: the mechanism is not allowed, or the first message is wrong.
+        :raises CommandError: the mechanism is not allowed, or the first message of the client is wrong.
         """
         mechanism = str(body.get("mechanism"))
         begin = _MECHANISMS.get(mechanism)
@@ -52,9 +60,9 @@ class Authentication:
         return self._step(body)
 
     def sasl_continue(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Continue the conversation.
+        """Execute ``saslContinue``: continue the current conversation.
 
-        :raises CommandError: there is no conversation, or the proof is wrong.
+        :raises CommandError: there is no conversation, or the message or the proof of the client is wrong.
         """
         if self._conversation is None or body.get("conversationId") != _CONVERSATION_ID:
             raise error(17, "No SASL session state found")
@@ -62,11 +70,11 @@ class Authentication:
 
     def _step(self, body: Mapping[str, Any]) -> dict[str, Any]:
         conversation = cast(Conversation, self._conversation)
-        sent = body.get("payload") or b""
-        if not isinstance(sent, bytes):
-            raise error(10270 if isinstance(sent, str) else 2, "the payload must be binary data")
+        client_payload = body.get("payload") or b""
+        if not isinstance(client_payload, bytes):
+            raise error(10270 if isinstance(client_payload, str) else 2, "the payload must be binary data")
         try:
-            payload = conversation.step(bytes(sent))
+            payload = conversation.step(bytes(client_payload))
         except CommandError:
             self._conversation = None
             raise
@@ -76,9 +84,9 @@ class Authentication:
         return {"conversationId": _CONVERSATION_ID, "done": conversation.done, "payload": payload}
 
     def authenticate(self, database: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Authenticate with the certificate of the connection.
+        """Execute ``authenticate``: authenticate the client with its certificate.
 
-        :raises CommandError: there is no certificate, or its subject is not a user.
+        :raises CommandError: the client sent no certificate, or the subject of the certificate is not a user.
         """
         if body.get("mechanism") != "MONGODB-X509":
             raise error(2, f"authenticate knows the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
@@ -92,11 +100,11 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Add an authenticated user."""
+        """Add an authenticated user. Remove the other user of the same database."""
         self.users = [each for each in self.users if each.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
-        """Remove the user of a database."""
+        """Remove the authenticated user of a database."""
         self.users = [user for user in self.users if user.database != database]
 
 

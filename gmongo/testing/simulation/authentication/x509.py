@@ -1,4 +1,4 @@
-"""MONGODB-X509: the subject of the client certificate is the user name."""
+"""The server side of MONGODB-X509. The user name is the subject of the client certificate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ESCAPED = ',+"\\<>;'
 
 
 def subject_of(certificate: Mapping[str, Any]) -> str:
-    """Return the subject in the order of RFC 2253, the reverse of the order in the certificate."""
+    """Return the subject of a certificate as text of RFC 2253, which reverses the order in the certificate."""
     parts = [
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_escape(value)}" for kind, value in names)
         for names in certificate.get("subject", ())

@@ -1,1 +1,1 @@
-"""Commands on the server instead of its data."""
+"""Commands that concern the server, and not the stored data."""

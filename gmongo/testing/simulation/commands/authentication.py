@@ -1,4 +1,4 @@
-"""Authentication and logout commands."""
+"""The commands ``saslStart``, ``saslContinue``, ``authenticate`` and ``logout``."""
 
 from __future__ import annotations
 

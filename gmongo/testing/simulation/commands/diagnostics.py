@@ -1,4 +1,4 @@
-"""Diagnostic commands."""
+"""Diagnostic commands, such as ``buildInfo`` and ``ping``, and the test commands of the Stable API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 
 
-def _nothing(call: Call) -> dict[str, Any]:
+def _empty_reply(call: Call) -> dict[str, Any]:
     return {}
 
 
@@ -80,6 +80,6 @@ _TEST_COMMANDS = ("testDeprecation", "testDeprecationInVersion2", "testVersion2"
 COMMANDS = {
     "buildInfo": _build_info, "buildinfo": _build_info, "connectionStatus": _connection_status,
     "fsync": _fsync, "getCmdLineOpts": _command_line, "getLog": _get_log, "getnonce": _get_nonce,
-    "hostInfo": _host_info, "logRotate": _nothing, "ping": _nothing, "whatsmyuri": _whats_my_uri,
+    "hostInfo": _host_info, "logRotate": _empty_reply, "ping": _empty_reply, "whatsmyuri": _whats_my_uri,
     **dict.fromkeys(_TEST_COMMANDS, _test_command),
 }  # fmt: skip

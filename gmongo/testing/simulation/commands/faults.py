@@ -1,4 +1,4 @@
-"""Commands that cause faults."""
+"""The commands ``configureFailPoint`` and ``shutdown``, which cause faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``currentOp``, ``killOp`` and ``serverStatus``."""
+"""The commands ``currentOp``, ``killOp`` and ``serverStatus``, and the stage ``$currentOp``."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ try:
     import resource
 except ImportError:  # Windows
     resource = None
-# The options of currentOp. Its other fields are conditions.
+# The fields of the command `currentOp` that are options. The other fields are conditions for operations.
 _NOT_CONDITIONS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
     "writeConcern", "txnNumber",
 })  # fmt: skip
-_OF_CURRENT_OP = frozenset({
+# The options of the stage `$currentOp`.
+_STAGE_OPTIONS = frozenset({
     "allUsers", "backtrace", "idleConnections", "idleCursors", "idleSessions", "localOps", "targetAllNodes",
     "truncateOps",
 })  # fmt: skip
-# The connection limit of a server.
+# The number of connections that a member would accept, for `serverStatus`. The simulation enforces no limit.
 _MOST_CONNECTIONS = 10_000
 
 
@@ -41,20 +42,24 @@ def _current_op(call: Call) -> dict[str, Any]:
         if name not in _NOT_CONDITIONS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
     }
     match = compile_filter({} if everything else conditions)
-    return {"inprog": [one for one in _operations(call, everything) if match(one)]}
+    return {"inprog": [operation for operation in _operations(call, everything) if match(operation)]}
 
 
 def _operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
-    shown = [operation.description() for operation in call.member.operations]
-    busy = {one["connectionId"] for one in shown}
+    """Return a document for each running operation and, if `with_idle` is True, for each idle connection."""
+    operations = [operation.description() for operation in call.member.operations]
+    busy = {operation["connectionId"] for operation in operations}
     if with_idle:
-        connections = [one for one in call.member.connections.values() if one.number not in busy]
-        shown += [describe(one, active=False) for one in connections]
-    return shown
+        idle = [connection for connection in call.member.connections.values() if connection.number not in busy]
+        operations += [describe(connection, active=False) for connection in idle]
+    return operations
 
 
-def show_operations(call: Call) -> None:
-    """Replace a ``$currentOp`` at the start of an aggregation of the ``admin`` database by the current operations."""
+def replace_current_op_stage(call: Call) -> None:
+    """Replace a ``$currentOp`` that is the first stage of an aggregation by a ``$documents`` with the operations.
+
+    Do nothing for other commands, and for aggregations of other databases than ``admin``.
+    """
     pipeline = call.body.get("pipeline")
     if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:
         return
@@ -63,12 +68,12 @@ def show_operations(call: Call) -> None:
     if not isinstance(pipeline, list) or not isinstance(options, dict):
         return
     for name, value in options.items():
-        if name not in _OF_CURRENT_OP:
+        if name not in _STAGE_OPTIONS:
             raise error(40415, f"BSON field '$currentOp.{name}' is an unknown field.")
         if not isinstance(value, bool):
             raise error(9, f"The '{name}' parameter of the $currentOp stage must be a boolean value")
-    shown = _operations(call, options.get("idleConnections", False))
-    call.request.body = {**call.body, "pipeline": [{"$documents": {"$literal": shown}}, *pipeline[1:]]}
+    operations = _operations(call, options.get("idleConnections", False))
+    call.request.body = {**call.body, "pipeline": [{"$documents": {"$literal": operations}}, *pipeline[1:]]}
 
 
 def _kill_op(call: Call) -> dict[str, Any]:
@@ -84,10 +89,10 @@ def _server_status(call: Call) -> dict[str, Any]:
     stored = call.cluster.store.execute(type(call.request)("serverStatus", body, "admin", call.member.address, 0))
     sections = _sections(call, stored.get("metrics", {}))
     shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
-    return {**_process(call), **shown, "logicalSessionRecordCache": stored["logicalSessionRecordCache"]}
+    return {**_process_fields(call), **shown, "logicalSessionRecordCache": stored["logicalSessionRecordCache"]}
 
 
-def _process(call: Call) -> dict[str, Any]:
+def _process_fields(call: Call) -> dict[str, Any]:
     member, up = call.member, call.member.uptime
     return {
         "host": member.address,
@@ -102,11 +107,11 @@ def _process(call: Call) -> dict[str, Any]:
 
 
 def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
-    counted, described = call.member.operations, call.cluster.topology.describe(call.member)
+    counted, hello_fields = call.member.operations, call.cluster.topology.describe(call.member)
     documents = {name: Int64(counted.documents[name]) for name in ("deleted", "inserted", "returned", "updated")}
     return {
         "asserts": {"regular": 0, "warning": 0, "msg": 0, "user": counted.failed, "tripwire": 0, "rollovers": 0},
-        **_load(call),
+        **_load_sections(call),
         "extra_info": {"note": "fields vary by platform", "page_faults": 0},
         "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
         "locks": {},
@@ -121,11 +126,11 @@ def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
         "opcountersRepl": dict.fromkeys(OPCOUNTERS, Int64(0)),
         "storageEngine": {"name": "gmongo.testing"},
         "metrics": {**metrics, "document": documents},
-        **({"repl": described} if "setName" in described else {}),
+        **({"repl": hello_fields} if "setName" in hello_fields else {}),
     }
 
 
-def _load(call: Call) -> dict[str, Any]:
+def _load_sections(call: Call) -> dict[str, Any]:
     member, running = call.member, sum(1 for _ in call.member.operations)
     open_now = len(member.connections)
     resident = 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

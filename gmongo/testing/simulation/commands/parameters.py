@@ -1,4 +1,4 @@
-"""getParameter and setParameter."""
+"""The commands ``getParameter`` and ``setParameter``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _GENERIC = frozenset(
 )
 
 
-def _named(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields after the first field, without generic fields."""
+def _parameter_fields(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each field that names a parameter."""
     return ((name, value) for name, value in list(body.items())[1:] if name[0] != "$" and name not in _GENERIC)
 
 
@@ -26,14 +26,14 @@ def _get_parameter(call: Call) -> dict[str, Any]:
     argument = call.body[call.name]
     if argument == "*" or (isinstance(argument, Mapping) and argument.get("allParameters")):
         return known
-    found = {name: known[name] for name, _ in _named(call.body) if name in known}
-    if not found:
+    values = {name: known[name] for name, _ in _parameter_fields(call.body) if name in known}
+    if not values:
         raise error(NO_CODE, "no option found to get")
-    return found
+    return values
 
 
 def _set_parameter(call: Call) -> dict[str, Any]:
-    changes = list(_named(call.body))
+    changes = list(_parameter_fields(call.body))
     if not changes:
         raise error(NO_CODE, "no option found to set, use help:true to see options ")
     before = [call.member.parameters.change(name, value) for name, value in changes]

@@ -1,4 +1,4 @@
-"""The commands of replica set members."""
+"""The commands ``replSet...``, which only members of a replica set have."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 _STATES = {1: "PRIMARY", 2: "SECONDARY", 7: "ARBITER", 8: "(not reachable/healthy)"}
 _DOWN = 8
-_CATCH_UP = 10.0  # seconds by default
+_DEFAULT_SECONDS = 10.0  # the default of the time fields
 _CHECK_INTERVAL = 0.01
 
 
-def _set_of(call: Call) -> ReplicaSet:
+def _replica_set(call: Call) -> ReplicaSet:
     return cast("ReplicaSet", call.cluster.topology)
 
 
 def _seconds(call: Call, field: str) -> float:
-    value = call.body.get(field, _CATCH_UP)
+    value = call.body.get(field, _DEFAULT_SECONDS)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
         raise error(2, f"{field} has to be a number from 0 up, not {value!r}")
     return float(value)
 
 
 def _step_down(call: Call) -> dict[str, Any]:
-    replica_set = _set_of(call)
+    replica_set = _replica_set(call)
     if call.member is not replica_set.primary:
         raise error(10107, "not primary so can't step down")
     seconds = _seconds(call, call.name)
@@ -42,33 +42,36 @@ def _step_down(call: Call) -> dict[str, Any]:
 
 
 def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
-    """Wait until another member can become primary. A step-down without `force` needs a successor."""
-    patience = _seconds(call, "secondaryCatchUpPeriodSecs")
+    """Wait until another member can become primary. Do not wait if the command has the field ``force``.
+
+    :raises CommandError: the time ``secondaryCatchUpPeriodSecs`` is over.
+    """
+    remaining = _seconds(call, "secondaryCatchUpPeriodSecs")
     while not replica_set.has_successor() and not call.body.get("force"):
-        if patience <= 0:
+        if remaining <= 0:
             raise error(262, "No electable secondaries caught up as of now")
         pause(_CHECK_INTERVAL)
-        patience -= _CHECK_INTERVAL
+        remaining -= _CHECK_INTERVAL
 
 
 def _freeze(call: Call) -> dict[str, Any]:
-    replica_set = _set_of(call)
+    replica_set = _replica_set(call)
     seconds = _seconds(call, call.name)
     if call.member is replica_set.primary and seconds:
         raise error(95, "cannot freeze node when primary or running for election. state: Primary")
-    replica_set.bar(call.member, seconds)
+    replica_set.forbid_election(call.member, seconds)
     return {"info": "unfreezing"} if not seconds else {}
 
 
 def _step_up(call: Call) -> dict[str, Any]:
-    replica_set = _set_of(call)
+    replica_set = _replica_set(call)
     if call.member is not replica_set.primary and not replica_set.step_up(call.member):
         raise error(125, "Election failed.")
     return {}
 
 
 def _get_status(call: Call) -> dict[str, Any]:
-    replica_set = _set_of(call)
+    replica_set = _replica_set(call)
     return {
         "set": replica_set.name,
         "date": clock.utc_now(),
@@ -79,17 +82,17 @@ def _get_status(call: Call) -> dict[str, Any]:
 
 
 def _status_of(call: Call, number: int, member: Member) -> dict[str, Any]:
-    heard = member.reachable or member is call.member
-    state = cast("ReplicaSet", call.cluster.topology).state(member) if heard else _DOWN
+    is_healthy = member.reachable or member is call.member
+    state = cast("ReplicaSet", call.cluster.topology).state(member) if is_healthy else _DOWN
     status: dict[str, Any] = {
-        "_id": number, "name": member.address, "health": float(heard), "state": state,
+        "_id": number, "name": member.address, "health": float(is_healthy), "state": state,
         "stateStr": _STATES[state], "uptime": int(member.uptime),
     }  # fmt: skip
     return {**status, "self": True} if member is call.member else status
 
 
 def _get_config(call: Call) -> dict[str, Any]:
-    replica_set = _set_of(call)
+    replica_set = _replica_set(call)
     members = [
         {
             "_id": number,

@@ -1,4 +1,4 @@
-"""The commands of :mod:`gmongo.testing.simulation.commands` for every kind of deployment, by name."""
+"""The functions that execute commands on the server, by command name. All kinds of deployments have these commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.testing.store.commands import COMMANDS as STORED
 
 
 def command_names(cluster: Cluster) -> set[str]:
-    """Return the names of all commands of a deployment."""
+    """Return the names of all commands that a deployment supports."""
     return {*COMMANDS, *cluster.topology.commands, *STORED}
 
 

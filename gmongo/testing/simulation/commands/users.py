@@ -1,4 +1,4 @@
-"""Commands on users."""
+"""The commands that create, change, remove and show users."""
 
 from __future__ import annotations
 
@@ -62,22 +62,22 @@ def _drop_all_users(call: Call) -> dict[str, Any]:
 
 
 def _users_info(call: Call) -> dict[str, Any]:
-    wanted, database = call.body[call.name], call.request.database
-    if wanted == 1:
+    selector, database = call.body[call.name], call.request.database
+    if selector == 1:
         return {"users": [user.describe() for user in call.cluster.users.of(database)]}
-    if isinstance(wanted, Mapping) and wanted.get("forAllDBs"):
+    if isinstance(selector, Mapping) and selector.get("forAllDBs"):
         return {"users": [user.describe() for user in call.cluster.users.of(None)]}
-    found = (_find(call, one) for one in (wanted if isinstance(wanted, list) else [wanted]))
-    return {"users": [user.describe() for user in found if user is not None]}
+    users = (_find_user(call, each) for each in (selector if isinstance(selector, list) else [selector]))
+    return {"users": [user.describe() for user in users if user is not None]}
 
 
-def _find(call: Call, wanted: Any) -> User | None:
-    if isinstance(wanted, Mapping):
+def _find_user(call: Call, selector: Any) -> User | None:
+    if isinstance(selector, Mapping):
         for name in ("user", "db"):
-            if list(wanted) not in (["user", "db"], ["db", "user"]) or not isinstance(wanted[name], str):
-                raise error(2, f"UserName must have the fields 'user' and 'db', and not {wanted!r:.60}")
-        return call.cluster.users.find(wanted["db"], wanted["user"])
-    return call.cluster.users.find(call.request.database, str(wanted))
+            if list(selector) not in (["user", "db"], ["db", "user"]) or not isinstance(selector[name], str):
+                raise error(2, f"UserName must have the fields 'user' and 'db', and not {selector!r:.60}")
+        return call.cluster.users.find(selector["db"], selector["user"])
+    return call.cluster.users.find(call.request.database, str(selector))
 
 
 def _roles(call: Call) -> list[Any]:

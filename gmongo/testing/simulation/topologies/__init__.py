@@ -1,1 +1,1 @@
-"""Kinds of deployments: roles of members, and the fields of hello."""
+"""The kinds of deployments. Each kind defines the roles of the members, and the fields of their hello replies."""

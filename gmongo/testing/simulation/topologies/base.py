@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Topology:
-    """A standalone, and the base of the other kinds.
+    """A standalone. The class is also the base of the other kinds of deployments.
 
-    :ivar gossips: True if replies have the cluster time, and sessions have transactions.
-    :ivar change: announces each change of a member.
-    :ivar commands: the commands of this kind only.
+    :ivar gossips: True if replies contain the cluster time, and the deployment supports transactions.
+    :ivar change: a signal that is sent at each change of a member.
+    :ivar commands: the functions of commands that only this kind of deployment supports, by command name.
     """
 
     gossips = False
@@ -32,17 +32,17 @@ class Topology:
         return True
 
     def describe(self, member: Member) -> dict[str, Any]:
-        """Return the fields of hello that describe the member."""
+        """Return the fields of the hello reply that describe the member."""
         return {"isWritablePrimary": True}
 
     def admit(self, call: Call) -> None:
-        """Admit a command that reads or writes data.
+        """Check if the member may execute a command that reads or writes data.
 
         :raises CommandError: the state of the member does not allow the command.
         """
 
-    def decorate(self, call: Call, reply: dict[str, Any]) -> None:
-        """Add the reply fields of this kind."""
+    def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
+        """Add the fields to a reply that only this kind of deployment has."""
 
     @property
     def data_bearing(self) -> int:
@@ -51,15 +51,15 @@ class Topology:
 
     @property
     def replicating(self) -> int:
-        """The number of members that receive writes now."""
+        """The number of members that currently replicate writes."""
         return 1
 
     def lost(self, member: Member) -> None:
-        """Handle the loss of a member's heartbeats."""
+        """React to a fault: the other members receive no heartbeats from the member."""
         self.change.announce()
 
     def restored(self, member: Member) -> None:
-        """Handle the return of a member's heartbeats."""
+        """React to the end of a fault: the other members receive heartbeats from the member again."""
         self.change.announce()
 
     def step_down(self, member: Member, seconds: float) -> None:
@@ -70,4 +70,4 @@ class Topology:
         raise ValueError(f"{member.address} is not the primary of a replica set")
 
     def end(self) -> None:
-        """End the deployment."""
+        """Stop the greenlets of the topology at the end of the deployment."""

@@ -1,4 +1,4 @@
-"""Replica sets: the primary, the replies to hello, and elections."""
+"""The state of a replica set: the primary, the hello replies of the members, and elections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bson import ObjectId, Timestamp
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
-from gmongo.testing.simulation.access_rules import needs_primary, reads_anywhere
+from gmongo.testing.simulation.access_rules import needs_primary, runs_on_any_member
 from gmongo.testing.simulation.commands import replication
 from gmongo.testing.simulation.error_codes import NOT_PRIMARY, error
 from gmongo.testing.simulation.topologies.base import Topology
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 PRIMARY, SECONDARY, ARBITER = 1, 2, 7
-NO_PRIMARY = "no primary now: the deployment is no replica set, or its election is not over (see members.has_primary)"
+NO_PRIMARY = (
+    "no primary now: the deployment is not a replica set, or its election is not over (see members.has_primary)"
+)
 
 
 class ReplicaSet(Topology):
-    """A replica set. Its members have traits: ``arbiter``, ``hidden``, ``priority``, ``tags``.
+    """A replica set. The traits of its members are ``arbiter``, ``hidden``, ``priority`` and ``tags``.
 
+    :param name: the name of the replica set.
     :param election_delay: seconds between the loss of a primary and the next election.
     """
 
@@ -38,12 +41,14 @@ class ReplicaSet(Topology):
         self.version, self.term = 1, 0
         self.id = new_object_id()
         self.primary: Member | None = None
-        self._barred: dict[Member, float] = {}  # the time before which a member cannot be elected
+        self._forbidden_until: dict[
+            Member, float
+        ] = {}  # by member: the time before which the member cannot become primary
         self._election: gevent.Greenlet | None = None
         self.commands = replication.COMMANDS
 
-    def decorate(self, call: Call, reply: dict[str, Any]) -> None:
-        """Add the topologyVersion to "not primary" errors, also of a write concern or fail point."""
+    def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
+        """Add the topologyVersion if the reply or its write concern error has a "not primary" error code."""
         codes = {reply.get("code"), (reply.get("writeConcernError") or {}).get("code")}
         if codes & NOT_PRIMARY and call.cluster.version >= STREAMS_AND_LABELS:
             reply.setdefault("topologyVersion", call.member.topology_version)
@@ -85,18 +90,18 @@ class ReplicaSet(Topology):
 
     @property
     def election_id(self) -> ObjectId:
-        """The ID of the last election. Each election increases the ID."""
+        """The electionId of the last election. Each election increases the electionId."""
         return ObjectId(f"7fffffff{self.term:016x}")
 
     def state(self, member: Member) -> int:
-        """Return the state of replSetGetStatus: 1 primary, 2 secondary, 7 arbiter."""
+        """Return the state number in ``replSetGetStatus``: 1 for a primary, 2 for a secondary, 7 for an arbiter."""
         if _is_arbiter(member):
             return ARBITER
         return PRIMARY if member is self.primary else SECONDARY
 
     def admit(self, call: Call) -> None:
         state = self.state(call.member)
-        if state == PRIMARY or reads_anywhere(call):
+        if state == PRIMARY or runs_on_any_member(call):
             return
         if state == ARBITER:
             raise error(13436, "node is not in primary or recovering state")
@@ -114,7 +119,7 @@ class ReplicaSet(Topology):
         return sum(member.reachable and not _is_arbiter(member) for member in self.members)
 
     def lost(self, member: Member) -> None:
-        """Handle the loss of a member's heartbeats: the loss of the primary causes an election."""
+        """React to a fault of a member. Without a primary or without a majority, plan an election."""
         if self.primary is not None and (member is self.primary or not self._has_majority()):
             self._remove_primary()
         self.change.announce()
@@ -127,11 +132,11 @@ class ReplicaSet(Topology):
     def step_down(self, member: Member, seconds: float) -> None:
         if member is not self.primary:
             raise ValueError(f"{member.address} is not the primary of {self.name}")
-        self.bar(member, seconds)
+        self.forbid_election(member, seconds)
         self._remove_primary()
 
     def step_up(self, member: Member) -> bool:
-        """Make a secondary the primary at once. Return False if the secondary cannot be elected."""
+        """Make a secondary the primary immediately. Return False if the secondary cannot become primary."""
         if not (self._has_majority() and member.reachable and _is_electable(member)):
             return False
         if self._election is not None:
@@ -142,17 +147,17 @@ class ReplicaSet(Topology):
         return True
 
     def has_successor(self) -> bool:
-        """Return True if another member can be elected."""
+        """Return True if another member than the primary can become primary."""
         return any(member is not self.primary for member in self._candidates())
 
-    def bar(self, member: Member, seconds: float) -> None:
-        """Prevent the election of a member for `seconds`. 0 allows the election."""
-        self._barred[member] = clock.monotonic() + seconds
+    def forbid_election(self, member: Member, seconds: float) -> None:
+        """Forbid that a member becomes primary in the next `seconds`. 0 allows the election of the member."""
+        self._forbidden_until[member] = clock.monotonic() + seconds
         if self.primary is None:
             self._plan_election(self.election_delay)
 
     def elect_now(self) -> None:
-        """Elect a primary, if there is none and a member can be elected."""
+        """Elect a primary if there is no primary. If no member can become primary, plan the next election."""
         self._election = None
         candidates = self._candidates()
         if self.primary is None and candidates:
@@ -166,7 +171,7 @@ class ReplicaSet(Topology):
         self._announce()
 
     def end(self) -> None:
-        """Stop elections."""
+        """Cancel the planned election."""
         if self._election is not None:
             self._election.kill(block=False)
 
@@ -193,23 +198,27 @@ class ReplicaSet(Topology):
         self.elect_now()
 
     def _plan_next_election(self) -> None:
-        """Plan an election for the time at which the next member can be elected."""
+        """Plan an election for the time at which a member can become primary."""
         if not self._has_majority():
-            return  # restored() plans an election
-        until = [self._barred.get(member, 0.0) for member in self.members if member.reachable and _is_electable(member)]
-        if until:
-            self._plan_election(max(0.0, min(until) - clock.monotonic()))
+            return  # `restored` plans an election when the majority is reachable
+        ends = [
+            self._forbidden_until.get(member, 0.0)
+            for member in self.members
+            if member.reachable and _is_electable(member)
+        ]
+        if ends:
+            self._plan_election(max(0.0, min(ends) - clock.monotonic()))
 
     def _candidates(self) -> list[Member]:
         if not self._has_majority():
             return []
         now = clock.monotonic()
-        able = [
+        candidates = [
             member
             for member in self.members
-            if member.reachable and _is_electable(member) and self._barred.get(member, 0.0) <= now
+            if member.reachable and _is_electable(member) and self._forbidden_until.get(member, 0.0) <= now
         ]
-        return sorted(able, key=_priority, reverse=True)
+        return sorted(candidates, key=_priority, reverse=True)
 
     def _has_majority(self) -> bool:
         return sum(member.reachable for member in self.members) > len(self.members) // 2

@@ -1,4 +1,4 @@
-"""Sharded clusters behind their mongos."""
+"""The state of a sharded cluster, of which the simulation only has the mongos."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
     from gmongo.testing.simulation.member import Member
 
-_CHECKS_METADATA = (7, 0)
-_STREAMS = (7, 1)  # SERVER-57297
-_COPIES = 3
+_CHECKS_METADATA = (7, 0)  # the first version with checkMetadataConsistency
+_STREAMS = (7, 1)  # the first version whose mongos supports exhaust cursors (SERVER-57297)
+_COPIES = 3  # the number of members of the shard
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
 
 def _check_metadata(call: Call) -> dict[str, Any]:
-    """Run checkMetadataConsistency. The simulation has no inconsistencies."""
+    """Execute ``checkMetadataConsistency``. The reply never has an inconsistency."""
     if call.cluster.version < _CHECKS_METADATA:
         raise error(59, f"no such command: '{call.name}'")
     return {"cursor": {"id": Int64(0), "ns": f"{call.request.database}.$cmd.aggregate", "firstBatch": []}}
 
 
 def _shard_collection(call: Call) -> dict[str, Any]:
-    """Run shardCollection. There is only one shard, and no check of the key."""
+    """Execute ``shardCollection``. The simulation has only one shard, and does not check the shard key."""
     namespace = str(call.body["shardCollection"])
     database, _, name = namespace.partition(".")
     call.cluster.store.note_sharding(database, name, call.body.get("key"))
@@ -35,7 +35,7 @@ def _shard_collection(call: Call) -> dict[str, Any]:
 
 
 class Sharded(Topology):
-    """Some mongos of a cluster with one shard, a replica set without failures."""
+    """The mongos of a cluster with one shard. The shard is a replica set whose members have no faults."""
 
     gossips = True
 
@@ -49,8 +49,8 @@ class Sharded(Topology):
     def describe(self, member: Member) -> dict[str, Any]:
         return {"isWritablePrimary": True, "msg": "isdbgrid"}
 
-    def decorate(self, call: Call, reply: dict[str, Any]) -> None:
-        """Add the token with which another mongos can finish the transaction."""
+    def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
+        """Add the recovery token, with which another mongos can commit the transaction."""
         if call.request.in_transaction and reply["ok"]:
             reply.setdefault("recoveryToken", _RECOVERY_TOKEN)
 

@@ -1,6 +1,6 @@
-"""Aggregation expressions: compile an expression once to a function of variables.
+"""Compile aggregation expressions to functions of variables.
 
-The value of a missing field is MISSING, which differs from null.
+The value of a missing field is MISSING. MISSING is different from null.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ for _module in (
 
 
 def with_document(variables: Variables, document: Any) -> dict[str, Any]:
-    """Return the variables of a document."""
+    """Return the variables for the evaluation of an expression with a document."""
     return {**variables, "ROOT": document, "CURRENT": document}
 
 
 def evaluate(expression: Any, document: Any, variables: Variables) -> Any:
-    """Return the value of an expression that is evaluated once."""
+    """Compile an expression, and return its value for one document."""
     return compile_expression(expression, Scope(frozenset(variables)))(with_document(variables, document))

@@ -1,4 +1,4 @@
-"""Array operators."""
+"""The expression operators of arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gmongo.testing.store.expressions.compiling import (
 )
 from gmongo.testing.store.expressions.operands import (
     Fields,
-    null_of_null,
+    null_for_null,
     of_iterator,
     of_values,
     under_collation,
@@ -32,15 +32,17 @@ _ZIP = Fields({"inputs": 34465}, ("useLongestLength", "defaults"), 34460, 34464)
 _SORT = Fields({"input": 2942502, "sortBy": 2942503}, (), 2942500, 2942501)
 
 
-def is_nothing(value: Any) -> bool:
-    """True if the value is null or missing."""
+def is_null_or_missing(value: Any) -> bool:
+    """Return True if the value is null or missing."""
     return value is None or value is MISSING
 
 
 def array_of(name: str, value: Any, code: int) -> list[Any]:
-    """Return the value, which must be an array.
+    """Check that a value is an array, and return the value.
 
-    :param code: the code of the error for another type.
+    :param name: the name of the operator in the error message.
+    :param value: the value.
+    :param code: the error code for a value of another type.
     """
     if not isinstance(value, list):
         raise location(code, f"{name} requires an array, but its argument is {type_name(value)}")
@@ -48,7 +50,13 @@ def array_of(name: str, value: Any, code: int) -> list[Any]:
 
 
 def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
-    """Return a number in the range of an int32."""
+    """Check that a value is an integral number in the range of an int32. Return the number.
+
+    :param name: the name of the argument in error messages.
+    :param value: the value.
+    :param not_a_number: the error code for a value that is not a number.
+    :param not_an_int: the error code for a number that has a fractional part or is out of range.
+    """
     if not is_number(value):
         raise location(not_a_number, f"{name} must be a numeric value, but is {type_name(value)}")
     if not is_whole(value) or whole(value) not in _INT32:
@@ -57,7 +65,7 @@ def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
 
 
 def _element(array: Any, index: Any) -> Any:
-    if is_nothing(array) or is_nothing(index):
+    if is_null_or_missing(array) or is_null_or_missing(index):
         return None
     if not isinstance(array, list):
         raise location(28689, f"$arrayElemAt's first argument must be an array, but is {type_name(array)}")
@@ -65,9 +73,9 @@ def _element(array: Any, index: Any) -> Any:
     return array[place] if -len(array) <= place < len(array) else MISSING
 
 
-def _end(name: str, place: int) -> Make:
+def _first_or_last(name: str, place: int) -> Make:
     def run(array: Any) -> Any:
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         found = array_of(name, array, 28689)
         return found[place] if found else MISSING
@@ -82,10 +90,14 @@ def _in(collation: Collation, searched: Any, array: Any) -> bool:
     return any(equal(searched, collation.folded(element)) for element in array)
 
 
-def bounds(given: Sequence[Any], length: int) -> tuple[int, int]:
-    """Return the begin and end of a search."""
+def bounds(arguments: Sequence[Any], length: int) -> tuple[int, int]:
+    """Return the start index and the end index of a search.
+
+    :param arguments: the start index and the end index of the expression, both optional.
+    :param length: the length of the searched array or string.
+    """
     limits = []
-    for value in given:
+    for value in arguments:
         if not is_number(value) or not is_whole(value):
             raise location(40096, f"the starting or ending index requires an integral value, not {value!r}")
         if whole(value) < 0:
@@ -101,7 +113,7 @@ def _index_of_array(name: str, operand: Any, scope: Scope) -> Expression:
 
 def _index_of(collation: Collation, values: Iterator[Any]) -> Any:
     array = next(values)
-    if is_nothing(array):
+    if is_null_or_missing(array):
         return None
     if not isinstance(array, list):
         raise location(40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}")
@@ -124,7 +136,7 @@ def _size(value: Any) -> int:
 def _concatenated(arrays: Iterable[Any]) -> Any:
     found: list[Any] = []
     for array in arrays:
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         if not isinstance(array, list):
             raise location(28664, f"$concatArrays only supports arrays, not {type_name(array)}")
@@ -180,7 +192,7 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
         arrays = []
         for part in inputs:
             array = part(variables)
-            if is_nothing(array):
+            if is_null_or_missing(array):
                 return None
             arrays.append(array_of("$zip", array, 34468))
         if not longest:
@@ -206,7 +218,7 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         array = source(variables)
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         array = array_of("$sortArray", array, 2942504)
         if by_path is not None:
@@ -217,22 +229,22 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 def in_order(values: Iterable[Any], scope: Scope, descending: bool) -> Iterator[Any]:
-    """Yield the sorted values."""
+    """Yield the values in sorted order. Other greenlets can run during the sort."""
     return scope.pace.in_order(values, lambda value: key_of(scope.collation.folded(value)), descending)
 
 
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(_element, 2),
     "$concatArrays": of_iterator(_concatenated),
-    "$first": _end("$first", 0),
+    "$first": _first_or_last("$first", 0),
     "$in": under_collation(_in, 2),
     "$indexOfArray": _index_of_array,
     "$isArray": of_values(_is_array, 1),
-    "$last": _end("$last", -1),
+    "$last": _first_or_last("$last", -1),
     "$range": of_values(_range, 2, 3),
-    "$reverseArray": of_values(null_of_null(_reversed), 1),
+    "$reverseArray": of_values(null_for_null(_reversed), 1),
     "$size": of_values(_size, 1),
-    "$slice": of_values(null_of_null(_slice), 2, 3),
+    "$slice": of_values(null_for_null(_slice), 2, 3),
     "$sortArray": _sort_array,
     "$zip": _zip,
 }

@@ -1,4 +1,4 @@
-"""The compilation of expressions to functions of variables. Malformed expressions raise their errors here."""
+"""Compile expressions to functions of variables. A malformed expression raises an error during the compilation."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 from gmongo.testing.unsupported import not_supported
 
-# The values of variables by name. ROOT and CURRENT are the document.
+# The values of variables by name. The variables ROOT and CURRENT contain the document.
 Variables = Mapping[str, Any]
-# Returns the value or MISSING.
+# A compiled expression: a function that returns a value or MISSING.
 Expression = Callable[[Variables], Any]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The context of a compilation.
+    """The context in which an expression is compiled.
 
-    :param names: the variables besides ROOT, CURRENT and REMOVE.
-    :param collation: the comparison of strings.
+    :param names: the names of the variables besides ROOT, CURRENT and REMOVE.
+    :param collation: the collation with which strings are compared.
     :param pace: the pace of the command.
-    :param text: the options of the text index of the collection, None without such an index.
-    :param score: returns the text score of a document, None without a text search.
+    :param text: the options of the text index of the collection; None if the collection has no text index.
+    :param score: a function that returns the text score of a document; None without a text search.
     """
 
     names: frozenset[str] = frozenset()
@@ -42,12 +42,14 @@ class Scope:
         return replace(self, names=self.names | set(names))
 
 
-# Compiles the operand of an operator. The first argument is the name of the operator.
+# A function that compiles an operator. Its arguments are the name of the operator, the operand and the context.
 Make = Callable[[str, Any, Scope], Expression]
+# True while compilations do not evaluate constant parts of expressions.
 _postponing = False
-# The errors of constant parts during a compilation, None if the compilation raises them at once.
+# The errors of constant parts that the current compilation has evaluated. None if a compilation must raise such an
+# error immediately.
 _failures: list[CommandError] | None = None
-# All operators by name. The package adds them.
+# All operators by name. The initialization of the package adds the operators of all modules.
 OPERATORS: dict[str, Make] = {}
 _OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
 _OF_SERVERS = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
@@ -55,7 +57,7 @@ _REFERENCE = frozenset({"$ref", "$id", "$db"})
 
 
 class Constant:
-    """An expression with a constant value."""
+    """A compiled expression whose value does not depend on variables."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -65,7 +67,7 @@ class Constant:
 
 
 def compile_expression(expression: Any, scope: Scope) -> Expression:
-    """Return the function of an expression."""
+    """Compile an expression to a function that returns the value of the expression for given variables."""
     if isinstance(expression, str) and expression.startswith("$"):
         return _compile_path(expression, scope)
     if isinstance(expression, list):
@@ -81,7 +83,7 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
 
 
 def is_expression(name: str) -> bool:
-    """True if an expression has this name, supported or not."""
+    """Return True if a server has an expression operator of this name. The simulation may not support the operator."""
     return name in OPERATORS or name in unsupported.EXPRESSIONS
 
 
@@ -99,8 +101,8 @@ def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
     parts = {name: compile_expression(part, scope) for name, part in fields.items()}
 
     def run(variables: Variables) -> Any:
-        found = ((name, part(variables)) for name, part in parts.items())
-        return {name: value for name, value in found if value is not MISSING}
+        values = ((name, part(variables)) for name, part in parts.items())
+        return {name: value for name, value in values if value is not MISSING}
 
     return folded(run, parts.values())
 
@@ -110,7 +112,11 @@ def _array(parts: list[Expression]) -> Expression:
 
 
 def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
-    """Return the expression with these parts. If all parts are constants, the expression is evaluated now."""
+    """Return a compiled expression. If all its parts are constants, evaluate the expression, and return a constant.
+
+    :param run: the compiled expression.
+    :param parts: the compiled operands of the expression.
+    """
     if _postponing or not all(isinstance(part, Constant) for part in parts):
         return run
     try:
@@ -123,13 +129,16 @@ def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
 
 
 def optimizes() -> bool:
-    """True if compilation evaluates constant parts, which it does except in updates."""
+    """Return True if the current compilation evaluates constant parts of expressions."""
     return not _postponing
 
 
 @contextlib.contextmanager
 def constants_later() -> Iterator[None]:
-    """Evaluate constants with the first document, and not at compilation, which switches no greenlets."""
+    """Do not evaluate constant parts of expressions during compilations in the ``with`` block.
+
+    The expressions evaluate these parts for each document. A compilation must not switch to other greenlets.
+    """
     global _postponing
     before, _postponing = _postponing, True
     try:
@@ -140,7 +149,10 @@ def constants_later() -> Iterator[None]:
 
 @contextlib.contextmanager
 def constants_last() -> Iterator[None]:
-    """Raise the first error of a constant part after the compilation, because a server optimizes after parsing."""
+    """Raise the first error of a constant part at the end of the ``with`` block, and not during the compilation.
+
+    A server also evaluates constant parts only after the command has been parsed.
+    """
     global _failures
     if _failures is not None:
         yield
@@ -157,18 +169,21 @@ def constants_last() -> Iterator[None]:
 
 @contextlib.contextmanager
 def dropped_failures() -> Iterator[Callable[[], None]]:
-    """Yield a function that drops the errors of constant parts since the beginning of the block."""
+    """Yield a function that discards the errors of constant parts that occurred since the beginning of the block."""
     count = len(_failures or ())
     yield lambda: _failures.__delitem__(slice(count, None)) if _failures else None
 
 
 def none_if_missing(value: Any) -> Any:
-    """Return the value, or None for MISSING."""
+    """Return the value. Return None if the value is MISSING."""
     return None if value is MISSING else value
 
 
 def check_field_name(name: str) -> None:
-    """Check the name of a field in an expression."""
+    """Check the name of a field in an expression.
+
+    :raises CommandError: the name is invalid.
+    """
     if not name:
         raise location(15998, "FieldPath field names may not be empty strings.")
     if name.startswith("$") and name not in _REFERENCE:
@@ -181,7 +196,7 @@ def check_field_name(name: str) -> None:
 
 
 def path_parts(path: str) -> list[str]:
-    """Return the parts of a path."""
+    """Check a path, and return the parts of the path."""
     if not path:
         raise location(40352, "FieldPath cannot be constructed with empty string")
     if path.endswith("."):
@@ -227,7 +242,8 @@ def _of_variable(name: str, parts: list[str]) -> Expression:
 def check_variable(name: str, may_be_system: bool = False) -> None:
     """Check the name of a variable.
 
-    :param may_be_system: True if the variable may be a variable of the server.
+    :param name: the name.
+    :param may_be_system: True if the name may be the name of a system variable, such as ``NOW``.
     """
     first = name[:1]
     if not first:
@@ -240,7 +256,7 @@ def check_variable(name: str, may_be_system: bool = False) -> None:
 
 
 def follow(value: Any, parts: list[str]) -> Any:
-    """Return the value at a path. For an array, return the values at the path in its objects."""
+    """Return the value at a path. If the path leads through an array, return a list of the values in its documents."""
     for number, part in enumerate(parts):
         if isinstance(value, list):
             found = (follow(element, parts[number:]) for element in value if isinstance(element, dict))

@@ -1,4 +1,4 @@
-"""Type conversions: ``$convert`` and its short forms."""
+"""The expression operators that convert types: ``$convert``, and short forms such as ``$toInt``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from gmongo.testing.store.expressions.compiling import (
     folded,
 )
 from gmongo.testing.store.expressions.operands import Fields, arguments
-from gmongo.testing.store.expressions.parsing_dates import parsed
-from gmongo.testing.store.expressions.text import of_date, of_number
+from gmongo.testing.store.expressions.parsing_dates import parse_date
+from gmongo.testing.store.expressions.text import date_text, number_text
 from gmongo.testing.store.expressions.timezones import to_date
 from gmongo.testing.store.values import (
     MISSING,
@@ -52,15 +52,18 @@ _REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infi
 
 
 class _Unsupported(Exception):
-    """No conversion exists between the two types."""
+    """A server has no conversion between the two types."""
 
 
-def _failure(reason: str) -> CommandError:
+def _conversion_error(reason: str) -> CommandError:
     return CommandError(241, "ConversionFailure", f"{reason} in $convert with no onError value")
 
 
 def _number_in(value: Any) -> Any:
-    """Return the number of a boolean, a number or a string as an int, a float or a Decimal."""
+    """Convert a boolean or a number to an int, a float or a Decimal.
+
+    :raises _Unsupported: the value has another type.
+    """
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Decimal128):
@@ -73,16 +76,16 @@ def _number_in(value: Any) -> Any:
 def _integer(value: Any, allowed: range) -> int:
     if isinstance(value, str):
         if not _WHOLE.fullmatch(value):
-            raise _failure(f"Failed to parse number '{value}'")
+            raise _conversion_error(f"Failed to parse number '{value}'")
         number: Any = int(value)
     else:
         number = _number_in(value)
         if isinstance(number, Decimal) and not number.is_finite():
-            raise _failure("Attempt to convert NaN or infinity value to integer type")
+            raise _conversion_error("Attempt to convert NaN or infinity value to integer type")
         if isinstance(number, float) and not math.isfinite(number):
-            raise _failure("Attempt to convert NaN or infinity value to integer type")
+            raise _conversion_error("Attempt to convert NaN or infinity value to integer type")
     if int(number) not in allowed:
-        raise _failure(f"Conversion would overflow target type: {value}")
+        raise _conversion_error(f"Conversion would overflow target type: {value}")
     return int(number)
 
 
@@ -99,11 +102,11 @@ def _to_double(value: Any) -> float:
         return float(milliseconds(value))
     if isinstance(value, str):
         if not _REAL.fullmatch(value):
-            raise _failure(f"Failed to parse number '{value}'")
+            raise _conversion_error(f"Failed to parse number '{value}'")
         return float(value)
     number = float(_number_in(value))
     if math.isinf(number) and isinstance(value, Decimal128) and value.to_decimal().is_finite():
-        raise _failure(f"Conversion would overflow target type: {value}")
+        raise _conversion_error(f"Conversion would overflow target type: {value}")
     return number
 
 
@@ -112,13 +115,13 @@ def _to_decimal(value: Any) -> Decimal128:
         return Decimal128(str(milliseconds(value)))
     if isinstance(value, str):
         if not _REAL.fullmatch(value):
-            raise _failure(f"Failed to parse number '{value}'")
+            raise _conversion_error(f"Failed to parse number '{value}'")
         return Decimal128(CONTEXT.create_decimal(value))
     if isinstance(value, Decimal128):
         return value
     _number_in(value)
     if isinstance(value, float) and value and math.isfinite(value):
-        return Decimal128(f"{value:.14e}")  # a double has 15 digits, including trailing zeros
+        return Decimal128(f"{value:.14e}")  # a double becomes a decimal of 15 digits, even if the last digits are zeros
     return Decimal128(to_decimal(value))
 
 
@@ -128,7 +131,7 @@ def _to_bool(value: Any) -> bool:
 
 def _to_date(value: Any) -> Any:
     if isinstance(value, str):
-        return parsed(value)
+        return parse_date(value)
     if is_date(value) or isinstance(value, (ObjectId, Timestamp)):
         return to_date(value)
     if type_name(value) in ("long", "double", "decimal"):
@@ -142,7 +145,7 @@ def _to_object_id(value: Any) -> ObjectId:
     if not isinstance(value, str):
         raise _Unsupported
     if not re.fullmatch("[0-9a-fA-F]{24}", value):
-        raise _failure(f"Failed to parse objectId '{value}'")
+        raise _conversion_error(f"Failed to parse objectId '{value}'")
     return ObjectId(value)
 
 
@@ -150,11 +153,11 @@ def _to_string(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if is_date(value):
-        return of_date(value)
+        return date_text(value)
     if isinstance(value, (str, ObjectId)):
         return str(value)
     if is_number(value):
-        return of_number(value)
+        return number_text(value)
     if isinstance(value, bytes) and getattr(value, "subtype", 0) == UUID_SUBTYPE and len(value) == 16:
         return str(uuid.UUID(bytes=bytes(value)))
     if isinstance(value, uuid.UUID):
@@ -170,7 +173,7 @@ def _to_uuid(value: Any) -> Any:
     if not isinstance(value, str):
         raise _Unsupported
     if not re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value):
-        raise _failure(f"Input string '{value}' is no UUID")
+        raise _conversion_error(f"Input string '{value}' is no UUID")
     return Binary(uuid.UUID(value).bytes, UUID_SUBTYPE)
 
 
@@ -189,7 +192,10 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 def converted(value: Any, to: str, convert: Callable[[Any], Any] | None = None) -> Any:
     """Convert a value to another type.
 
-    :raises CommandError: 241 if the conversion is impossible.
+    :param value: the value.
+    :param to: the name of the type.
+    :param convert: a function that converts the value; None means the function for the type.
+    :raises CommandError: the conversion is impossible (code 241).
     """
     function = convert or _CONVERSIONS.get(to)
     try:
@@ -197,10 +203,10 @@ def converted(value: Any, to: str, convert: Callable[[Any], Any] | None = None) 
             raise _Unsupported
         return function(value)
     except _Unsupported:
-        raise _failure(f"Unsupported conversion from {type_name(value)} to {to}") from None
+        raise _conversion_error(f"Unsupported conversion from {type_name(value)} to {to}") from None
 
 
-def _type(to: Any) -> str:
+def _target_type(to: Any) -> str:
     if isinstance(to, dict):
         raise not_supported("$convert of binary data")
     if isinstance(to, str):
@@ -230,7 +236,7 @@ def _convert(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         value, target = source(variables), to(variables)
-        name = None if target is None or target is MISSING else _type(target)
+        name = None if target is None or target is MISSING else _target_type(target)
         if value is None or value is MISSING:
             return on_null(variables)
         if name is None:
@@ -245,7 +251,7 @@ def _convert(name: str, operand: Any, scope: Scope) -> Expression:
     return folded(run, fields.values())
 
 
-def _short(to: str, convert: Callable[[Any], Any] | None = None) -> Make:
+def _short_form(to: str, convert: Callable[[Any], Any] | None = None) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         if isinstance(operand, list) and len(operand) != 1:
             raise location(50723, f"{name} requires a single argument, got {len(operand)}")
@@ -262,13 +268,13 @@ def _short(to: str, convert: Callable[[Any], Any] | None = None) -> Make:
 
 OPERATORS: Mapping[str, Make] = {
     "$convert": _convert,
-    "$toBool": _short("bool"),
-    "$toDate": _short("date"),
-    "$toDecimal": _short("decimal"),
-    "$toDouble": _short("double"),
-    "$toInt": _short("int"),
-    "$toLong": _short("long"),
-    "$toObjectId": _short("objectId"),
-    "$toString": _short("string"),
-    "$toUUID": _short("UUID", _to_uuid),
+    "$toBool": _short_form("bool"),
+    "$toDate": _short_form("date"),
+    "$toDecimal": _short_form("decimal"),
+    "$toDouble": _short_form("double"),
+    "$toInt": _short_form("int"),
+    "$toLong": _short_form("long"),
+    "$toObjectId": _short_form("objectId"),
+    "$toString": _short_form("string"),
+    "$toUUID": _short_form("UUID", _to_uuid),
 }

@@ -1,4 +1,4 @@
-"""Date operators: parts of dates, formatted dates and date arithmetic."""
+"""The expression operators of dates: parts of dates, formatted dates and date arithmetic."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from gmongo.testing.store.expressions.timezones import (
     MONTHS,
     at_month,
     from_local,
-    local,
     month_number,
     to_date,
+    to_local,
     unit_of,
     weekday_of,
     zone_of,
@@ -39,19 +39,20 @@ _PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
 _TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
 _ADD = Fields({"startDate": 5166402, "unit": 5166402, "amount": 5166402}, ("timezone",), 5166400, 5166401)
 _TRUNC = Fields({"date": 5439009, "unit": 5439010}, ("timezone", "binSize", "startOfWeek"), 5439007, 5439008)
-# The origin of bins of several units: a Saturday.
+# The date from which `$dateTrunc` counts bins of several units. The date is a Saturday.
 _REFERENCE = datetime.datetime(2000, 1, 1)
 
 
-def _any_nothing(*values: Any) -> bool:
+def _any_null_or_missing(*values: Any) -> bool:
+    """Return True if a value is null or missing."""
     return any(value is None or value is MISSING for value in values)
 
 
-def _part(part: Callable[[datetime.datetime], Any]) -> Make:
+def _part_operator(part: Callable[[datetime.datetime], Any]) -> Make:
     def function(date: Any, timezone: Any = "UTC") -> Any:
-        if _any_nothing(date, timezone):
+        if _any_null_or_missing(date, timezone):
             return None
-        return part(local(to_date(date), zone_of(timezone)))
+        return part(to_local(to_date(date), zone_of(timezone)))
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         if isinstance(operand, dict) and not next(iter(operand), "").startswith("$"):
@@ -67,16 +68,16 @@ def _part(part: Callable[[datetime.datetime], Any]) -> Make:
 
 
 def week_of(date: datetime.datetime) -> int:
-    """Return the week of the year. The first week begins on the first Sunday."""
+    """Return the number of the week in the year. Week 1 begins on the first Sunday. The days before are in week 0."""
     return int(date.strftime("%U"))
 
 
 def day_of_week(date: datetime.datetime) -> int:
-    """Return the day of the week from 1 for Sunday to 7 for Saturday."""
+    """Return the number of the day in the week: 1 for Sunday to 7 for Saturday."""
     return date.isoweekday() % 7 + 1
 
 
-def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
+def _date_to_string(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _TEXT.compiled(name, operand, scope)
     on_null = fields.pop("onNull", compile_expression(None, scope))
     get = dict(fields)
@@ -84,15 +85,15 @@ def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
     def run(variables: Any) -> Any:
         values = {field: part(variables) for field, part in get.items()}
         form = values.get("format", "%Y-%m-%dT%H:%M:%S.%LZ")
-        if not _any_nothing(form):
+        if not _any_null_or_missing(form):
             list(specifiers(form))
         timezone = values.get("timezone", "UTC")
-        zone = None if _any_nothing(timezone) else zone_of(timezone)
-        if _any_nothing(values["date"]):
+        zone = None if _any_null_or_missing(timezone) else zone_of(timezone)
+        if _any_null_or_missing(values["date"]):
             return on_null(variables)
-        if zone is None or _any_nothing(form):
+        if zone is None or _any_null_or_missing(form):
             return None
-        return formatted(local(to_date(values["date"]), zone), form)
+        return formatted(to_local(to_date(values["date"]), zone), form)
 
     return folded(run, [*get.values(), on_null])
 
@@ -103,16 +104,16 @@ def _whole_amount(name: str, amount: Any) -> int:
     return whole(amount)
 
 
-def _adding(name: str, sign: int) -> Make:
+def _addition_operator(name: str, sign: int) -> Make:
     def run(startDate: Any, unit: Any, amount: Any, timezone: Any = "UTC") -> Any:
-        if _any_nothing(startDate, unit, amount, timezone):
+        if _any_null_or_missing(startDate, unit, amount, timezone):
             return None
         zone = zone_of(timezone)
         start = _date(name, startDate, 5166403)
         if not isinstance(unit, str):
             raise location(5166404, f"{name} expects string defining the time unit")
         unit_name = unit_of(unit, name)
-        return later(start, unit_name, sign * _whole_amount(name, amount), zone)
+        return date_after(start, unit_name, sign * _whole_amount(name, amount), zone)
 
     return of_fields(_ADD, run)
 
@@ -123,14 +124,22 @@ def _date(name: str, value: Any, code: int) -> Any:
     return to_date(value)
 
 
-def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
-    """Return the date after a number of units. A day ends at the same local time."""
+def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
+    """Return the date that is a number of units of time after another date.
+
+    For days and longer units, the local time of day does not change.
+
+    :param date: the other date.
+    :param unit: the unit of time, such as ``day``.
+    :param amount: the number of units. A negative number returns an earlier date.
+    :param zone: the time zone.
+    """
     if unit in FIXED:
-        found = milliseconds(date) + amount * FIXED[unit]
-        if not -(2**63) <= found < 2**63:
+        number = milliseconds(date) + amount * FIXED[unit]
+        if not -(2**63) <= number < 2**63:
             raise not_supported("a date beyond the years 1 to 9999")
-        return date_of(found)
-    shown = local(date, zone).replace(tzinfo=None)
+        return date_of(number)
+    shown = to_local(date, zone).replace(tzinfo=None)
     try:
         if unit in DAYS:
             moved = shown + amount * DAYS[unit] * DAY
@@ -143,8 +152,8 @@ def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
     return from_local(moved, zone)
 
 
-def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
-    if _any_nothing(date, unit, timezone, binSize) or (unit == "week" and _any_nothing(startOfWeek)):
+def _date_trunc(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
+    if _any_null_or_missing(date, unit, timezone, binSize) or (unit == "week" and _any_null_or_missing(startOfWeek)):
         return None
     zone = zone_of(timezone)
     start = _date("$dateTrunc", date, 5439012)
@@ -155,11 +164,11 @@ def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, st
     if size <= 0:
         raise location(5439018, f"$dateTrunc requires 'binSize' to be greater than 0, but got {size}")
     first = weekday_of(startOfWeek, "$dateTrunc") if unit_name == "week" else 0
-    return _beginning(start, unit_name, size, zone, first)
+    return _beginning_of_bin(start, unit_name, size, zone, first)
 
 
-def _beginning(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
-    shown = local(date, zone).replace(tzinfo=None)
+def _beginning_of_bin(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
+    shown = to_local(date, zone).replace(tzinfo=None)
     if unit in MONTHS:
         reference = month_number(_REFERENCE)
         length = MONTHS[unit] * size
@@ -177,21 +186,21 @@ def _beginning(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_wee
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$dateAdd": _adding("$dateAdd", 1),
-    "$dateSubtract": _adding("$dateSubtract", -1),
-    "$dateToString": _to_text,
-    "$dateTrunc": of_fields(_TRUNC, _truncated),
-    "$dayOfMonth": _part(lambda date: date.day),
-    "$dayOfWeek": _part(day_of_week),
-    "$dayOfYear": _part(lambda date: date.timetuple().tm_yday),
-    "$hour": _part(lambda date: date.hour),
-    "$isoDayOfWeek": _part(lambda date: date.isoweekday()),
-    "$isoWeek": _part(lambda date: date.isocalendar()[1]),
-    "$isoWeekYear": _part(lambda date: Int64(date.isocalendar()[0])),
-    "$millisecond": _part(lambda date: date.microsecond // 1000),
-    "$minute": _part(lambda date: date.minute),
-    "$month": _part(lambda date: date.month),
-    "$second": _part(lambda date: date.second),
-    "$week": _part(week_of),
-    "$year": _part(lambda date: date.year),
+    "$dateAdd": _addition_operator("$dateAdd", 1),
+    "$dateSubtract": _addition_operator("$dateSubtract", -1),
+    "$dateToString": _date_to_string,
+    "$dateTrunc": of_fields(_TRUNC, _date_trunc),
+    "$dayOfMonth": _part_operator(lambda date: date.day),
+    "$dayOfWeek": _part_operator(day_of_week),
+    "$dayOfYear": _part_operator(lambda date: date.timetuple().tm_yday),
+    "$hour": _part_operator(lambda date: date.hour),
+    "$isoDayOfWeek": _part_operator(lambda date: date.isoweekday()),
+    "$isoWeek": _part_operator(lambda date: date.isocalendar()[1]),
+    "$isoWeekYear": _part_operator(lambda date: Int64(date.isocalendar()[0])),
+    "$millisecond": _part_operator(lambda date: date.microsecond // 1000),
+    "$minute": _part_operator(lambda date: date.minute),
+    "$month": _part_operator(lambda date: date.month),
+    "$second": _part_operator(lambda date: date.second),
+    "$week": _part_operator(week_of),
+    "$year": _part_operator(lambda date: date.year),
 }

@@ -1,4 +1,4 @@
-"""Formats of dates for output and input."""
+"""The formats of ``$dateToString`` and ``$dateFromString``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from gmongo.testing.store.values import type_name
 
 
 def specifiers(form: Any) -> Iterator[str]:
-    """Yield the parts of a format: characters, and specifiers of a percent sign and a character."""
+    """Yield the parts of a format: single characters, and specifiers such as ``%Y``.
+
+    :raises CommandError: the format is not a string, or a specifier is unknown.
+    """
     if not isinstance(form, str):
         raise location(18533, f"$dateToString requires that 'format' be a string, found: {type_name(form)}")
     letters = iter(form)
@@ -28,7 +31,11 @@ def specifiers(form: Any) -> Iterator[str]:
 
 
 def formatted(date: datetime.datetime, form: Any) -> str:
-    """Return a formatted local time."""
+    """Return a local time as text.
+
+    :param date: the local time.
+    :param form: the format.
+    """
     return "".join(_WRITTEN[part[1]](date) if len(part) > 1 else part for part in specifiers(form))
 
 

@@ -1,4 +1,4 @@
-"""Operators that evaluate an expression for each element of an array."""
+"""The expression operators that evaluate an expression for each element of an array."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions.arrays import array_of, integral, is_nothing
+from gmongo.testing.store.expressions.arrays import array_of, integral, is_null_or_missing
 from gmongo.testing.store.expressions.compiling import (
     Expression,
     Make,
@@ -42,7 +42,7 @@ def _map(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         array = source(variables)
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         array = array_of("input to $map", array, 16883)
         return [none_if_missing(inner({**variables, variable: element})) for element in scope.pace.through(array)]
@@ -59,12 +59,12 @@ def _filter(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         array = source(variables)
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         if not array_of("input to $filter", array, 28651):
             return []
         most = limit(variables)
-        if not is_nothing(most):
+        if not is_null_or_missing(most):
             most = integral("$filter: limit", most, 327391, 327391)
             if most < 1:
                 raise location(327392, f"$filter: limit must be greater than 0, but is {most}")
@@ -86,7 +86,7 @@ def _reduce(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         array = source(variables)
-        if is_nothing(array):
+        if is_null_or_missing(array):
             return None
         result = start(variables)
         for element in scope.pace.through(array_of("input to $reduce", array, 40080)):

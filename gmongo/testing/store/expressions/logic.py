@@ -1,4 +1,4 @@
-"""Operators of conditions, comparisons and variables."""
+"""The expression operators of comparisons, logic, conditions and variables."""
 
 from __future__ import annotations
 
@@ -93,17 +93,17 @@ def _switch(name: str, operand: Any, scope: Scope) -> Expression:
         raise location(40068, "$switch requires at least one branch.")
     default = compile_expression(fields["default"], scope) if "default" in fields else None
     branches: list[tuple[Expression, Expression]] = []
-    is_decided = False
+    has_constant_match = False
     for branch in fields["branches"]:
         with dropped_failures() as drop:
             compiled = _BRANCH.compiled(name, branch, scope)
             case = compiled["case"]
-            is_never = isinstance(case, Constant) and not is_true(case.value)
-            if is_decided or is_never:
+            never_matches = isinstance(case, Constant) and not is_true(case.value)
+            if has_constant_match or never_matches:
                 drop()
             else:
                 branches.append((case, compiled["then"]))
-            is_decided = is_decided or (isinstance(case, Constant) and not is_never)
+            has_constant_match = has_constant_match or (isinstance(case, Constant) and not never_matches)
     if not branches and default is None and optimizes():
         raise location(40069, "Cannot execute a switch statement where all the cases evaluate to false without a "
                        "default")  # fmt: skip

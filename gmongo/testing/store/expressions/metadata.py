@@ -1,4 +1,4 @@
-"""``$meta``: the metadata of documents."""
+"""The expression operator ``$meta``, which returns the metadata of a document."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from gmongo.testing.store.expressions.compiling import Expression, Make, Scope
 from gmongo.testing.store.values import MISSING, type_name
 from gmongo.testing.unsupported import not_supported
 
-# The metadata of all documents, and the metadata of text searches and geospatial queries.
+# The metadata that each document has.
 _OF_ALL = frozenset(
     {"indexKey", "randVal", "recordId", "sortKey", "timeseriesBucketMaxTime", "timeseriesBucketMinTime"}
 )
-_OF_FOUND = frozenset(
+# The metadata that only results of text searches and geospatial queries have.
+_OF_SEARCHES = frozenset(
     {
         "geoNearDistance",
         "geoNearPoint",
@@ -33,7 +34,7 @@ _OF_FOUND = frozenset(
 def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
     if type(operand) is not str:
         raise location(17307, f"$meta only supports string arguments, not {type_name(operand)}")
-    if operand not in _OF_ALL | _OF_FOUND:
+    if operand not in _OF_ALL | _OF_SEARCHES:
         raise location(17308, f"Unsupported argument to $meta: {operand}")
     if operand in _OF_ALL:
         raise not_supported("$meta", operand)
@@ -42,8 +43,8 @@ def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
         raise location(40218, f"query requires {operand} metadata, but it is not available")
 
     def run(variables: Mapping[str, Any]) -> Any:
-        found = score(variables["ROOT"])
-        return MISSING if found is None else found
+        value = score(variables["ROOT"])
+        return MISSING if value is None else value
 
     return run
 

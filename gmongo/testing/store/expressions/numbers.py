@@ -1,4 +1,4 @@
-"""Number operators."""
+"""The expression operators of numbers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
 from gmongo.testing.store.errors import bad_value, location, type_mismatch
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import null_of_null, of_iterator, of_values
+from gmongo.testing.store.expressions.operands import null_for_null, of_iterator, of_values
 from gmongo.testing.store.values import MISSING, date_of, is_date, is_number, is_whole, milliseconds, type_name, whole
 
 
 def is_decimal(*values: Any) -> bool:
-    """True if a value is a decimal, which makes the result a decimal."""
+    """Return True if one of the values is a decimal. The result of an operator with a decimal operand is a decimal."""
     return any(isinstance(value, Decimal128) for value in values)
 
 
 def as_double(value: Any) -> float:
-    """Return a number as a double, with a loss of precision."""
+    """Convert a number to a double, which may lose precision."""
     return float(str(value)) if isinstance(value, Decimal128) else float(value)
 
 
@@ -44,10 +44,10 @@ def _add(values: Iterable[Any]) -> Any:
         else:
             date = value
     total = arithmetic.total(numbers)
-    return total if date is None else _later(date, total)
+    return total if date is None else _add_to_date(date, total)
 
 
-def _later(date: Any, amount: Any) -> Any:
+def _add_to_date(date: Any, amount: Any) -> Any:
     if not _is_finite(amount):
         raise location(10056, "can't add a number that is not finite to a date")
     exact, rounding = (Decimal(amount), ROUND_HALF_DOWN) if isinstance(amount, float) else (to_decimal(amount), None)
@@ -113,7 +113,12 @@ def _number(name: str, value: Any, code: int = 28765) -> Any:
 
 
 def unary(name: str, of_doubles: Callable[[Any], Any], of_decimals: Callable[[Decimal], Decimal]) -> Make:
-    """Return an operator of one number. The result of null is null."""
+    """Return an operator of one number. The result for null is null.
+
+    :param name: the name of the operator.
+    :param of_doubles: the function for ints, longs and doubles.
+    :param of_decimals: the function for decimals.
+    """
 
     def run(value: Any) -> Any:
         _number(name, value)
@@ -121,7 +126,7 @@ def unary(name: str, of_doubles: Callable[[Any], Any], of_decimals: Callable[[De
             return decimal(of_decimals(value.to_decimal()))
         return of_doubles(value)
 
-    return of_values(null_of_null(run), 1)
+    return of_values(null_for_null(run), 1)
 
 
 def _absolute(value: Any) -> Any:
@@ -132,8 +137,8 @@ def _absolute(value: Any) -> Any:
     return arithmetic.integer(abs(int(value)), value)
 
 
-def _whole(function: Callable[[float], int]) -> Callable[[Any], Any]:
-    """Return a function that keeps integers. The result of a double is a double."""
+def _rounding_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
+    """Return a function that rounds doubles to doubles without a fractional part, and does not change integers."""
 
     def run(value: Any) -> Any:
         return float(function(value)) if isinstance(value, float) and math.isfinite(value) else value
@@ -141,12 +146,18 @@ def _whole(function: Callable[[float], int]) -> Callable[[Any], Any]:
     return run
 
 
-def _quantized(rounding: str) -> Callable[[Decimal], Decimal]:
+def _rounding_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
     return lambda value: value.to_integral_value(rounding) if value.is_finite() else value
 
 
-def _positive(name: str, code: int, least: float, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of numbers from a lower limit, or above 0."""
+def _with_lower_limit(name: str, code: int, least: float, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that checks its argument before `function` is called.
+
+    :param name: the name of the operator in the error message.
+    :param code: the error code for an argument that is not allowed.
+    :param least: 0 if the argument must be at least 0; 1 if the argument must be above 0.
+    :param function: the function of the operator.
+    """
 
     def run(value: Any) -> Any:
         if value != value:
@@ -190,7 +201,7 @@ def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, float) or isinstance(exponent, float):
         return _power_of_doubles(float(base), float(exponent))
     if exponent >= 0 or base in (1, -1):
-        # An exact result above the range costs too much time.
+        # The exact integer would need too much time if the result is far outside the range of a long.
         if abs(base) < 2 or exponent <= 64:
             return arithmetic.integer(int(base) ** abs(int(exponent)), base, exponent)
         return _power_of_doubles(float(base), float(exponent))
@@ -206,7 +217,7 @@ def _power_of_doubles(base: float, exponent: float) -> float:
         return math.nan
 
 
-def _to_places(name: str, rounding: str) -> Make:
+def _rounding_operator(name: str, rounding: str) -> Make:
     def run(value: Any, places: Any = 0) -> Any:
         _number(name, value, 51081)
         if not is_number(places) or not is_whole(places):
@@ -215,18 +226,18 @@ def _to_places(name: str, rounding: str) -> Make:
             )
         if not -20 <= whole(places) <= 100:
             raise location(51083, f"cannot apply {name} with precision value {places} value must be in [-20, 100]")
-        return _placed(name, value, whole(places), rounding)
+        return _round_to_places(name, value, whole(places), rounding)
 
-    return of_values(null_of_null(run), 1, 2)
+    return of_values(null_for_null(run), 1, 2)
 
 
-def _placed(name: str, value: Any, places: int, rounding: str) -> Any:
+def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
     unit = Decimal(1).scaleb(-places)
     if isinstance(value, Decimal128):
         number = value.to_decimal()
-        return decimal(number.quantize(unit, rounding, CONTEXT) if _fits(number, places) else number)
+        return decimal(number.quantize(unit, rounding, CONTEXT) if _needs_rounding(number, places) else number)
     if isinstance(value, float):
-        if not math.isfinite(value) or not _fits(Decimal(value), places):
+        if not math.isfinite(value) or not _needs_rounding(Decimal(value), places):
             return value
         return float(Decimal(value).quantize(unit, rounding, _WIDE))
     if places >= 0:
@@ -238,8 +249,8 @@ def _placed(name: str, value: Any, places: int, rounding: str) -> Any:
     return arithmetic.integer(found, value)
 
 
-def _fits(number: Decimal, places: int) -> bool:
-    """True if the number has no digits to round after the place."""
+def _needs_rounding(number: Decimal, places: int) -> bool:
+    """Return True if the number has digits after the last place."""
     exponent = number.as_tuple().exponent
     return isinstance(exponent, int) and exponent < -places
 
@@ -251,18 +262,24 @@ _WIDE.prec = 1200
 OPERATORS: Mapping[str, Make] = {
     "$abs": unary("$abs", _absolute, abs),
     "$add": of_iterator(_add, commutes=True),
-    "$ceil": unary("$ceil", _whole(math.ceil), _quantized(ROUND_CEILING)),
-    "$divide": of_values(null_of_null(_divide), 2),
+    "$ceil": unary("$ceil", _rounding_doubles(math.ceil), _rounding_decimals(ROUND_CEILING)),
+    "$divide": of_values(null_for_null(_divide), 2),
     "$exp": unary("$exp", _exponential, CONTEXT.exp),
-    "$floor": unary("$floor", _whole(math.floor), _quantized(ROUND_FLOOR)),
-    "$ln": unary("$ln", _positive("$ln", 28766, 1, math.log), _positive("$ln", 28766, 1, CONTEXT.ln)),
-    "$log": of_values(null_of_null(_log), 2),
-    "$log10": unary("$log10", _positive("$log10", 28761, 1, math.log10), _positive("$log10", 28761, 1, CONTEXT.log10)),
-    "$mod": of_values(null_of_null(_mod), 2),
+    "$floor": unary("$floor", _rounding_doubles(math.floor), _rounding_decimals(ROUND_FLOOR)),
+    "$ln": unary("$ln", _with_lower_limit("$ln", 28766, 1, math.log), _with_lower_limit("$ln", 28766, 1, CONTEXT.ln)),
+    "$log": of_values(null_for_null(_log), 2),
+    "$log10": unary(
+        "$log10",
+        _with_lower_limit("$log10", 28761, 1, math.log10),
+        _with_lower_limit("$log10", 28761, 1, CONTEXT.log10),
+    ),
+    "$mod": of_values(null_for_null(_mod), 2),
     "$multiply": of_iterator(_multiply, commutes=True),
-    "$pow": of_values(null_of_null(_power), 2),
-    "$round": _to_places("$round", ROUND_HALF_EVEN),
-    "$sqrt": unary("$sqrt", _positive("$sqrt", 28714, 0, math.sqrt), _positive("$sqrt", 28714, 0, CONTEXT.sqrt)),
-    "$subtract": of_values(null_of_null(_subtract), 2),
-    "$trunc": _to_places("$trunc", ROUND_DOWN),
+    "$pow": of_values(null_for_null(_power), 2),
+    "$round": _rounding_operator("$round", ROUND_HALF_EVEN),
+    "$sqrt": unary(
+        "$sqrt", _with_lower_limit("$sqrt", 28714, 0, math.sqrt), _with_lower_limit("$sqrt", 28714, 0, CONTEXT.sqrt)
+    ),
+    "$subtract": of_values(null_for_null(_subtract), 2),
+    "$trunc": _rounding_operator("$trunc", ROUND_DOWN),
 }

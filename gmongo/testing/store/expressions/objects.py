@@ -1,4 +1,4 @@
-"""Operators of objects, types and sizes."""
+"""The expression operators of documents and of types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     folded,
 )
-from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_values
+from gmongo.testing.store.expressions.operands import Fields, null_for_null, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 _SET = Fields({"field": 4161102, "input": 4161109, "value": 4161103}, (), 4161100, 4161101)
@@ -22,7 +22,7 @@ _UNSET = Fields({"field": 4161102, "input": 4161109}, (), 4161100, 4161101)
 _GET = Fields({"field": 3041702, "input": 3041703}, (), 3041701, 3041701)
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_null_or_missing(value: Any) -> bool:
     return value is None or value is MISSING
 
 
@@ -31,7 +31,7 @@ def _merged(*values: Any) -> Any:
     if len(values) == 1 and isinstance(values[0], list):
         values = tuple(values[0])
     for value in values:
-        if _is_nothing(value):
+        if _is_null_or_missing(value):
             continue
         if not isinstance(value, dict):
             raise location(40400, f"$mergeObjects requires object inputs, but input {value!r} is of type "
@@ -87,10 +87,13 @@ def _of_pair(entry: Any) -> tuple[str, Any]:
     return entry[0], entry[1]
 
 
-def _name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
-    """Return the field name of ``$getField`` or ``$setField``.
+def _field_name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
+    """Return the name of the field of a ``$getField``, ``$setField`` or ``$unsetField``.
 
-    :param codes: the error codes for a path, for an expression that is not constant, and for another type.
+    :param name: the name of the operator.
+    :param expression: the argument ``field``.
+    :param codes: three error codes: for a path, for an expression that is not constant, and for a value that is not a
+        string.
     """
     if isinstance(expression, str) and expression.startswith("$"):
         raise location(codes[0], f"'{expression}' is a field path reference which is not allowed in this context")
@@ -106,7 +109,7 @@ def _name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
 def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
     is_short = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
     fields = {"field": operand} if is_short else _GET.of(name, operand)
-    field = _name(name, fields["field"], (5654600, 5654601, 5654602))
+    field = _field_name(name, fields["field"], (5654600, 5654601, 5654602))
     source = compile_expression(fields.get("input", "$$CURRENT"), scope)
 
     def run(variables: Variables) -> Any:
@@ -120,14 +123,14 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
 
 def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
-    field = _name(name, fields["field"], (4161108, 4161106, 4161107))
+    field = _field_name(name, fields["field"], (4161108, 4161106, 4161107))
     if "\0" in field:
         raise location(9534700, f"{name} requires 'field' not to contain embedded null bytes")
     source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
 
     def run(variables: Variables) -> Any:
         document, value = source(variables), new(variables)
-        if _is_nothing(document):
+        if _is_null_or_missing(document):
             return None
         if not isinstance(document, dict):
             raise location(4161105, f"{name} requires 'input' to evaluate to type Object, not {type_name(document)}")
@@ -147,11 +150,11 @@ def _is_number(value: Any) -> bool:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$arrayToObject": of_values(null_of_null(_array_to_object), 1),
+    "$arrayToObject": of_values(null_for_null(_array_to_object), 1),
     "$getField": _get_field,
     "$isNumber": of_values(_is_number, 1),
     "$mergeObjects": of_values(_merged, 0, None),
-    "$objectToArray": of_values(null_of_null(_object_to_array), 1),
+    "$objectToArray": of_values(null_for_null(_object_to_array), 1),
     "$setField": _set_field,
     "$type": of_values(_type, 1),
     "$unsetField": _set_field,

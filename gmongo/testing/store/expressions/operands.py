@@ -1,4 +1,4 @@
-"""The operands of operators: a list of arguments, or an object with names."""
+"""Compile the operand of an expression operator, which is a list of arguments or a document of named arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from gmongo.testing.store.values import MISSING
 
 
 def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | None) -> list[Expression]:
-    """Return the arguments of an operator. A single argument needs no list."""
+    """Compile the arguments of an operator. An operand that is not a list is the only argument.
+
+    :param name: the name of the operator.
+    :param operand: the operand.
+    :param scope: the context.
+    :param least: the minimum number of arguments.
+    :param most: the maximum number of arguments; None means no maximum.
+    """
     parts = operand if isinstance(operand, list) else [operand]
     if len(parts) < least or (most is not None and len(parts) > most):
         if least == most:
@@ -26,7 +33,9 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
 def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
     """Return an operator that calls a function with the values of the arguments.
 
-    :param most: the maximum number of arguments, None for no maximum, `least` by default.
+    :param function: the function.
+    :param least: the minimum number of arguments.
+    :param most: the maximum number of arguments; by default `least`. None means no maximum.
     """
     upper = least if most == -1 else most
 
@@ -46,9 +55,15 @@ def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -
 def of_iterator(
     function: Callable[[Iterator[Any]], Any], least: int = 0, most: int | None = None, commutes: bool = False
 ) -> Make:
-    """Return an operator whose function gets an iterator of its arguments, and stops at a null.
+    """Return an operator that calls a function with an iterator of the values of the arguments.
 
-    :param commutes: True if constant arguments come last, in the order of a server.
+    The iterator evaluates an argument when the function needs the value. After a null, the function can ignore the
+    remaining arguments.
+
+    :param function: the function.
+    :param least: the minimum number of arguments.
+    :param most: the maximum number of arguments; None means no maximum.
+    :param commutes: True to evaluate constant arguments last, like a server evaluates commutative operators.
     """
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
@@ -60,8 +75,8 @@ def of_iterator(
     return make
 
 
-def null_of_null(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that returns None if an argument is None or missing."""
+def null_for_null(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that returns None if an argument is null or missing, and otherwise calls `function`."""
 
     def run(*values: Any) -> Any:
         for value in values:
@@ -73,7 +88,12 @@ def null_of_null(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
-    """Return an operator whose function gets the collation before the arguments."""
+    """Return an operator that calls a function with the collation and the values of the arguments.
+
+    :param function: the function.
+    :param least: the minimum number of arguments.
+    :param most: the maximum number of arguments; by default `least`. None means no maximum.
+    """
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         return of_values(lambda *values: function(scope.collation, *values), least, most)(name, operand, scope)
@@ -83,12 +103,12 @@ def under_collation(function: Callable[..., Any], least: int, most: int | None =
 
 @dataclass(frozen=True)
 class Fields:
-    """The named arguments of an operator.
+    """The rules for the named arguments of an operator.
 
-    :param required: the names of required arguments with error codes.
+    :param required: by the name of a required argument: the error code if the argument is missing.
     :param optional: the names of optional arguments.
-    :param not_object: the error code for an operand that is not an object.
-    :param unknown: the error code for an unknown field.
+    :param not_object: the error code for an operand that is not a document.
+    :param unknown: the error code for an unknown argument.
     """
 
     required: Mapping[str, int]
@@ -97,6 +117,7 @@ class Fields:
     unknown: int
 
     def of(self, name: str, operand: Any) -> dict[str, Any]:
+        """Check the named arguments of an operator, and return the arguments."""
         if not isinstance(operand, dict):
             raise location(self.not_object, f"{name} requires an object as an argument, found: {operand!r}")
         for field in operand:
@@ -108,11 +129,16 @@ class Fields:
         return operand
 
     def compiled(self, name: str, operand: Any, scope: Scope) -> dict[str, Expression]:
+        """Check and compile the named arguments of an operator."""
         return {field: compile_expression(part, scope) for field, part in self.of(name, operand).items()}
 
 
 def of_fields(fields: Fields, function: Callable[..., Any]) -> Make:
-    """Return an operator that calls a function with the named arguments. Optional arguments may be missing."""
+    """Return an operator that calls a function with the values of the named arguments, as keyword arguments.
+
+    :param fields: the rules for the named arguments.
+    :param function: the function, which has a default for each optional argument.
+    """
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = fields.compiled(name, operand, scope)

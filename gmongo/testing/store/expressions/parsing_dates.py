@@ -1,4 +1,4 @@
-"""Dates from parts and from text."""
+"""The expression operators ``$dateFromParts`` and ``$dateFromString``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ISO_TEXT = re.compile(
     r"\s*(?P<zone>(?:GMT)?[+-]\d\d(:?\d\d)?|[A-Z]{1,4}|z)?\s*"
 )
 _LONG_YEAR = re.compile(r"\s*\d{5,}-")
-# The offsets of zones in hours by abbreviation. The single letters are military zones.
+# The UTC offsets in hours by the abbreviation of the time zone. The single letters are the military time zones.
 _NAMED: Mapping[str, int] = {
     **{"GMT": 0, "UTC": 0, "Z": 0, "z": 0, "CET": 1, "CEST": 2, "BST": 1},
     **{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7},
@@ -57,7 +57,8 @@ _READ: Mapping[str, str] = {
 }
 
 
-def _nothing(value: Any) -> bool:
+def _is_null_or_missing(value: Any) -> bool:
+    """Return True if the value is null or missing."""
     return value is None or value is MISSING
 
 
@@ -73,14 +74,14 @@ def _from_parts(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Any) -> Any:
         values = {field: part(variables) for field, part in parts.items()}
-        if any(map(_nothing, values.values())):
+        if any(map(_is_null_or_missing, values.values())):
             return None
         zone = zone_of(values.pop("timezone", "UTC"))
         numbers = {field: _integer(name, field, value) for field, value in values.items()}
         first = numbers.get("year", numbers.get("isoWeekYear", 1))
         if not 1 <= first <= 9999:
             raise location(40523, f"{name}'s year must be between 1 and 9999, found: {first}")
-        return _made(numbers, zone)
+        return _date_from_numbers(numbers, zone)
 
     return folded(run, parts.values())
 
@@ -93,8 +94,11 @@ def _integer(name: str, field: str, value: Any) -> int:
     return whole(value)
 
 
-def _made(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
-    """Return the date. An overflow of a part increases the next larger part."""
+def _date_from_numbers(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
+    """Return the date that has the given parts.
+
+    A part may be above its range. For example, month 13 is the first month of the next year.
+    """
     try:
         if "isoWeekYear" in numbers:
             start = datetime.date.fromisocalendar(numbers["isoWeekYear"], 1, 1)
@@ -112,25 +116,29 @@ def _made(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
         raise not_supported("a date beyond the years 1 to 9999") from None
 
 
-def _failure(text: Any, reason: str) -> CommandError:
+def _parsing_error(text: Any, reason: str) -> CommandError:
     return CommandError(241, "ConversionFailure", f"Error parsing date string {text!r}; {reason}")
 
 
-def parsed(text: str, timezone: str | None = None, form: Any = None) -> Any:
-    """Return the date in a text.
+def parse_date(text: str, timezone: str | None = None, form: Any = None) -> Any:
+    """Return the date that a text contains.
 
-    :raises CommandError: 241 for a text without a date, 115 for a date in words, which only a server parses.
+    :param text: the text.
+    :param timezone: the time zone of a date whose text has no time zone; None means UTC.
+    :param form: the format of the text; None means ISO 8601.
+    :raises CommandError: the text contains no date (code 241), or contains a date in words, which only a server
+        supports (code 115).
     """
-    match = _reading(form).fullmatch(text) if form is not None else _ISO_TEXT.fullmatch(text)
+    match = _pattern_of_format(form).fullmatch(text) if form is not None else _ISO_TEXT.fullmatch(text)
     if match is None:
         if form is None and not _LONG_YEAR.match(text) and re.search(r"[A-Za-z].*\d|\d.*[A-Za-z]|\d[/.]\d", text):
             raise not_supported("a date in words", text)
-        raise _failure(text, "Format literal not found" if form is not None else "Unexpected character")
-    found = {name: value for name, value in match.groupdict().items() if value is not None}
+        raise _parsing_error(text, "Format literal not found" if form is not None else "Unexpected character")
+    parts = {name: value for name, value in match.groupdict().items() if value is not None}
     try:
-        return _of_format(found, timezone, text) if form is not None else _of_iso(found, timezone, text)
+        return _date_from_format(parts, timezone, text) if form is not None else _date_from_iso(parts, timezone, text)
     except ValueError as error:
-        raise _failure(text, str(error)) from None
+        raise _parsing_error(text, str(error)) from None
 
 
 def _zone(offset: str | None, timezone: str | None, text: str) -> datetime.tzinfo:
@@ -147,21 +155,21 @@ def _zone(offset: str | None, timezone: str | None, text: str) -> datetime.tzinf
     return datetime.timezone(datetime.timedelta(hours=_NAMED[offset]))
 
 
-def _of_iso(found: Mapping[str, str], timezone: str | None, text: str) -> Any:
-    fraction = int(found.get("fraction", "0").ljust(3, "0")[:3])
-    shown = datetime.datetime(
-        int(found["year"]),
-        int(found["month"]),
-        int(found.get("day", 1)),
-        int(found.get("hour", 0)),
-        int(found.get("minute", 0)),
-        int(found.get("second", 0)),
+def _date_from_iso(parts: Mapping[str, str], timezone: str | None, text: str) -> Any:
+    fraction = int(parts.get("fraction", "0").ljust(3, "0")[:3])
+    local = datetime.datetime(
+        int(parts["year"]),
+        int(parts["month"]),
+        int(parts.get("day", 1)),
+        int(parts.get("hour", 0)),
+        int(parts.get("minute", 0)),
+        int(parts.get("second", 0)),
         fraction * 1000,
     )
-    return from_local(shown, _zone(found.get("zone"), timezone, text))
+    return from_local(local, _zone(parts.get("zone"), timezone, text))
 
 
-def _reading(form: Any) -> re.Pattern[str]:
+def _pattern_of_format(form: Any) -> re.Pattern[str]:
     try:
         parts = [_READ[part[1]] if len(part) > 1 else re.escape(part) for part in specifiers(form)]
         return re.compile("".join(parts))
@@ -169,35 +177,35 @@ def _reading(form: Any) -> re.Pattern[str]:
         raise location(18536, f"Invalid format character in format string {form!r}") from None
 
 
-def _of_format(found: Mapping[str, str], timezone: str | None, text: str) -> Any:
-    hour, minute, second = (int(found.get(letter, 0)) for letter in "HMS")
-    if "G" in found:
-        day = datetime.date.fromisocalendar(int(found["G"]), int(found.get("V", 1)), int(found.get("u", 1)))
-    elif {"Y", "m", "d"} <= set(found):
-        day = datetime.date(int(found["Y"]), int(found["m"]), int(found["d"]))
+def _date_from_format(parts: Mapping[str, str], timezone: str | None, text: str) -> Any:
+    hour, minute, second = (int(parts.get(letter, 0)) for letter in "HMS")
+    if "G" in parts:
+        day = datetime.date.fromisocalendar(int(parts["G"]), int(parts.get("V", 1)), int(parts.get("u", 1)))
+    elif {"Y", "m", "d"} <= set(parts):
+        day = datetime.date(int(parts["Y"]), int(parts["m"]), int(parts["d"]))
     else:
         raise ValueError("an incomplete date/time string has been found")
-    if "Z" in found:
-        zone: datetime.tzinfo = datetime.timezone(datetime.timedelta(minutes=int(found["Z"])))
+    if "Z" in parts:
+        zone: datetime.tzinfo = datetime.timezone(datetime.timedelta(minutes=int(parts["Z"])))
     else:
-        zone = _zone(found.get("z"), timezone, text)
-    milliseconds = int(found.get("L", "0").ljust(3, "0"))
+        zone = _zone(parts.get("z"), timezone, text)
+    milliseconds = int(parts.get("L", "0").ljust(3, "0"))
     return from_local(datetime.datetime.combine(day, datetime.time(hour, minute, second, milliseconds * 1000)), zone)
 
 
 def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
     parts = _FROM_TEXT.compiled(name, operand, scope)
-    nothing = compile_expression(None, scope)
-    on_error, on_null = parts.pop("onError", None), parts.pop("onNull", nothing)
+    null = compile_expression(None, scope)
+    on_error, on_null = parts.pop("onError", None), parts.pop("onNull", null)
 
     def run(variables: Any) -> Any:
         values = {field: part(variables) for field, part in parts.items()}
         text, form = values.pop("dateString"), values.get("format")
-        if not _nothing(form):
-            _reading(form)
-        if _nothing(text):
+        if not _is_null_or_missing(form):
+            _pattern_of_format(form)
+        if _is_null_or_missing(text):
             return on_null(variables)
-        if any(map(_nothing, values.values())):
+        if any(map(_is_null_or_missing, values.values())):
             return None
         if "timezone" in values:
             zone_of(values["timezone"])
@@ -205,7 +213,7 @@ def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
             if not isinstance(text, str):
                 raise CommandError(241, "ConversionFailure", "$dateFromString requires that 'dateString' be a string, "
                                    f"found: {type_name(text)} with value {text!r}")  # fmt: skip
-            return parsed(text, values.get("timezone"), form)
+            return parse_date(text, values.get("timezone"), form)
         except CommandError as error:
             if error.code != 241 or on_error is None:
                 raise

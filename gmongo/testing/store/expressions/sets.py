@@ -1,4 +1,4 @@
-"""Operators of arrays as sets."""
+"""The expression operators that treat arrays as sets."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ def _set(name: str, value: Any, code: int, collation: Collation) -> dict[Key, An
     return found
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_null_or_missing(value: Any) -> bool:
     return value is None or value is MISSING
 
 
-def _sorted(found: Mapping[Key, Any]) -> list[Any]:
-    return [found[key] for key in sorted(found)]
+def _sorted_values(values: Mapping[Key, Any]) -> list[Any]:
+    return [values[key] for key in sorted(values)]
 
 
 def _union(collation: Collation, arrays: Iterable[Any]) -> Any:
     found: dict[Key, Any] = {}
     for array in arrays:
-        if _is_nothing(array):
+        if _is_null_or_missing(array):
             return None
         found = {**_set("$setUnion", array, 17043, collation), **found}
-    return _sorted(found)
+    return _sorted_values(found)
 
 
 def _intersection(collation: Collation, arrays: Iterable[Any]) -> Any:
     found: dict[Key, Any] | None = None
     for array in arrays:
-        if _is_nothing(array):
+        if _is_null_or_missing(array):
             return None
         other = _set("$setIntersection", array, 17047, collation)
         found = other if found is None else {key: value for key, value in found.items() if key in other}
-    return _sorted(found or {})
+    return _sorted_values(found or {})
 
 
 def _difference(collation: Collation, left: Any, right: Any) -> Any:
-    if _is_nothing(left) or _is_nothing(right):
+    if _is_null_or_missing(left) or _is_null_or_missing(right):
         return None
-    kept = _set("$setDifference", left, 17048, collation)
-    taken = _set("$setDifference", right, 17049, collation)
-    return [value for key, value in kept.items() if key not in taken]
+    minuend = _set("$setDifference", left, 17048, collation)
+    subtrahend = _set("$setDifference", right, 17049, collation)
+    return [value for key, value in minuend.items() if key not in subtrahend]
 
 
 def _equals(collation: Collation, arrays: Iterable[Any]) -> bool:
@@ -61,7 +61,7 @@ def _equals(collation: Collation, arrays: Iterable[Any]) -> bool:
     return all(one == found[0] for one in found)
 
 
-def _sets_in_turn(function: Callable[[Collation, Iterable[Any]], Any]) -> Make:
+def _of_several_sets(function: Callable[[Collation, Iterable[Any]], Any]) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         return of_iterator(lambda arrays: function(scope.collation, arrays), commutes=True)(name, operand, scope)
 
@@ -111,7 +111,7 @@ OPERATORS: Mapping[str, Make] = {
     "$anyElementTrue": of_values(_any_true, 1),
     "$setDifference": under_collation(_difference, 2),
     "$setEquals": _set_equals,
-    "$setIntersection": _sets_in_turn(_intersection),
+    "$setIntersection": _of_several_sets(_intersection),
     "$setIsSubset": _set_is_subset,
-    "$setUnion": _sets_in_turn(_union),
+    "$setUnion": _of_several_sets(_union),
 }

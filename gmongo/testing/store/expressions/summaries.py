@@ -1,4 +1,4 @@
-"""The accumulators of ``$group`` that are also expressions."""
+"""The expression operators that are also accumulators of ``$group``, such as ``$sum``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from gmongo.testing.store.expressions.operands import arguments
 Summary = Callable[[Any, Scope], Any]
 
 
-def _of_all(summary: Summary) -> Make:
-    """Return an operator of values. A single array argument is replaced by its elements."""
+def _summary_operator(summary: Summary) -> Make:
+    """Return an operator that computes a result from the values of its arguments.
+
+    If the only argument is an array, the operator uses the elements of the array as values.
+    """
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = arguments(name, operand, scope, 0, None)
 
         def run(variables: Variables) -> Any:
             values = [part(variables) for part in parts]
-            alone = len(values) == 1 and isinstance(values[0], list)
-            return summary(values[0] if alone else values, scope)
+            is_single_array = len(values) == 1 and isinstance(values[0], list)
+            return summary(values[0] if is_single_array else values, scope)
 
         return folded(run, parts)
 
@@ -35,10 +38,18 @@ def _of_all(summary: Summary) -> Make:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$avg": _of_all(lambda values, scope: arithmetic.average(scope.pace.through(values))),
-    "$max": _of_all(lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)),
-    "$min": _of_all(lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)),
-    "$stdDevPop": _of_all(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)),
-    "$stdDevSamp": _of_all(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)),
-    "$sum": _of_all(lambda values, scope: arithmetic.total(scope.pace.through(values))),
+    "$avg": _summary_operator(lambda values, scope: arithmetic.average(scope.pace.through(values))),
+    "$max": _summary_operator(
+        lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)
+    ),
+    "$min": _summary_operator(
+        lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)
+    ),
+    "$stdDevPop": _summary_operator(
+        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)
+    ),
+    "$stdDevSamp": _summary_operator(
+        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)
+    ),
+    "$sum": _summary_operator(lambda values, scope: arithmetic.total(scope.pace.through(values))),
 }

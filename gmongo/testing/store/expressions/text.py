@@ -1,4 +1,4 @@
-"""Conversions of values to strings."""
+"""Convert values to strings, for expression operators."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from gmongo.testing.unsupported import not_supported
 
 
 def coerced(value: Any) -> str:
-    """Return a value as a string for string operators. Null and missing give an empty string."""
+    """Convert a value to a string like the operators of strings. Null and missing values become an empty string.
+
+    :raises CommandError: the operators do not accept the type of the value.
+    """
     if value is None or value is MISSING:
         return ""
     if isinstance(value, str):
         return str(value)
     if is_date(value):
-        return of_date(value)
+        return date_text(value)
     if isinstance(value, Timestamp):
         return f"Timestamp({value.time}, {value.inc})"
     if is_number(value):
-        return of_number(value)
+        return number_text(value)
     raise location(16007, f"can't convert from BSON type {type_name(value)} to String")
 
 
-def of_number(value: Any) -> str:
-    """Return a number as a string."""
+def number_text(value: Any) -> str:
+    """Convert a number to a string."""
     if isinstance(value, float):
         return _of_double(value)
     return str(value) if isinstance(value, Decimal128) else str(int(value))
@@ -41,11 +44,11 @@ def _of_double(value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return f"{value:g}"  # six digits
+    return f"{value:g}"  # at most six significant digits
 
 
-def of_date(value: Any) -> str:
-    """Return a date as a string in UTC."""
+def date_text(value: Any) -> str:
+    """Convert a date to a string in UTC, such as ``2000-01-01T00:00:00.000Z``."""
     if not isinstance(value, datetime.datetime):
         raise not_supported("a date beyond the years 1 to 9999")
     return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

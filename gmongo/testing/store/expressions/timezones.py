@@ -1,4 +1,4 @@
-"""Time zones and units of time."""
+"""Time zones, units of time, and conversions between dates and local times."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ UTC = datetime.timezone.utc
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(days=1)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
-# The milliseconds in units of constant length.
+# The length in milliseconds of the units of time whose length is constant.
 FIXED = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
+# The length in days of other units of time.
 DAYS = {"day": 1, "week": 7}
+# The length in months of other units of time.
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def zone_of(value: Any) -> datetime.tzinfo:
-    """Return the time zone of a name or UTC offset.
+    """Return the time zone that a name or a UTC offset denotes.
 
-    :raises CommandError: 40533 for another type, 40485 for an unknown zone, 115 without a database of time zones.
+    :raises CommandError: the value is not a string (code 40517), the time zone is unknown (code 40485), or there is no
+        database of time zones (code 115).
     """
     if not isinstance(value, str):
         raise location(40517, f"timezone must evaluate to a string, found {type_name(value)}")
@@ -47,8 +50,8 @@ def _zone(name: str) -> datetime.tzinfo:
         if delta >= DAY:
             raise not_supported("time zones without data", name)
         return datetime.timezone(-delta if sign == "-" else delta)
-    zone = _known(name)
-    if zone is None and _known("Etc/UTC") is None:
+    zone = _zone_in_database(name)
+    if zone is None and _zone_in_database("Etc/UTC") is None:
         raise not_supported("time zones without data", "pip install 'gmongo[testing]'")
 
     if zone is None:
@@ -56,7 +59,7 @@ def _zone(name: str) -> datetime.tzinfo:
     return zone
 
 
-def _known(name: str) -> ZoneInfo | None:
+def _zone_in_database(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -64,7 +67,10 @@ def _known(name: str) -> ZoneInfo | None:
 
 
 def to_date(value: Any) -> Any:
-    """Return the date of a value that date operators accept."""
+    """Return the date that a date, a Timestamp or an ObjectId contains.
+
+    :raises CommandError: the value has another type.
+    """
     if is_date(value):
         return value
     if isinstance(value, Timestamp):
@@ -74,8 +80,8 @@ def to_date(value: Any) -> Any:
     raise location(16006, f"can't convert from BSON type {type_name(value)} to Date")
 
 
-def local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
-    """Return the date in the zone."""
+def to_local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
+    """Convert a date to the local time of a time zone."""
     try:
         return (EPOCH + datetime.timedelta(milliseconds=milliseconds(date))).replace(tzinfo=UTC).astimezone(zone)
     except OverflowError:
@@ -83,7 +89,7 @@ def local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
 
 
 def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
-    """Return the date of a local time in the zone."""
+    """Convert a local time of a time zone to a date."""
     try:
         return shown.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
@@ -91,7 +97,11 @@ def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
 
 
 def unit_of(value: Any, name: str) -> str:
-    """Return a unit of time."""
+    """Check that a value is the name of a unit of time, and return the name.
+
+    :param value: the value.
+    :param name: the name of the operator in error messages.
+    """
     if not isinstance(value, str):
         raise location(5439013, f"{name} requires 'unit' to be a string, but got {type_name(value)}")
     if value not in FIXED and value not in DAYS and value not in MONTHS:
@@ -101,7 +111,11 @@ def unit_of(value: Any, name: str) -> str:
 
 
 def weekday_of(value: Any, name: str) -> int:
-    """Return the number of a day of the week, 0 for Monday. Three letters of the day are sufficient."""
+    """Return the number of a day of the week: 0 for Monday to 6 for Sunday.
+
+    :param value: the English name of the day, or the first three letters of the name.
+    :param name: the name of the operator in error messages.
+    """
     if not isinstance(value, str):
         raise location(5439015, f"{name} requires 'startOfWeek' to be a string, but got {type_name(value)}")
     for number, day in enumerate(WEEKDAYS):
@@ -111,12 +125,16 @@ def weekday_of(value: Any, name: str) -> int:
 
 
 def month_number(date: datetime.datetime) -> int:
-    """Return the number of months since year 0."""
+    """Return the number of months from January of year 0 to the month of a date."""
     return date.year * 12 + date.month - 1
 
 
 def at_month(number: int, day: int) -> datetime.date:
-    """Return a day of a month, at most the last day of the month."""
+    """Return the date of a day of a month. If the month has fewer days, return the last day of the month.
+
+    :param number: the number of months since January of year 0, as :func:`month_number` returns.
+    :param day: the day of the month, from 1.
+    """
     year, month = divmod(number, 12)
     try:
         first = datetime.date(year, month + 1, 1)
