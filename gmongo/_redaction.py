@@ -1,4 +1,4 @@
-"""Removal of secrets from error replies. Users and logs see error replies, which may quote the request."""
+"""Removal of secrets from error replies. Exceptions and logs show error replies, which may quote the request."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from collections.abc import Collection, Iterator, Mapping
 
 from gmongo._documents import Document
 
-# Fields that the driver reads, and fields that describe an error.
+# Fields of an error reply that the driver reads, or that describe the error.
 _KEPT = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
 _WORD = re.compile(r"[^\x00-\x20\x7f]+")
-_SHORTEST = 4  # shorter texts would match by chance
+_SHORTEST = 4  # characters: an error message may contain a shorter secret by chance
 
 
 def redacted(reply: Document, sent: object, names: Collection[object] = ()) -> Document:
-    """Return a reply for an error. An error reply keeps only known fields, without texts that quote the request.
+    """Return a copy of an error reply without unknown fields and without messages that quote a secret.
 
-    :param sent: secret values: a string, bytes, or a container of them.
-    :param names: values that are not secret.
+    Return a successful reply unchanged.
+
+    :param sent: the secrets that the driver sent: a string, bytes, or a container of strings and bytes.
+    :param names: the values within `sent` that are not secret.
     """
     if reply.get("ok"):
         return reply
@@ -33,7 +35,7 @@ def redacted(reply: Document, sent: object, names: Collection[object] = ()) -> D
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the forms in which a message may quote a value: bytes as words, in base64 or in hexadecimal."""
+    """Yield each form in which a message may quote a value. The forms of bytes are words, base64 and hexadecimal."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):
