@@ -43,7 +43,7 @@ class LongWork:
     def checkpoint(self) -> None:
         """Let other greenlets run if this greenlet has run for two milliseconds."""
         if _clock.monotonic() - self._since > _LONGEST_RUN:
-            sleep(timer_delay(0))  # during a timer, the event loop also serves sockets; during sleep(0) it does not
+            sleep(timer_delay(0))  # during sleep(0), the event loop would not serve sockets
             self._since = _clock.monotonic()
 
 

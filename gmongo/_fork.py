@@ -48,7 +48,7 @@ def _begin_in_child() -> None:
     if _process == os.getpid():  # a second call, or a call in the parent
         return
     _process = os.getpid()
-    # Mark all inherited objects before the first switch: after the switch, copies of the parent's greenlets run in the
+    # Mark all inherited objects before the first switch. After the switch, copies of the parent's greenlets run in the
     # child, and these greenlets use the inherited objects.
     for forkable in forkables():
         forkable.mark_forked()

@@ -181,8 +181,7 @@ class ClientOptions(InheritedOptions):
 
     @property
     def connect(self) -> bool:
-        """True (the default) starts the monitors of the servers in the constructor. False starts them with the first
-        operation."""
+        """True (the default) starts the monitors in the constructor. False starts them with the first operation."""
         return bool(self.merged.get("connect", True))
 
     @property
