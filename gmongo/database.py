@@ -290,7 +290,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             existing = self.list_collections(session, {"name": name}, nameOnly=True)
             if any(each.get("name") == name for each in existing):
                 raise CollectionInvalid(f"collection {name} already exists")
-        encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, ask=False)
+        encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, query_server=False)
         if encrypted_fields:
             checked_mapping("encryptedFields", encrypted_fields)
             create_state_collections(self, name, encrypted_fields, session)
@@ -327,7 +327,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         if encrypted_fields is not None:
             checked_mapping("encrypted_fields", encrypted_fields)
         else:
-            encrypted_fields = encrypted_fields_of(self, name, session, ask=True)
+            encrypted_fields = encrypted_fields_of(self, name, session, query_server=True)
         if encrypted_fields:
             for each in state_collections(name, encrypted_fields):
                 self._drop(each, session, comment)

@@ -1,4 +1,4 @@
-"""Encoded commands."""
+"""Conversion of an encoded message to one encoded command document."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gmongo.wire.message import HEADER_SIZE
 _INT32 = struct.Struct("<i")
 _ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
 _FLAGS_SIZE = 4
-_LONGEST_NAME = 64  # bytes of the name of a document sequence, including the zero byte
+_LONGEST_NAME = 64  # bytes of the longest name of a document sequence, including the zero byte at its end
 
 
 def one_document(buffers: Sequence[bytes]) -> bytes:
-    """Return the command of a message as one document, with its document sequences as arrays.
+    """Return the command of a message as one encoded document. Convert document sequences to arrays.
 
     :param buffers: the buffers of an OP_MSG that gmongo has created.
     """

@@ -1,4 +1,4 @@
-"""Explicit encryption and decryption, and operations on data keys, with encoded documents."""
+"""Explicit encryption, explicit decryption and operations on data keys. All documents are encoded."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
-# Other algorithms expand a small value to an index of hundreds of tokens.
+# Each other algorithm is slow even for a small value, because it creates an index of hundreds of tokens.
 _LIGHT = ("AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "Indexed", "Unindexed")
 
 
 class _Encoder:
-    """Encoder that pymongocrypt requires."""
+    """The functions of ``bson`` that pymongocrypt requires."""
 
     bson_encode = staticmethod(bson.encode)
 
@@ -33,10 +33,10 @@ class Explicit:
     """Explicit encryption and decryption of values.
 
     :param settings: the settings of libmongocrypt.
-    :param keys: the key vault collection.
-    :param tls: the TLS settings of each KMS provider.
-    :param connect_callback: the callback of the application for connections to KMS providers.
-    :raises EncryptionError: libmongocrypt rejects the settings.
+    :param keys: the collection of the key vault.
+    :param tls: the TLS settings of all KMS providers.
+    :param connect_callback: the function of the application that connects to KMS providers, or None.
+    :raises EncryptionError: libmongocrypt rejected the settings.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Explicit:
         self._machine = Machine(opened(settings), self._vault, Kms(tls, connect_callback))
 
     def close(self) -> None:
-        """Discard the keys."""
+        """Discard the data keys."""
         self._machine.handle.close()
 
     def encrypt(
         self, value: bytes, algorithm: str, key_id: bytes | None, key_alt_name: str | None, **options: object
     ) -> bytes:
-        """Encrypt ``{"v": value}``."""
+        """Encrypt the value in an encoded document ``{"v": value}``."""
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
 
         def make(new: Callable[[], Native]) -> Native:
@@ -67,7 +67,7 @@ class Explicit:
         return self._run(make, len(value), heavy=algorithm not in _LIGHT)
 
     def decrypt(self, value: bytes) -> bytes:
-        """Decrypt ``{"v": value}``."""
+        """Decrypt the ciphertext in an encoded document ``{"v": ciphertext}``."""
 
         def make(new: Callable[[], Native]) -> Native:
             return contexts.ExplicitDecryptionContext(new(), self._machine.kms_providers, value)
@@ -81,7 +81,7 @@ class Explicit:
         key_alt_names: Sequence[str] | None,
         key_material: bytes | None,
     ) -> Binary:
-        """Create a data key, insert it, and return its ``_id``."""
+        """Create a data key, insert the data key into the key vault, and return its ``_id``."""
 
         def make(new: Callable[[], Native]) -> Native:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
@@ -98,7 +98,7 @@ class Explicit:
             raise EncryptionError(error) from error
 
     def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
-        """Encrypt matching data keys again, and return them."""
+        """Encrypt the matching data keys with another master key, and return the changed data keys."""
 
         def make(new: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers
@@ -115,9 +115,9 @@ class Explicit:
 
 
 def opened(settings: Settings) -> Handle:
-    """Return an open library.
+    """Return the handle of a new mongocrypt_t.
 
-    :raises EncryptionError: libmongocrypt rejects the settings.
+    :raises EncryptionError: libmongocrypt rejected the settings.
     """
     try:
         return Handle(settings)
