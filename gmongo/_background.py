@@ -153,7 +153,7 @@ class RestartingGreenlet:
 
     def start(self) -> None:
         """Start the greenlet. The method does not switch."""
-        self.greenlet.link(self._ended)
+        self.greenlet.link(self._restart_after_exception)
         self.greenlet.start()
 
     def stop(self) -> None:
@@ -171,7 +171,7 @@ class RestartingGreenlet:
         except (Exception, Timeout):  # a Timeout is not an Exception, and may come from a listener
             safely(_log.exception, "background work was interrupted, and is started again: %r", self._work)
 
-    def _ended(self, greenlet: Greenlet) -> None:
+    def _restart_after_exception(self, greenlet: Greenlet) -> None:
         if self._stopped or self._has_ended:
             return
         # The hub runs this callback and must not wait. The new greenlet therefore sleeps for the pause.

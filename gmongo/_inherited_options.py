@@ -36,10 +36,10 @@ class InheritedOptions:
         write_concern: WriteConcern,
         read_concern: ReadConcern,
     ) -> None:
-        self._codec_options = _checked("codec_options", codec_options, CodecOptions)
-        self._read_preference = _checked("read_preference", read_preference, _ReadPreference)
-        self._write_concern = _checked("write_concern", write_concern, WriteConcern)
-        self._read_concern = _checked("read_concern", read_concern, ReadConcern)
+        self._codec_options = _checked_instance("codec_options", codec_options, CodecOptions)
+        self._read_preference = _checked_instance("read_preference", read_preference, _ReadPreference)
+        self._write_concern = _checked_instance("write_concern", write_concern, WriteConcern)
+        self._read_concern = _checked_instance("read_concern", read_concern, ReadConcern)
 
     @property
     def codec_options(self) -> CodecOptions[Value]:
@@ -105,7 +105,7 @@ def executor_of(owner: object) -> Executor:
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 
-def _checked(name: str, value: T, kind: type) -> T:
+def _checked_instance(name: str, value: T, kind: type) -> T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
     return value

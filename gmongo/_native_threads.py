@@ -33,7 +33,7 @@ class _Call:
         # Only the thread of the hub may start and close the watcher. The hub closes the watcher when the job ends, even
         # if no greenlet waits for the job.
         self._done = get_hub().loop.async_(ref=ref)
-        self._done.start(self._end)
+        self._done.start(self._resume_greenlet)
 
     def run(self) -> None:
         """Run the job in the new thread, and wake the waiting greenlet.
@@ -47,7 +47,7 @@ class _Call:
         except Exception:  # the loop is destroyed: a ValueError of libev, an Exception of libuv
             _calls.awaited.discard(self)
 
-    def _end(self) -> None:
+    def _resume_greenlet(self) -> None:
         """Close the watcher and switch to the waiting greenlet. The hub calls this method when the job has ended."""
         self.close()
         if self._greenlet is not None:

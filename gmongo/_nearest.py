@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 # The lowest similarity of a hint, from 0 to 1. The legacy option "safe", for example, is less similar to any option.
-_NEAR = 0.65
+_LOWEST_SIMILARITY = 0.65
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to `name`. Return None if no known name is similar."""
     import difflib  # only errors need this module
 
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_NEAR)), None)
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_LOWEST_SIMILARITY)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

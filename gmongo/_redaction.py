@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from gmongo._documents import Document
 
 # Fields of an error reply that the driver reads, or that describe the error.
-_KEPT = frozenset(
+_KEPT_FIELDS = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
 _WORD = re.compile(r"[^\x00-\x20\x7f]+")
@@ -26,15 +26,15 @@ def redacted(reply: Document, sent: object, names: Collection[object] = ()) -> D
     """
     if reply.get("ok"):
         return reply
-    shown = {field: value for field, value in reply.items() if field in _KEPT}
-    texts = {text for text in _texts(sent) if len(text) >= _SHORTEST and text not in names}
+    shown = {field: value for field, value in reply.items() if field in _KEPT_FIELDS}
+    texts = {text for text in _quotable_forms(sent) if len(text) >= _SHORTEST and text not in names}
     for field in ("errmsg", "$err"):
         if any(text in str(shown.get(field, "")) for text in texts):
             shown[field] = "message withheld, because it quotes secret data"
     return shown
 
 
-def _texts(value: object) -> Iterator[str]:
+def _quotable_forms(value: object) -> Iterator[str]:
     """Yield each form in which a message may quote a value. The forms of bytes are words, base64 and hexadecimal."""
     if isinstance(value, str):
         yield value
@@ -43,4 +43,4 @@ def _texts(value: object) -> Iterator[str]:
         yield from (b64encode(value).decode(), value.hex(), value.hex().upper())
     elif isinstance(value, (Mapping, list, tuple)):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each)
+            yield from _quotable_forms(each)

@@ -38,7 +38,7 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
                 sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
             runpy.run_path(program, run_name="__main__")
     except SystemExit as ending:
-        return _status(ending)
+        return _exit_status(ending)
     return 0
 
 
@@ -57,7 +57,7 @@ def _run_folder(program: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _status(ending: SystemExit) -> int:
+def _exit_status(ending: SystemExit) -> int:
     code = ending.code
     if code is None or isinstance(code, int):
         return code or 0

@@ -31,7 +31,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     :raises ConfigurationError: a file cannot be read, or the options require OCSP, but ``gmongo[ocsp]`` is not
         installed.
     """
-    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_context, options))
+    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_standard_context, options))
     context = tls_context(options)
     if context is None:
         return None
@@ -58,10 +58,10 @@ class _Renewal:
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
         self._files = files
         self.make = make
-        self._loaded_versions = self._versions()
+        self._loaded_versions = self._file_versions()
 
     def __call__(self) -> ssl.SSLContext | None:
-        versions = self._versions()
+        versions = self._file_versions()
         if versions == self._loaded_versions:
             return None
         self._loaded_versions = versions  # if a file is invalid, read the files again only after another change
@@ -71,7 +71,7 @@ class _Renewal:
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 
-    def _versions(self) -> list[tuple[int, int, int] | None]:
+    def _file_versions(self) -> list[tuple[int, int, int] | None]:
         """Return the modification time, size and inode of each file, or None for a missing file."""
         versions: list[tuple[int, int, int] | None] = []
         for path in self._files:
@@ -83,7 +83,7 @@ class _Renewal:
         return versions
 
 
-def _context(options: Document) -> ssl.SSLContext:
+def _standard_context(options: Document) -> ssl.SSLContext:
     context = tls_context(options)
     assert context is not None
     return context
@@ -97,7 +97,7 @@ def _tls_with_ocsp(options: Document, context: ssl.SSLContext, connect_timeout: 
     # the issuer is missing.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
-    renewal.make = lambda: _openssl_context(options, _context(options))
+    renewal.make = lambda: _openssl_context(options, _standard_context(options))
     return CheckedTls(_openssl_context(options, context), renewal, revocation=Verifier(queries_responders, seconds))
 
 

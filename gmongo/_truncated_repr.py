@@ -42,44 +42,46 @@ class _DocumentPrefix:
     """
 
     def __init__(self, length: int) -> None:
-        self._missing = length  # characters that the text of the copy still needs, without closing brackets
+        self._missing_length = length  # characters that the text of the copy still needs, without closing brackets
         self._depth = 0
 
     def copy(self, value: Value) -> Value:
-        self._missing -= 1  # the text of any value has at least one character
+        self._missing_length -= 1  # the text of any value has at least one character
         if isinstance(value, (str, bytes)):
-            return self._cut(value)
+            return self._prefix_of(value)
         if isinstance(value, RawBSONDocument) and len(value.raw) > _LARGEST_RAW:
             return f"({len(value.raw)} bytes of BSON)"
         if hasattr(value, "as_doc"):  # a DBRef
             value = value.as_doc()
         if hasattr(value, "items") or hasattr(value, "__iter__"):
-            return self._copy_level(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
+            return self._copy_container(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
         return value
 
-    def _copy_level(self, value: Value) -> Value:
+    def _copy_container(self, value: Value) -> Value:
         self._depth += 1
         try:
             if hasattr(value, "items"):
-                return {self._cut(str(name)): self.copy(each) for name, each in self._until_long_enough(value.items())}
+                return {
+                    self._prefix_of(str(name)): self.copy(each) for name, each in self._until_long_enough(value.items())
+                }
             return [self.copy(each) for each in self._until_long_enough(value)]
         finally:
             self._depth -= 1
 
     def _until_long_enough(self, values: Iterable[Value]) -> Iterator[Value]:
-        if self._missing > 0:
+        if self._missing_length > 0:
             for each in values:
                 yield each
-                if self._missing <= 0:
+                if self._missing_length <= 0:
                     return
 
-    def _cut(self, value: Value) -> Value:
+    def _prefix_of(self, value: Value) -> Value:
         """Return the beginning of a string or of bytes. The length of the beginning is a multiple of three.
 
         The base64 text of the beginning is therefore a prefix of the base64 text of the whole value.
         """
-        longest = max(self._missing, _SHORTEST_CUT) // 3 * 3 + 3
-        self._missing -= len(value)
+        longest = max(self._missing_length, _SHORTEST_CUT) // 3 * 3 + 3
+        self._missing_length -= len(value)
         if len(value) <= longest:
             return value
         arguments = (value.subtype,) if hasattr(value, "subtype") else ()

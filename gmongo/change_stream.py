@@ -107,18 +107,18 @@ class ChangeStream(Generic[DocumentType]):
     ) -> None:
         self._options = without_none(
             {},
-            fullDocument=_checked("full_document", full_document, str),
-            fullDocumentBeforeChange=_checked("full_document_before_change", full_document_before_change, str),
-            showExpandedEvents=_checked("show_expanded_events", show_expanded_events, bool),
+            fullDocument=_checked_type("full_document", full_document, str),
+            fullDocumentBeforeChange=_checked_type("full_document_before_change", full_document_before_change, str),
+            showExpandedEvents=_checked_type("show_expanded_events", show_expanded_events, bool),
         )
-        self._pipeline = [*(_checked("pipeline", pipeline, (list, tuple)) or ())]
-        self._max_await_time_ms = _non_negative("max_await_time_ms", max_await_time_ms)
-        self._batch_size = _non_negative("batch_size", batch_size)
+        self._pipeline = [*(_checked_type("pipeline", pipeline, (list, tuple)) or ())]
+        self._max_await_time_ms = _checked_non_negative("max_await_time_ms", max_await_time_ms)
+        self._batch_size = _checked_non_negative("batch_size", batch_size)
         self._fields = without_none({}, collation=validate_collation_or_none(collation), comment=comment)
         self._position = Position(
-            _checked("resume_after", resume_after, Mapping),
-            _checked("start_after", start_after, Mapping),
-            _checked("start_at_operation_time", start_at_operation_time, Timestamp),
+            _checked_type("resume_after", resume_after, Mapping),
+            _checked_type("start_after", start_after, Mapping),
+            _checked_type("start_at_operation_time", start_at_operation_time, Timestamp),
         )
         self._collection, self._target = target._watched()
         self._client = self._collection.database.client
@@ -158,7 +158,7 @@ class ChangeStream(Generic[DocumentType]):
         operation = Aggregate(
             collection._context,
             self._target,
-            [{"$changeStream": self._stage()}, *self._pipeline],
+            [{"$changeStream": self._stage_fields()}, *self._pipeline],
             self._fields,
             batch_size=self._batch_size,
             decoding=self._decoding,
@@ -181,7 +181,7 @@ class ChangeStream(Generic[DocumentType]):
         self._interrupted = False
         return self._cursor
 
-    def _stage(self) -> DocumentDict:
+    def _stage_fields(self) -> DocumentDict:
         """Return the fields of the ``$changeStream`` stage."""
         return {**self._options, **self._position.fields()}
 
@@ -266,7 +266,7 @@ class ChangeStream(Generic[DocumentType]):
     def _next_change(self) -> Value:
         try:
             if self._change is None:
-                self._change = self._request()
+                self._change = self._fetch_change()
         except PyMongoError as error:
             if self._closed:  # another greenlet has closed the cursor
                 return None
@@ -275,7 +275,7 @@ class ChangeStream(Generic[DocumentType]):
             raise
         return self._deliver()
 
-    def _request(self) -> Value:
+    def _fetch_change(self) -> Value:
         """Return the next change after at most one `getMore`, or None.
 
         If necessary, open a new cursor before the `getMore`. After a resumable error of the `getMore`, also open a new
@@ -414,14 +414,14 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
     def _subject(self) -> str:
         return "change stream on the deployment"
 
-    def _stage(self) -> DocumentDict:
-        return {**super()._stage(), "allChangesForCluster": True}
+    def _stage_fields(self) -> DocumentDict:
+        return {**super()._stage_fields(), "allChangesForCluster": True}
 
 
 class _Watched(Generic[Stream]):
     """Base class of collections, databases and clients. The class adds the method :meth:`watch`."""
 
-    _changes: type[Stream]
+    _stream_class: type[Stream]
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
         """Return the collection whose options the stream uses, and the target of the aggregation."""
@@ -486,23 +486,23 @@ class _Watched(Generic[Stream]):
         :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
         """
-        return self._changes(
+        return self._stream_class(
             self, pipeline, full_document, resume_after, max_await_time_ms, batch_size, collation,
             start_at_operation_time, session, start_after, comment, full_document_before_change, show_expanded_events,
             timeout_ms,
         )._opened()  # fmt: skip
 
 
-def _checked(name: str, value: T, kind: type | tuple[type, ...]) -> T:
+def _checked_type(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     if value is not None and not isinstance(value, kind):
         required = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
         raise TypeError(f"{name} must be a {required}, not {short(value)}")
     return value
 
 
-def _non_negative(name: str, value: int | None) -> int | None:
+def _checked_non_negative(name: str, value: int | None) -> int | None:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
-    if value is not None and _checked(name, value, int) < 0:
+    if value is not None and _checked_type(name, value, int) < 0:
         raise ValueError(f"{name} must be >= 0, not {value}")
     return value

@@ -163,7 +163,7 @@ class ClientOptions(InheritedOptions):
         credential = self._checked_credential(tuple(seeds), merged)
         self.seeds, self.merged, self.credential = tuple(seeds), merged, credential
 
-    def _resolved(self, settings: TopologySettings) -> TopologySettings:
+    def _resolve_settings(self, settings: TopologySettings) -> TopologySettings:
         """Query DNS, and return the settings with the seeds and options from DNS. An operation waits for this call."""
         self._resolve(ref=False)
         return replace(
@@ -342,7 +342,7 @@ class ClientOptions(InheritedOptions):
             server_selector=self.server_selector,
             monitoring_mode=self.server_monitoring_mode,
             srv=self._srv,
-            resolve=self._resolved if self.is_unresolved else None,
+            resolve=self._resolve_settings if self.is_unresolved else None,
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             connection_made=connection_made,
             silent=self.silent,

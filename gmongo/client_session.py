@@ -57,10 +57,10 @@ class TransactionOptions:
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
     ) -> None:
-        _check("read_concern", read_concern, ReadConcern)
-        _check("write_concern", write_concern, WriteConcern)
-        _check("read_preference", read_preference, _ReadPreference)
-        _check("max_commit_time_ms", max_commit_time_ms, int)
+        _check_type("read_concern", read_concern, ReadConcern)
+        _check_type("write_concern", write_concern, WriteConcern)
+        _check_type("read_preference", read_preference, _ReadPreference)
+        _check_type("max_commit_time_ms", max_commit_time_ms, int)
         if write_concern is not None:
             _check_acknowledged(write_concern)
         self._read_concern = read_concern
@@ -118,7 +118,7 @@ class SessionOptions:
     ) -> None:
         if causal_consistency and snapshot:
             raise ConfigurationError("snapshot reads do not support causal_consistency=True")
-        _check("default_transaction_options", default_transaction_options, TransactionOptions)
+        _check_type("default_transaction_options", default_transaction_options, TransactionOptions)
         self._causal_consistency = not snapshot if causal_consistency is None else causal_consistency
         self._default_transaction_options = default_transaction_options
         self._snapshot = bool(snapshot)
@@ -284,12 +284,12 @@ class ClientSession:
         if self._options.snapshot:
             raise InvalidOperation("Transactions are not supported in snapshot sessions")
         options = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
-        self._state.transaction.start(self._settings(options))
+        self._state.transaction.start(self._transaction_settings(options))
         server_session.transaction_number += 1
         self._executor.transaction_started(self._state.transaction)
         return _TransactionBlock(self)
 
-    def _settings(self, options: TransactionOptions) -> TransactionSettings:
+    def _transaction_settings(self, options: TransactionOptions) -> TransactionSettings:
         """Return the settings of a transaction.
 
         The settings are `options`, or else the session's defaults, or else the client's options.
@@ -486,7 +486,7 @@ class _TransactionBlock:
                 self._session._ending.give_up(error, None)
 
 
-def _check(name: str, value: object, kind: type) -> None:
+def _check_type(name: str, value: object, kind: type) -> None:
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
 

@@ -104,7 +104,7 @@ class Collation:
         backwards: bool | None = None,
         **kwargs: object,
     ) -> None:
-        self._document: DocumentDict = {"locale": _checked("locale", locale, str)}
+        self._document: DocumentDict = {"locale": _checked_parameter("locale", locale, str)}
         for name, value, kind in (
             ("caseLevel", caseLevel, bool),
             ("caseFirst", caseFirst, str),
@@ -116,7 +116,7 @@ class Collation:
             ("backwards", backwards, bool),
         ):
             if value is not None:
-                self._document[name] = _checked(name, value, kind)
+                self._document[name] = _checked_parameter(name, value, kind)
         self._document.update(kwargs)
 
     @property
@@ -149,7 +149,7 @@ def validate_collation_or_none(value: Collation | Document | None) -> DocumentDi
     raise TypeError(f"collation must be a Collation, a mapping or None, not {short(value)}")
 
 
-def _checked(name: str, value: T, kind: type) -> T:
+def _checked_parameter(name: str, value: T, kind: type) -> T:
     # bool is a subclass of int, but strength=True is a mistake.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"collation {name} must be of type {kind.__name__}, not {short(value)}")

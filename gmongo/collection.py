@@ -69,12 +69,12 @@ OtherType = TypeVar("OtherType", bound=Document)
 _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
 _ORDERED = {"ordered": True}
-_EVERYTHING: Document = {}
+_MATCH_ALL: Document = {}
 # The default options of find_one(). With these options, find_one() does not need a Cursor.
-_NO_OPTIONS_OF_FIND = (Cursor.__init__.__defaults__ or ())[1:]
-_NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
+_DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
+_FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 # The order of the keys of an index is significant. Existing programs expect SON documents here.
-_IN_ORDER: CodecOptions[Value] = CodecOptions(document_class=SON)
+_SON_DOCUMENTS: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
 class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]], Generic[DocumentType]):
@@ -121,7 +121,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     :raises OperationFailure: the server rejected the ``create`` command.
     """
 
-    _changes: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
+    _stream_class: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
         return self, self._name
@@ -281,7 +281,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """
         check_is_mapping("document", document)
         inserted_id = ensure_id(document)
-        fields = _fields_of_write(bypass_document_validation, None, comment)
+        fields = _write_command_fields(bypass_document_validation, None, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "insert", (document,), fields, acknowledged, acknowledged)
         self._executor.run(operation, session)
@@ -511,7 +511,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             hint=None if hint is None else checked_hint(hint),
             sort=None if sort is None else sort_document(sort),
         )
-        fields = _fields_of_write(bypass, let, comment)
+        fields = _write_command_fields(bypass, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
         reply: DocumentDict = self._executor.run(operation, session)
@@ -603,7 +603,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             collation=validate_collation_or_none(collation),
             hint=None if hint is None else checked_hint(hint),
         )
-        fields = _fields_of_write(None, let, comment)
+        fields = _write_command_fields(None, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         retryable = acknowledged and limit == 1
         operation = SingleWrite(self._context, "delete", (statement,), fields, acknowledged, retryable)
@@ -996,8 +996,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             comment, session, allow_disk_use, let,
         )  # fmt: skip
         fields: DocumentDict = {}
-        filter = filter or _EVERYTHING
-        if options != _NO_OPTIONS_OF_FIND or "$query" in filter:
+        filter = filter or _MATCH_ALL
+        if options != _DEFAULT_OPTIONS_OF_FIND_ONE or "$query" in filter:
             cursor: Cursor[Value] = Cursor(self, filter, *options)
             filter, fields = cursor._query()
             if "explain" in fields:
@@ -1479,7 +1479,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             cursor has no documents if the collection does not exist.
         """
         command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
-        operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _IN_ORDER)
+        operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _SON_DOCUMENTS)
         try:
             return CommandCursor._run(
                 self, operation, session, comment=comment, timeout_ms=timeout_ms, timeout_mode=timeout_mode
@@ -1749,7 +1749,7 @@ def aggregate_cursor(
     """
     if not isinstance(pipeline, (list, tuple)):
         raise TypeError(f"pipeline must be a list, not an instance of {type(pipeline).__name__}")
-    for name in _NO_OPTIONS_OF_AGGREGATE:
+    for name in _FORBIDDEN_FIELDS_OF_AGGREGATE:
         if name in fields:
             raise ConfigurationError(f"{name} is not an option of aggregate(); use Database.command() instead")
     fields = dict(fields)
@@ -1761,7 +1761,7 @@ def aggregate_cursor(
         fields["hint"] = checked_hint(fields["hint"])
     context = collection._context
     if writes(pipeline):
-        context = context.replace(selector=_selector_of_write(collection))
+        context = context.replace(selector=_read_preference_of_write(collection))
     operation = Aggregate(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
@@ -1781,7 +1781,7 @@ def aggregate_cursor(
     return cursor
 
 
-def _selector_of_write(collection: Collection[Value]) -> Selector:
+def _read_preference_of_write(collection: Collection[Value]) -> Selector:
     """Return the read preference for a pipeline that writes.
 
     The read preference selects a secondary only if all servers support such writes on secondaries.
@@ -1798,7 +1798,7 @@ def _selector_of_write(collection: Collection[Value]) -> Selector:
     return collection.read_preference if secondaries_write else WRITABLE
 
 
-def _fields_of_write(bypass: bool | None, let: Document | None, comment: Value) -> Document:
+def _write_command_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
     """Return the command fields of a single write. Without options, return the same mapping for each write."""
     if bypass is None and let is None and comment is None:
         return _ORDERED

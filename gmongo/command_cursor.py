@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gmongo.collection import Collection
 
 T = TypeVar("T")
-Made = TypeVar("Made", bound="CommandCursor[Value]")
+CursorClass = TypeVar("CursorClass", bound="CommandCursor[Value]")
 
 __all__ = ["CommandCursor", "RawBatchCommandCursor"]
 
@@ -115,7 +115,7 @@ class CommandCursor(Generic[DocumentType]):
 
     @classmethod
     def _run(
-        cls: type[Made],
+        cls: type[CursorClass],
         collection: Collection[Value],
         operation: CursorOperation,
         session: ClientSession | None,
@@ -126,7 +126,7 @@ class CommandCursor(Generic[DocumentType]):
         timeout_mode: str | None = None,
         tailable: bool = False,
         awaits: bool = False,
-    ) -> Made:
+    ) -> CursorClass:
         """Run the operation that opens a cursor on the server, and return the cursor.
 
         :param tailable: True if the cursor stays open after its last document.

@@ -134,7 +134,8 @@ class Cursor(Generic[DocumentType]):
     _empty = False
     _closed = False
     _max_await_time_ms: int | None = None
-    _iterates = False  # True if the time limit applies to each iteration separately. Always true for a tailable cursor
+    # True if the time limit applies to each iteration separately. Always True for a tailable cursor.
+    _limits_each_iteration = False
     _ahead: tuple[int, int] | None = None
 
     def __init__(
@@ -175,7 +176,7 @@ class Cursor(Generic[DocumentType]):
         options += (allow_partial_results, oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min)
         options += (return_key, show_record_id, snapshot, comment, session, allow_disk_use, let)
         options += (timeout_ms, timeout_mode)
-        if all(map(is_, options, _NO_OPTIONS)):
+        if all(map(is_, options, _DEFAULT_OPTIONS)):
             return  # most queries have only default options
         if let is not None and not isinstance(let, Mapping):
             raise TypeError(f"let must be a mapping, not {short(let)}")
@@ -187,9 +188,9 @@ class Cursor(Generic[DocumentType]):
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
         self._add_flag("oplog_replay", _OPLOG_REPLAY, oplog_replay)
-        self._skip, self._limit = _non_negative("skip", skip), _integer("limit", limit)
+        self._skip, self._limit = _checked_non_negative("skip", skip), _checked_integer("limit", limit)
         self._check_exhaust()
-        self._batch_size = _non_negative("batch_size", batch_size)
+        self._batch_size = _checked_non_negative("batch_size", batch_size)
         fields = {
             "projection": None if projection is None else fields_document(projection) or None,
             "sort": sort_document(sort) if sort else None,
@@ -197,8 +198,8 @@ class Cursor(Generic[DocumentType]):
             "hint": None if hint is None else checked_hint(hint),
             "maxScan": max_scan,
             "maxTimeMS": max_time_ms,
-            "max": _bound("max", max) if max else None,
-            "min": _bound("min", min) if min else None,
+            "max": _checked_bound("max", max) if max else None,
+            "min": _checked_bound("min", min) if min else None,
             "returnKey": return_key,
             "showRecordId": show_record_id,
             "snapshot": snapshot,
@@ -210,12 +211,12 @@ class Cursor(Generic[DocumentType]):
 
     def _set_time_limit(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
         self._executor = self._executor.for_operation(timeout_ms, self._session)
-        self._iterates = limits_each_iteration(timeout_mode, self._executor, tailable)
+        self._limits_each_iteration = limits_each_iteration(timeout_mode, self._executor, tailable)
 
     def _add_flag(self, name: str, flag: int, is_set: bool) -> None:
         self._flags |= flag if checked_flag(name, is_set) else 0
 
-    def _set(self, field: str, value: object) -> None:
+    def _set_field(self, field: str, value: object) -> None:
         if value is None:
             self._fields.pop(field, None)
         else:
@@ -245,9 +246,9 @@ class Cursor(Generic[DocumentType]):
         if self._cursor is not None:
             raise InvalidOperation("cannot set options after executing query")
 
-    def _change(self, field: str, value: object) -> Cursor[DocumentType]:
+    def _set_option(self, field: str, value: object) -> Cursor[DocumentType]:
         self._check_unsent()
-        self._set(field, value)
+        self._set_field(field, value)
         return self
 
     def sort(self, key_or_list: KeyOrList, direction: Direction | None = None) -> Cursor[DocumentType]:
@@ -268,7 +269,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query.
         """
         keys: Value = [(key_or_list, direction)] if direction is not None else key_or_list
-        return self._change("sort", index_document(keys, "sort"))
+        return self._set_option("sort", index_document(keys, "sort"))
 
     def skip(self, skip: int) -> Cursor[DocumentType]:
         """Skip documents at the beginning of the result.
@@ -280,7 +281,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
-        self._skip = _non_negative("skip", skip)
+        self._skip = _checked_non_negative("skip", skip)
         return self
 
     def limit(self, limit: int) -> Cursor[DocumentType]:
@@ -293,7 +294,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query, or the cursor is an exhaust cursor.
         """
         self._check_unsent()
-        self._limit = _integer("limit", limit)
+        self._limit = _checked_integer("limit", limit)
         self._empty = False
         if self._flags & _EXHAUST:
             raise InvalidOperation("an exhaust cursor cannot have a limit")
@@ -311,7 +312,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
-        self._batch_size = _non_negative("batch_size", batch_size)
+        self._batch_size = _checked_non_negative("batch_size", batch_size)
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
@@ -359,7 +360,7 @@ class Cursor(Generic[DocumentType]):
         :raises TypeError: the keys of the index have the wrong type.
         :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("hint", None if index is None else checked_hint(index))
+        return self._set_option("hint", None if index is None else checked_hint(index))
 
     def comment(self, comment: Value) -> Cursor[DocumentType]:
         """Attach a comment to the query and its ``getMore`` commands.
@@ -368,7 +369,7 @@ class Cursor(Generic[DocumentType]):
         :returns: this cursor.
         :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("comment", comment)
+        return self._set_option("comment", comment)
 
     def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
         """Limit the time that the server works on the query.
@@ -382,7 +383,9 @@ class Cursor(Generic[DocumentType]):
         :raises ValueError: `max_time_ms` is negative.
         :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("maxTimeMS", None if max_time_ms is None else _non_negative("max_time_ms", max_time_ms))
+        return self._set_option(
+            "maxTimeMS", None if max_time_ms is None else _checked_non_negative("max_time_ms", max_time_ms)
+        )
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
         """Set the time that the server waits for new documents before it returns an empty batch.
@@ -397,7 +400,7 @@ class Cursor(Generic[DocumentType]):
         """
         self._check_unsent()
         if max_await_time_ms is not None:
-            _non_negative("max_await_time_ms", max_await_time_ms)
+            _checked_non_negative("max_await_time_ms", max_await_time_ms)
         if self._flags & _AWAIT_DATA:
             self._max_await_time_ms = max_await_time_ms
         return self
@@ -409,7 +412,7 @@ class Cursor(Generic[DocumentType]):
         :returns: this cursor.
         :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("maxScan", max_scan)
+        return self._set_option("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
         """Return only documents whose index keys are below `spec`. The method :meth:`hint` must set the index.
@@ -420,7 +423,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query. The first iteration raises InvalidOperation if
             the hint is missing.
         """
-        return self._change("max", _bound("max", spec) or None)
+        return self._set_option("max", _checked_bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
         """Return only documents whose index keys are `spec` or above. The method :meth:`hint` must set the index.
@@ -431,7 +434,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query. The first iteration raises InvalidOperation if
             the hint is missing.
         """
-        return self._change("min", _bound("min", spec) or None)
+        return self._set_option("min", _checked_bound("min", spec) or None)
 
     def collation(self, collation: Collation | Document | None) -> Cursor[DocumentType]:
         """Set the rules of string comparison for the query.
@@ -441,7 +444,7 @@ class Cursor(Generic[DocumentType]):
         :raises TypeError: `collation` is neither a collation nor a mapping.
         :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("collation", validate_collation_or_none(collation))
+        return self._set_option("collation", validate_collation_or_none(collation))
 
     def allow_disk_use(self, allow_disk_use: bool) -> Cursor[DocumentType]:
         """Allow the server to use temporary files for a large sort, or forbid temporary files (MongoDB 4.4).
@@ -451,7 +454,7 @@ class Cursor(Generic[DocumentType]):
         :raises TypeError: `allow_disk_use` is not a bool.
         :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
+        return self._set_option("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
         """Return only documents for which a JavaScript expression is true.
@@ -483,7 +486,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query, or an exhaust cursor has a limit.
         """
         self._check_unsent()
-        self._flags |= _integer("mask", mask)
+        self._flags |= _checked_integer("mask", mask)
         self._check_exhaust()
         return self
 
@@ -496,7 +499,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
-        self._flags &= ~_integer("mask", mask)
+        self._flags &= ~_checked_integer("mask", mask)
         return self
 
     # The query
@@ -533,9 +536,9 @@ class Cursor(Generic[DocumentType]):
         collection = self._collection
         filter, fields = self._query()
         if "explain" in fields:
-            return ExplainedQuery(collection._context, self._explanation())
+            return ExplainedQuery(collection._context, self._explain_command())
         # If the server receives maxTimeMS, the server counts the time of all later batches toward maxTimeMS.
-        takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._iterates or self._flags & _TAILABLE)
+        takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._limits_each_iteration or self._flags & _TAILABLE)
         kind = ExhaustFind if exhaust else Find
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
@@ -580,7 +583,7 @@ class Cursor(Generic[DocumentType]):
             tailable=tailable,
             comment=self._fields.get("comment"),
             raw=self._raw,
-            deadline=None if tailable or self._iterates else deadline,
+            deadline=None if tailable or self._limits_each_iteration else deadline,
             exhaust=exhaust,
         )
         if self._ahead is not None:
@@ -595,10 +598,10 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: `min` or `max` is set without `hint`.
         :raises OperationFailure: the server rejected the query.
         """
-        operation = Explain(self._collection._context, self._explanation())
+        operation = Explain(self._collection._context, self._explain_command())
         return self._executor.run(operation, self._session, self._executor.deadline())
 
-    def _explanation(self) -> DocumentDict:
+    def _explain_command(self) -> DocumentDict:
         """Return the ``explain`` command of the query."""
         filter, fields = self._query()
         fields.pop("explain", None)
@@ -696,7 +699,7 @@ class Cursor(Generic[DocumentType]):
         return self._copy(copy.copy)
 
     def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
-        return self._copy(partial(_deepcopied, memo={}))
+        return self._copy(partial(_deep_copy, memo={}))
 
     def _copy(self, copier: Callable[[Value], Value]) -> Cursor[DocumentType]:
         clone = self.__class__.__new__(self.__class__)
@@ -766,7 +769,7 @@ class Cursor(Generic[DocumentType]):
             self._cursor.close_after_block(error)
 
 
-_NO_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
+_DEFAULT_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
 """The default values of the options after `filter`, in the order of the parameters."""
 
 
@@ -783,20 +786,20 @@ class RawBatchCursor(Cursor[bytes]):
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCursor")
 
 
-def _integer(name: str, value: object) -> int:
+def _checked_integer(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
     return value
 
 
-def _non_negative(name: str, value: object) -> int:
-    number = _integer(name, value)
+def _checked_non_negative(name: str, value: object) -> int:
+    number = _checked_integer(name, value)
     if number < 0:
         raise ValueError(f"{name} must be >= 0, not {number}")
     return int(number)
 
 
-def _bound(name: str, spec: object) -> Document:
+def _checked_bound(name: str, spec: object) -> Document:
     try:
         if isinstance(spec, (list, tuple, Mapping)):
             return dict(spec)
@@ -805,7 +808,7 @@ def _bound(name: str, spec: object) -> Document:
     raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
 
 
-def _deepcopied(value: Value, memo: dict[int, Value]) -> Value:
+def _deep_copy(value: Value, memo: dict[int, Value]) -> Value:
     """Return a deep copy of a value. Share regular expressions, because some versions of Python cannot copy them.
 
     :param memo: the copies of mappings and lists, with the identity of the original as the key. A value may contain
@@ -815,10 +818,10 @@ def _deepcopied(value: Value, memo: dict[int, Value]) -> Value:
         return memo[id(value)]
     if isinstance(value, Mapping):
         copied = memo[id(value)] = SON() if isinstance(value, SON) else {}
-        copied.update((key, _deepcopied(item, memo)) for key, item in value.items())
+        copied.update((key, _deep_copy(item, memo)) for key, item in value.items())
         return copied
     if isinstance(value, list):
         items = memo[id(value)] = []
-        items.extend(_deepcopied(item, memo) for item in value)
+        items.extend(_deep_copy(item, memo) for item in value)
         return items
     return value if isinstance(value, re.Pattern) else copy.deepcopy(value)

@@ -39,7 +39,7 @@ __all__ = ["Database"]
 DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
 
-_FORBIDDEN = frozenset(' .$/\\\x00"')
+_FORBIDDEN_CHARACTERS = frozenset(' .$/\\\x00"')
 _PRIMARY = Primary()
 _CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
@@ -63,7 +63,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     :raises InvalidName: `name` is empty, or contains a character that is not allowed.
     """
 
-    _changes: type[DatabaseChangeStream[DocumentType]] = DatabaseChangeStream
+    _stream_class: type[DatabaseChangeStream[DocumentType]] = DatabaseChangeStream
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
         return self["$cmd.aggregate"], 1
@@ -537,7 +537,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             raise TypeError(f"allowable_errors must be a list of codes and messages, not {short(allowable_errors)}")
         document = _command_document(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
-        context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
+        context = OperationContext(self._name, codec_options=options, selector=_command_selector(read_preference))
         operation = RunCommand(context, document, selector_is_explicit=read_preference is not None)
         try:
             return self._executor.run(operation, session)
@@ -623,7 +623,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             raise TypeError(f"max_await_time_ms must be an integer, not {short(max_await_time_ms)}")
         document = _command_document(command, value, None, kwargs)
         options = self._codec_options if codec_options is None else codec_options
-        context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
+        context = OperationContext(self._name, codec_options=options, selector=_command_selector(read_preference))
         operation = RunCursorCommand(context, document, options)
         collection: Collection[Value] = Collection(self, "$cmd", codec_options=options)
         return CommandCursor._run(
@@ -719,7 +719,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         return f"Database({self._client!r}, {self._name!r})"
 
 
-def _selector(read_preference: _ReadPreference | None) -> _ReadPreference:
+def _command_selector(read_preference: _ReadPreference | None) -> _ReadPreference:
     """Return the server selector of a command. For None, return the primary, and not the database's read preference."""
     if read_preference is not None and not isinstance(read_preference, _ReadPreference):
         raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
@@ -730,7 +730,7 @@ def _check_name(name: str) -> None:
     if not name:
         raise InvalidName("the name of a database must not be empty")
     for character in name:
-        if character in _FORBIDDEN:
+        if character in _FORBIDDEN_CHARACTERS:
             raise InvalidName(f"the name of a database must not contain {character!r}, was {short(name)}")
 
 

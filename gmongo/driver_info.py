@@ -40,11 +40,11 @@ class DriverInfo(_Fields):
     def __new__(cls, name: str | None, version: str | None = None, platform: str | None = None) -> DriverInfo:
         info = super().__new__(cls, name, version, platform)
         for field, value in info._asdict().items():
-            _check(field, value)
+            _check_field(field, value)
         return info
 
 
-def _check(field: str, value: object) -> None:
+def _check_field(field: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, str):

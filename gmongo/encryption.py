@@ -153,13 +153,13 @@ class ClientEncryption(Generic[DocumentType]):
             kms_connect_callback,
         )
 
-    def _open(self) -> Explicit:
+    def _explicit_if_open(self) -> Explicit:
         if self._explicit is None:
             raise InvalidOperation("Cannot use closed ClientEncryption")
         return self._explicit
 
-    def _vault(self) -> Collection[Value]:
-        self._open()
+    def _key_vault_if_open(self) -> Collection[Value]:
+        self._explicit_if_open()
         return self._keys
 
     # Values
@@ -249,23 +249,23 @@ class ClientEncryption(Generic[DocumentType]):
         string_opts: StringOpts | None,
         is_expression: bool = False,
     ) -> bytes:
-        explicit = self._open()
+        explicit = self._explicit_if_open()
         for name, options, kind in (("range_opts", range_opts, RangeOpts), ("string_opts", string_opts, StringOpts)):
             if options is not None and not isinstance(options, kind):
                 raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(options)}")
         return explicit.encrypt(
             bson.encode({"v": value}, codec_options=self._codec_options),
             algorithm,
-            None if key_id is None else bytes(_uuid(key_id)),
+            None if key_id is None else bytes(_checked_key_id(key_id)),
             key_alt_name,
             query_type=query_type,
             contention_factor=contention_factor,
-            range_opts=None if range_opts is None else self._encoded(range_opts.document),
-            string_opts=None if string_opts is None else self._encoded(string_opts.document),
+            range_opts=None if range_opts is None else self._encode(range_opts.document),
+            string_opts=None if string_opts is None else self._encode(string_opts.document),
             is_expression=is_expression,
         )
 
-    def _encoded(self, document: Document) -> bytes:
+    def _encode(self, document: Document) -> bytes:
         return bson.encode(document, codec_options=self._codec_options)
 
     @clears_locals
@@ -277,7 +277,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises TypeError: `value` is not a :class:`~bson.binary.Binary` of subtype 6.
         :raises EncryptionError: the decryption failed.
         """
-        explicit = self._open()
+        explicit = self._explicit_if_open()
         if not isinstance(value, Binary) or value.subtype != _CIPHERTEXT_SUBTYPE:
             raise TypeError("value to decrypt must be a bson.binary.Binary with subtype 6")
         return bson.decode(explicit.decrypt(bson.encode({"v": value})), self._codec_options)["v"]
@@ -308,7 +308,7 @@ class ClientEncryption(Generic[DocumentType]):
         """
         if isinstance(key_alt_names, str):
             raise TypeError("key_alt_names must be a list of strings, not one string")
-        return self._open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
+        return self._explicit_if_open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
 
     @clears_locals
     def rewrap_many_data_key(
@@ -325,7 +325,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises ConfigurationError: `master_key` is set without `provider`.
         :raises EncryptionError: the operation failed, and no data key has changed.
         """
-        explicit = self._open()
+        explicit = self._explicit_if_open()
         if master_key is not None and provider is None:
             raise ConfigurationError("A provider must be given if a master_key is given")
         updates = [
@@ -342,28 +342,28 @@ class ClientEncryption(Generic[DocumentType]):
 
     def get_keys(self) -> Cursor[Value]:
         """Return a cursor over all data keys. Each data key is a :class:`bson.raw_bson.RawBSONDocument`."""
-        return self._vault().find({})
+        return self._key_vault_if_open().find({})
 
     def get_key(self, id: Binary | UUID) -> RawBSONDocument | None:
         """Return a data key, or None if the data key does not exist.
 
         :param id: the ``_id`` of the data key.
         """
-        return self._vault().find_one({"_id": _uuid(id)})
+        return self._key_vault_if_open().find_one({"_id": _checked_key_id(id)})
 
     def get_key_by_alt_name(self, key_alt_name: str) -> RawBSONDocument | None:
         """Return a data key, or None if the data key does not exist.
 
         :param key_alt_name: an alternative name of the data key.
         """
-        return self._vault().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
+        return self._key_vault_if_open().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
         """Delete a data key. No client can decrypt the ciphertexts of this data key afterwards.
 
         :param id: the ``_id`` of the data key.
         """
-        return self._vault().delete_one({"_id": _uuid(id)})
+        return self._key_vault_if_open().delete_one({"_id": _checked_key_id(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Add an alternative name to a data key.
@@ -373,7 +373,7 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the data key before the change, or None if the data key does not exist.
         """
         update = {"$addToSet": {"keyAltNames": _checked_key_alt_name(key_alt_name)}}
-        return self._vault().find_one_and_update({"_id": _uuid(id)}, update)
+        return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
     def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Remove an alternative name from a data key.
@@ -386,7 +386,9 @@ class ClientEncryption(Generic[DocumentType]):
         # Remove the field if no name remains. The unique index on names would include an empty field.
         remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
-        return self._vault().find_one_and_update({"_id": _uuid(id)}, [{"$set": {"keyAltNames": names}}])
+        return self._key_vault_if_open().find_one_and_update(
+            {"_id": _checked_key_id(id)}, [{"$set": {"keyAltNames": names}}]
+        )
 
     # Collections
 
@@ -417,7 +419,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises EncryptedCollectionError: the creation failed. The attribute `encrypted_fields` contains the data keys
             that the method has created.
         """
-        self._open()
+        self._explicit_if_open()
         if not isinstance(database, Database):
             raise TypeError(f"database must be a Database, not {short(database)}")
         if not isinstance(encrypted_fields, Mapping):
@@ -449,7 +451,7 @@ class ClientEncryption(Generic[DocumentType]):
             explicit.close()
 
 
-def _uuid(value: Binary | UUID) -> Binary:
+def _checked_key_id(value: Binary | UUID) -> Binary:
     if isinstance(value, UUID):
         return Binary.from_uuid(value)
     if not isinstance(value, Binary) or value.subtype != UUID_SUBTYPE:

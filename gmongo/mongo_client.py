@@ -222,7 +222,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     :raises TypeError: an argument has the wrong type.
     """
 
-    _changes: type[ClusterChangeStream[DocumentType]] = ClusterChangeStream
+    _stream_class: type[ClusterChangeStream[DocumentType]] = ClusterChangeStream
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
         return self["admin"]["$cmd.aggregate"], 1
@@ -481,9 +481,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         command: DocumentDict = {"dropDatabase": 1}
         if comment is not None:
             command["comment"] = comment
-        self._executor.run(WriteCommand(self._context_in(database.name, self._write_concern), command), session)
+        self._executor.run(WriteCommand(self._write_context(database.name, self._write_concern), command), session)
 
-    def _context_in(self, database: str, write_concern: WriteConcern) -> OperationContext:
+    def _write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
         """Return the context of a write command that belongs to a database, and not to a collection."""
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
 
@@ -546,12 +546,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         if not isinstance(concern, WriteConcern):
             raise TypeError(f"write_concern must be a WriteConcern, not {short(concern)}")
         acknowledged = concern.acknowledged or in_transaction(self._executor, session)
-        _check_bulk(models, acknowledged, ordered, verbose_results)
+        _check_unacknowledged_bulk(models, acknowledged, ordered, verbose_results)
         optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
         bulk = ClientBulk(
             self._executor,
             self._cursor_killer,
-            self._context_in("admin", concern),
+            self._write_context("admin", concern),
             ordered=ordered,
             verbose=verbose_results,
             fields={name: value for name, value in optional.items() if value is not None},
@@ -906,7 +906,7 @@ def _option_repr(name: str, value: object) -> str:
     return repr(value)
 
 
-def _check_bulk(models: list[Value], acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
+def _check_unacknowledged_bulk(models: list[Value], acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
     checked_flag("ordered", ordered)
     checked_flag("verbose_results", verbose_results)
     if acknowledged:

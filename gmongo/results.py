@@ -31,10 +31,10 @@ class _Result:
         """
         return self._acknowledged
 
-    def _unknown(self, name: str) -> InvalidOperation:
+    def _unacknowledged_error(self, name: str) -> InvalidOperation:
         return InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
 
-    def _show(self, value: Value) -> str:
+    def _repr_with(self, value: Value) -> str:
         return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
 
 
@@ -59,7 +59,7 @@ class InsertOneResult(_Result):
         return self._inserted_id
 
     def __repr__(self) -> str:
-        return self._show(self._inserted_id)
+        return self._repr_with(self._inserted_id)
 
 
 class InsertManyResult(_Result):
@@ -83,7 +83,7 @@ class InsertManyResult(_Result):
         return self._inserted_ids
 
     def __repr__(self) -> str:
-        return self._show(self._inserted_ids)
+        return self._repr_with(self._inserted_ids)
 
 
 class UpdateResult(_Result):
@@ -119,7 +119,7 @@ class UpdateResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("matched_count")
+            raise self._unacknowledged_error("matched_count")
         # The field `n` of the reply to `update` is 1 for an upsert, although no document matched.
         reply = self._reply
         return 0 if not self._in_client_bulk and reply.get("upserted") is not None else reply.get("n", 0)
@@ -131,7 +131,7 @@ class UpdateResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("modified_count")
+            raise self._unacknowledged_error("modified_count")
         modified: int = self._reply.get("nModified", 0)
         return modified
 
@@ -142,7 +142,7 @@ class UpdateResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("upserted_id")
+            raise self._unacknowledged_error("upserted_id")
         upserted = self._reply.get("upserted")
         return upserted["_id"] if self._in_client_bulk and upserted is not None else upserted
 
@@ -153,7 +153,7 @@ class UpdateResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("did_upsert")
+            raise self._unacknowledged_error("did_upsert")
         return "upserted" in self._reply
 
     @property
@@ -161,7 +161,7 @@ class UpdateResult(_Result):
         return self._raw_result or {}
 
     def __repr__(self) -> str:
-        return self._show(self._raw_result)
+        return self._repr_with(self._raw_result)
 
 
 class DeleteResult(_Result):
@@ -191,12 +191,12 @@ class DeleteResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("deleted_count")
+            raise self._unacknowledged_error("deleted_count")
         deleted: int = self._raw_result.get("n", 0)
         return deleted
 
     def __repr__(self) -> str:
-        return self._show(self._raw_result)
+        return self._repr_with(self._raw_result)
 
 
 class _BulkResult(_Result):
@@ -253,7 +253,7 @@ class _BulkResult(_Result):
 
     def _count(self, name: str, field: str) -> int:
         if not self._acknowledged:
-            raise self._unknown(name)
+            raise self._unacknowledged_error(name)
         count: int = self._bulk_api_result.get(field, 0)
         return count
 
@@ -276,11 +276,11 @@ class BulkWriteResult(_BulkResult):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("upserted_ids")
+            raise self._unacknowledged_error("upserted_ids")
         return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
 
     def __repr__(self) -> str:
-        return self._show(self._bulk_api_result)
+        return self._repr_with(self._bulk_api_result)
 
 
 class ClientBulkWriteResult(_BulkResult):
@@ -318,7 +318,7 @@ class ClientBulkWriteResult(_BulkResult):
 
         :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
         """
-        return self._verbose("insert_results", "insertResults")
+        return self._results_by_index("insert_results", "insertResults")
 
     @property
     def update_results(self) -> Mapping[int, UpdateResult]:
@@ -326,7 +326,7 @@ class ClientBulkWriteResult(_BulkResult):
 
         :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
         """
-        return self._verbose("update_results", "updateResults")
+        return self._results_by_index("update_results", "updateResults")
 
     @property
     def delete_results(self) -> Mapping[int, DeleteResult]:
@@ -334,11 +334,11 @@ class ClientBulkWriteResult(_BulkResult):
 
         :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
         """
-        return self._verbose("delete_results", "deleteResults")
+        return self._results_by_index("delete_results", "deleteResults")
 
-    def _verbose(self, name: str, field: str) -> Mapping[int, Value]:
+    def _results_by_index(self, name: str, field: str) -> Mapping[int, Value]:
         if not self._acknowledged:
-            raise self._unknown(name)
+            raise self._unacknowledged_error(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results was not True")
         results: Mapping[int, Value] = self._bulk_api_result.get(field, {})

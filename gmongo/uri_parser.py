@@ -81,7 +81,7 @@ def parse_uri(
         srv_host_validator,
     )
     del parsed["own"]
-    parsed["options"] = _AnyCase(parsed["options"])
+    parsed["options"] = _CaseInsensitiveOptions(parsed["options"])
     return parsed
 
 
@@ -113,7 +113,7 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
     :raises ValueError: an option does not accept a value and `warn` is False. The exception is also a
         ConfigurationError.
     """
-    return _AnyCase(query.split_options(opts, validate, warn, normalize))
+    return _CaseInsensitiveOptions(query.split_options(opts, validate, warn, normalize))
 
 
 def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
@@ -132,25 +132,25 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
     return dict(query.validated(opts, warn))
 
 
-class _AnyCase(DocumentDict):
+class _CaseInsensitiveOptions(DocumentDict):
     """Case-insensitive mapping of options. The options have their names in the specification.
 
     :param options: the options by name. An alias that was not replaced keeps its name.
     """
 
     def __init__(self, options: Document) -> None:
-        super().__init__((_spelled(name), value) for name, value in options.items())
+        super().__init__((_canonical_spelling(name), value) for name, value in options.items())
 
     def __missing__(self, name: str) -> Any:
-        if name == _spelled(name):
+        if name == _canonical_spelling(name):
             raise KeyError(name)
-        return self[_spelled(name)]
+        return self[_canonical_spelling(name)]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and super().__contains__(_spelled(name))
+        return isinstance(name, str) and super().__contains__(_canonical_spelling(name))
 
     def get(self, name: str, default: object = None) -> Any:
-        return super().get(_spelled(name), default)
+        return super().get(_canonical_spelling(name), default)
 
     def __eq__(self, other: object) -> bool:
         return Options(self) == other
@@ -158,6 +158,6 @@ class _AnyCase(DocumentDict):
     __hash__ = None
 
 
-def _spelled(name: str) -> str:
+def _canonical_spelling(name: str) -> str:
     option = find(name)
     return option.name if option is not None and option.key == name.lower() else name

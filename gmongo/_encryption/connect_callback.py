@@ -84,7 +84,7 @@ class HTTPProxyKMSConnect:
         if ssl_context is not None and not secure:
             raise ConfigurationError("ssl_context is for TLS with the proxy, so proxy_url must begin with https://")
         self._address = parts.hostname, port or (443 if secure else 80)
-        self._context = (ssl_context or _usual_context()) if secure else None
+        self._context = (ssl_context or _default_context()) if secure else None
         self._headers = _checked_headers(headers or {})
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -148,7 +148,7 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def _usual_context() -> ssl.SSLContext:
+def _default_context() -> ssl.SSLContext:
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     return context
@@ -161,7 +161,7 @@ def _bridge(secure: socket.socket) -> socket.socket:
     """
     near_end, far_end = socket.socketpair()
 
-    def pass_on(source: socket.socket, target: socket.socket) -> None:
+    def forward(source: socket.socket, target: socket.socket) -> None:
         try:
             while data := source.recv(_PIECE):
                 target.sendall(data)
@@ -171,6 +171,6 @@ def _bridge(secure: socket.socket) -> socket.socket:
             for each in (source, target):
                 each.close()
 
-    spawn(pass_on, far_end, secure)
-    spawn(pass_on, secure, far_end)
+    spawn(forward, far_end, secure)
+    spawn(forward, secure, far_end)
     return near_end

@@ -97,7 +97,7 @@ class Context:
 
         :raises EncryptionError: the step failed.
         """
-        outcome = self._in_pool(work, arguments) if self.long else _outcome_of(work, arguments)
+        outcome = self._run_in_pool(work, arguments) if self.long else _result_or_error(work, arguments)
         try:
             if isinstance(outcome, Exception):
                 if isinstance(outcome, (BSONError, EncryptionError)):
@@ -107,7 +107,7 @@ class Context:
         finally:
             del outcome  # an error refers to this frame
 
-    def _in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
+    def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
         """Run a step in a thread. If an exception interrupts this greenlet meanwhile, the thread closes the context."""
         # At its end, the thread pops a token. An interrupted greenlet also pops a token. Each pop is atomic. The second
         # pop returns "last".
@@ -116,7 +116,7 @@ class Context:
         def in_thread() -> T | Exception | None:
             outcome = None
             if not self._left_to_thread:
-                outcome = in_worker(lambda: _outcome_of(work, arguments))
+                outcome = in_worker(lambda: _result_or_error(work, arguments))
             if tokens.pop() == "last":
                 self.close()
             return outcome
@@ -133,7 +133,7 @@ class Context:
             raise
 
 
-def _outcome_of(work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
+def _result_or_error(work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
     """Run a step, and return its result or exception."""
     try:
         return work(*arguments)

@@ -20,7 +20,12 @@ from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
 # Each other algorithm is slow even for a small value, because it creates an index of hundreds of tokens.
-_LIGHT = ("AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "Indexed", "Unindexed")
+_FAST_ALGORITHMS = (
+    "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
+    "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
+    "Indexed",
+    "Unindexed",
+)
 
 
 class _Encoder:
@@ -61,10 +66,10 @@ class Explicit:
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
 
         def make(new: Callable[[], Native]) -> Native:
-            chosen = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
-            return contexts.ExplicitEncryptionContext(new(), self._machine.kms_providers, value, chosen)
+            encrypt_options = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
+            return contexts.ExplicitEncryptionContext(new(), self._machine.kms_providers, value, encrypt_options)
 
-        return self._run(make, len(value), heavy=algorithm not in _LIGHT)
+        return self._run(make, len(value), heavy=algorithm not in _FAST_ALGORITHMS)
 
     def decrypt(self, value: bytes) -> bytes:
         """Decrypt the ciphertext in an encoded document ``{"v": ciphertext}``."""
@@ -86,8 +91,8 @@ class Explicit:
         def make(new: Callable[[], Native]) -> Native:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
             material = None if key_material is None else bson.encode({"keyMaterial": key_material})
-            chosen = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
-            return contexts.DataKeyContext(new(), self._machine.kms_providers, kms_provider, chosen, _Encoder)
+            key_options = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
+            return contexts.DataKeyContext(new(), self._machine.kms_providers, kms_provider, key_options, _Encoder)
 
         deadline = self._executor.deadline()
         key = self._run(make, 0, deadline=deadline)

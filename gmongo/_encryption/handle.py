@@ -124,21 +124,21 @@ class Handle:
             safely(log.encryption_log.log, level, "libmongocrypt: %s", printable(message))
 
     def _open(self) -> Native:
-        chosen = self.settings
+        settings = self.settings
         checked = MongoCryptOptions(
-            _without_access_tokens(chosen.kms_providers),
-            schema_map=None if chosen.schema_map is None else bson.encode(chosen.schema_map),
+            _without_access_tokens(settings.kms_providers),
+            schema_map=None if settings.schema_map is None else bson.encode(settings.schema_map),
             encrypted_fields_map=None
-            if chosen.encrypted_fields_map is None
-            else bson.encode(chosen.encrypted_fields_map),
-            key_expiration_ms=chosen.key_expiration_ms,
+            if settings.encrypted_fields_map is None
+            else bson.encode(settings.encrypted_fields_map),
+            key_expiration_ms=settings.key_expiration_ms,
         )
         crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
         self._configure(crypt, checked)
         _check_success(crypt, lib.mongocrypt_init(crypt))
         self.log()
         version = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
-        if chosen.crypt_shared_lib_required and version == ffi.NULL:
+        if settings.crypt_shared_lib_required and version == ffi.NULL:
             # If the application had set a path, libmongocrypt would already have raised an error.
             raise MongoCryptError(
                 "crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from the system's "
@@ -148,37 +148,37 @@ class Handle:
 
     def _configure(self, crypt: Native, checked: MongoCryptOptions) -> None:
         """Set the options of a new ``mongocrypt_t`` before its initialization."""
-        chosen = self.settings
+        settings = self.settings
 
-        def must(success: object) -> None:
+        def check(success: object) -> None:
             _check_success(crypt, success)
 
-        def give(option: Native, document: bytes) -> None:
+        def set_document(option: Native, document: bytes) -> None:
             with MongoCryptBinaryIn(document) as binary:
-                must(option(crypt, binary.bin))
+                check(option(crypt, binary.bin))
 
-        must(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
-        give(lib.mongocrypt_setopt_kms_providers, bson.encode(chosen.kms_providers))
+        check(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
+        set_document(lib.mongocrypt_setopt_kms_providers, bson.encode(settings.kms_providers))
         if checked.schema_map is not None:
-            give(lib.mongocrypt_setopt_schema_map, checked.schema_map)
+            set_document(lib.mongocrypt_setopt_schema_map, checked.schema_map)
         if checked.encrypted_fields_map is not None:
-            give(lib.mongocrypt_setopt_encrypted_field_config_map, checked.encrypted_fields_map)
-        if chosen.bypass_query_analysis:
+            set_document(lib.mongocrypt_setopt_encrypted_field_config_map, checked.encrypted_fields_map)
+        if settings.bypass_query_analysis:
             lib.mongocrypt_setopt_bypass_query_analysis(crypt)
-        must(lib.mongocrypt_setopt_enable_multiple_collinfo(crypt))
+        check(lib.mongocrypt_setopt_enable_multiple_collinfo(crypt))
         lib.mongocrypt_setopt_use_need_mongo_collinfo_with_db_state(crypt)
         if not lib.mongocrypt_is_crypto_available():
-            must(hooks.install(crypt))
-        if chosen.analyses:
-            if chosen.crypt_shared_lib_path is not None:
-                path = chosen.crypt_shared_lib_path.encode()
+            check(hooks.install(crypt))
+        if settings.analyses:
+            if settings.crypt_shared_lib_path is not None:
+                path = settings.crypt_shared_lib_path.encode()
                 lib.mongocrypt_setopt_set_crypt_shared_lib_path_override(crypt, path)
             lib.mongocrypt_setopt_append_crypt_shared_lib_search_path(crypt, b"$SYSTEM")
-        if chosen.on_demand:
+        if settings.on_demand:
             lib.mongocrypt_setopt_use_need_kms_credentials_state(crypt)
-        must(lib.mongocrypt_setopt_retry_kms(crypt, True))
-        if chosen.key_expiration_ms is not None:
-            must(lib.mongocrypt_setopt_key_expiration(crypt, chosen.key_expiration_ms))
+        check(lib.mongocrypt_setopt_retry_kms(crypt, True))
+        if settings.key_expiration_ms is not None:
+            check(lib.mongocrypt_setopt_key_expiration(crypt, settings.key_expiration_ms))
 
 
 def _check_success(crypt: Native, success: object) -> None:

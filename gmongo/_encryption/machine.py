@@ -69,13 +69,13 @@ class Machine:
                     return None
                 if state == lib.MONGOCRYPT_CTX_ERROR:
                     context.step(context.native._raise_from_status)
-                self._answer(context, state, deadline)
+                self._supply_data(context, state, deadline)
 
-    def _answer(self, context: Context, state: int, deadline: float | None) -> None:
+    def _supply_data(self, context: Context, state: int, deadline: float | None) -> None:
         """Pass to libmongocrypt the data that the current state requests."""
         native, database = context.native, self._database
         if state == lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS:
-            self._feed(context, deadline, lambda: database.keys(native.mongo_operation()))
+            self._supply_documents(context, deadline, lambda: database.keys(native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
             self._complete_kms_requests(context, deadline)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
@@ -83,17 +83,23 @@ class Machine:
                 credentials = self._on_demand.find(deadline)
             context.step(native.provide_kms_providers, bson.encode(credentials))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO:
-            self._feed(context, deadline, lambda: database.collections(native.database, native.mongo_operation()))
+            self._supply_documents(
+                context, deadline, lambda: database.collections(native.database, native.mongo_operation())
+            )
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB:
-            self._feed(context, deadline, lambda: database.collections(context.database, native.mongo_operation()))
+            self._supply_documents(
+                context, deadline, lambda: database.collections(context.database, native.mongo_operation())
+            )
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
-            self._feed(context, deadline, lambda: [database.analyse(native.database, native.mongo_operation())])
+            self._supply_documents(
+                context, deadline, lambda: [database.analyse(native.database, native.mongo_operation())]
+            )
             # The command has values to encrypt, and libmongocrypt may create an index of many tokens.
             context.long = True
         else:
             raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))
 
-    def _feed(self, context: Context, deadline: float | None, fetch: Callable[[], list[bytes]]) -> None:
+    def _supply_documents(self, context: Context, deadline: float | None, fetch: Callable[[], list[bytes]]) -> None:
         native = context.native
         with _convert_errors(), unbound(), until(deadline):
             for each in fetch():

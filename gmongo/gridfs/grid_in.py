@@ -40,7 +40,7 @@ _log = logging.getLogger("gmongo.background")
 
 # The driver sends the buffered chunks when the buffer reaches one of these two limits.
 _BUFFER_SIZE = 4 * 1024 * 1024
-_MOST_CHUNKS = 1000  # a limit so that one delete command can contain the _id of each chunk
+_MAX_CHUNKS = 1000  # a limit so that one delete command can contain the _id of each chunk
 # Pauses in seconds before each attempt to remove chunks. After an interrupted insert, the server may still insert
 # chunks.
 _PAUSES = (0.0, 0.1, 0.5, 2.0)
@@ -94,13 +94,13 @@ class GridIn:
         self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else checked_size("chunk_size", size)
         self._buffer = bytearray()  # the contents of the last chunk, until the chunk is full
         self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
-        self._n = 0  # the number of the next chunk
+        self._next_number = 0  # the number of the next chunk
         self._length = 0
         # True if the server has stored the first chunk. No other file then has chunks with this _id.
         self._owns_chunks = False
         # The _id of each chunk that the server may have stored, but has not confirmed.
         self._unconfirmed: list[Value] = []
-        self._sent: Document | None = None  # the description that the server may have stored
+        self._sent_description: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the last insert has no reply. The server may still perform this insert.
         self._failure: BaseException | None = None  # the first failure of the upload
         self._removal_started = False  # True if a background greenlet is removing the chunks
@@ -134,7 +134,7 @@ class GridIn:
                     else:
                         self._write_bytes(content)
             except BaseException as error:
-                self._fail(error)
+                self._record_failure(error)
                 if read is not None:
                     self._clean_up_after(error)
                 raise
@@ -162,7 +162,7 @@ class GridIn:
             view = view[room:]
             if len(self._buffer) == size:
                 self._cut_chunk()
-                if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MOST_CHUNKS:
+                if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MAX_CHUNKS:
                     self._flush()
 
     def writelines(self, sequence: Iterable[object]) -> None:
@@ -180,12 +180,12 @@ class GridIn:
         chunk = {
             "_id": new_object_id(),
             "files_id": self._file["_id"],
-            "n": self._n,
+            "n": self._next_number,
             "data": Binary(bytes(self._buffer)),
         }
         self._chunks.append(chunk)
         self._buffer.clear()
-        self._n += 1
+        self._next_number += 1
 
     def _flush(self) -> None:
         """Send the full chunks to the server."""
@@ -200,7 +200,7 @@ class GridIn:
             self._unanswered = False
             if isinstance(error, BulkWriteError):
                 if _is_duplicate(error):
-                    raise self._exists() from error
+                    raise self._file_exists_error() from error
                 if not error.details["writeErrors"]:
                     raise_write_concern_error({"writeConcernError": error.details["writeConcernErrors"][-1]})
             raise
@@ -209,7 +209,7 @@ class GridIn:
         self._unconfirmed = []
         self._chunks = []
 
-    def _exists(self) -> FileExists:
+    def _file_exists_error(self) -> FileExists:
         return FileExists(f"file with _id {self._file['_id']!r} already exists")
 
     # End of the upload
@@ -229,7 +229,7 @@ class GridIn:
                 with until(self._deadline):
                     self._finish()
             except BaseException as error:
-                self._fail(error)
+                self._record_failure(error)
                 raise
 
     def _finish(self) -> None:
@@ -237,14 +237,14 @@ class GridIn:
             self._cut_chunk()
         self._flush()
         description = {**self._file, "length": Int64(self._length), "uploadDate": _now()}
-        self._sent = description
+        self._sent_description = description
         self._unanswered = True
         try:
             self._storage.files.insert_one(description, session=self._session)
         except DuplicateKeyError as error:
-            self._sent = None
+            self._sent_description = None
             self._unanswered = False
-            raise self._exists() from error
+            raise self._file_exists_error() from error
         self._file = description
         self._closed = True
 
@@ -257,13 +257,13 @@ class GridIn:
         with self._use:
             if self._closed:
                 return
-            self._fail(InvalidOperation("the upload was aborted"))
+            self._record_failure(InvalidOperation("the upload was aborted"))
             self._remove_now()
             self._closed = True
             if self._unanswered:
                 self._remove_soon()
 
-    def _fail(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         """Record the first failure, and discard the buffer.
 
         Later writes raise the failure, because the file would have a gap.
@@ -281,10 +281,10 @@ class GridIn:
         if self._failure is not None:
             raise without_frames(self._failure)
 
-    def _give_up(self, error: BaseException) -> None:
+    def _abort_after(self, error: BaseException) -> None:
         """Abort the upload because of `error`. The caller raises `error`."""
         if not self._closed:
-            self._fail(error)
+            self._record_failure(error)
             self._closed = True
             self._clean_up_after(error)
 
@@ -331,8 +331,8 @@ class GridIn:
     def _remove(self, session: ClientSession | None) -> None:
         """Remove the data that the server may have stored. Remove the description before the chunks."""
         file_id = self._file["_id"]
-        if self._sent is not None:
-            own_file = {**by_id(file_id), "uploadDate": self._sent["uploadDate"]}
+        if self._sent_description is not None:
+            own_file = {**by_id(file_id), "uploadDate": self._sent_description["uploadDate"]}
             self._storage.files.delete_one(own_file, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
@@ -347,12 +347,12 @@ class GridIn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._give_up(error)
+            self._abort_after(error)
             return
         try:
             self.close()
         except BaseException as failure:
-            self._give_up(failure)
+            self._abort_after(failure)
             raise
 
     # The description of the file
@@ -407,22 +407,22 @@ class GridIn:
     @property
     def length(self) -> int:
         """The size of the file in bytes. Before the file is closed, the property raises AttributeError."""
-        length: int = self._when_closed("length")
+        length: int = self._field_when_closed("length")
         return length
 
     @property
     def upload_date(self) -> datetime.datetime:
         """The time at which the file was closed, in UTC. Before that time, the property raises AttributeError."""
-        date: datetime.datetime = self._when_closed("uploadDate")
+        date: datetime.datetime = self._field_when_closed("uploadDate")
         return date
 
     @property
     def md5(self) -> str | None:
         """None, because new files have no MD5 digest. Before the file is closed, the property raises AttributeError."""
-        self._when_closed("length")
+        self._field_when_closed("length")
         return self._file.get("md5")
 
-    def _when_closed(self, field: str) -> Value:
+    def _field_when_closed(self, field: str) -> Value:
         if field not in self._file:
             raise AttributeError  # Python then calls __getattr__, which raises an error with a message
         return self._file[field]

@@ -65,7 +65,7 @@ class GridOut(io.IOBase):
         self._position = 0
         self._chunk = b""  # received bytes that the application has not read yet
         self._cursor: Cursor[Value] | None = None  # the cursor over the following chunks
-        self._next = 0  # the number of the chunk that follows the last received chunk
+        self._next_number = 0  # the number of the chunk that follows the last received chunk
         self._ahead: tuple[int, int] | None = None
 
     def open(self) -> None:
@@ -174,7 +174,7 @@ class GridOut(io.IOBase):
             available = self.length - self._position
             remaining = available if size < 0 else min(size, available)
             while remaining > 0:
-                part = self._take(remaining)
+                part = self._read_part(remaining)
                 parts.append(part)
                 remaining -= len(part)
         return b"".join(parts)
@@ -197,7 +197,7 @@ class GridOut(io.IOBase):
         :raises InvalidOperation: another greenlet uses the file.
         """
         with self._use:
-            return self._take(self.chunk_size) if self._position < self.length else b""
+            return self._read_part(self.chunk_size) if self._position < self.length else b""
 
     def readline(self, size: int | None = -1) -> bytes:
         """Return the next line, including its line end.
@@ -214,7 +214,7 @@ class GridOut(io.IOBase):
                 if not self._chunk:
                     self._fetch()
                 end = self._chunk.find(b"\n") + 1
-                line += self._take(min(end or len(self._chunk), limit - len(line)))
+                line += self._read_part(min(end or len(self._chunk), limit - len(line)))
         return bytes(line)
 
     def readlines(self, hint: int | None = -1) -> list[bytes]:
@@ -244,7 +244,7 @@ class GridOut(io.IOBase):
             raise StopIteration
         return line
 
-    def _take(self, size: int) -> bytes:
+    def _read_part(self, size: int) -> bytes:
         """Return at least one byte and at most `size` bytes of one chunk."""
         if not self._chunk:
             self._fetch()
@@ -273,7 +273,7 @@ class GridOut(io.IOBase):
 
     def _next_chunk(self, number: int) -> Value:
         """Return the first chunk whose number is `number` or higher, or None."""
-        if self._cursor is not None and self._next == number:
+        if self._cursor is not None and self._next_number == number:
             try:
                 return self._advance(self._cursor, number)
             except PyMongoError as error:
@@ -295,21 +295,21 @@ class GridOut(io.IOBase):
         except BaseException:
             self._drop_cursor()  # the next call opens a new cursor that starts at the same chunk
             raise
-        self._next = number + 1
+        self._next_number = number + 1
         return chunk
 
     def _check_end(self) -> None:
         """After the last byte of the file, check that the file has no further chunk."""
         count = -(-self.length // self.chunk_size)
-        if self._next > count:  # an earlier read has already checked the end
+        if self._next_number > count:  # an earlier read has already checked the end
             return
         with until(self._deadline):
             extra = self._next_chunk(count)
-        self._next = count  # if the check fails, the next read repeats the check
+        self._next_number = count  # if the check fails, the next read repeats the check
         self._close_cursor()
         if extra is not None and data_of(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
-        self._next = count + 1
+        self._next_number = count + 1
 
     def _close_cursor(self) -> None:
         """Close the cursor if it is open."""
