@@ -169,7 +169,7 @@ class RestartingGreenlet:
             self._work(*self._arguments)
             self._has_ended = True
         except (Exception, Timeout):  # a Timeout is not an Exception, and may come from a listener
-            safely(_log.exception, "background work was interrupted, and is started again: %r", self._work)
+            safely(_log.exception, "background work was interrupted by an exception, and starts again: %r", self._work)
 
     def _restart_after_exception(self, greenlet: Greenlet) -> None:
         if self._stopped or self._has_ended:

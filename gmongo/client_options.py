@@ -425,7 +425,7 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
     """
     mechanism = credential.mechanism
     if mechanism == "MONGODB-X509":
-        raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the certificate of TLS is the credential")
+        raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the TLS certificate is the credential")
     if mechanism in _SENDS_SECRETS and not all(is_on_this_machine(seed) for seed in seeds):
         secret = _SENDS_SECRETS[mechanism]
         message = f"authMechanism {mechanism} without tls=true sends {secret} over the network in plain text"
@@ -437,7 +437,7 @@ def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
     missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:
-            notice(f"compressors: {name!r} is left out, as its library is not installed (pip install {package})")
+            notice(f"compressors: {name!r} is not used, because its library is not installed (pip install {package})")
     return tuple(name for name in compressors if missing[name] is None)
 
 

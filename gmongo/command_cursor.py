@@ -227,7 +227,7 @@ class CommandCursor(Generic[DocumentType]):
         allowance = checked_allowance(batches, max_bytes)
         check_session(self._cursor.resources.session)
         if self._awaits or self._cursor.awaits:
-            raise InvalidOperation("a cursor that waits for documents to come cannot read ahead")
+            raise InvalidOperation("a cursor that waits for new documents cannot read ahead")
         self._cursor.read_ahead(*allowance)
         return self
 

@@ -349,7 +349,7 @@ class Cursor(Generic[DocumentType]):
     def _check_read_ahead(self, session: SessionHandle | None) -> None:
         check_session(session)
         if self._flags & (_TAILABLE | _EXHAUST):
-            raise InvalidOperation("a tailable or exhaust cursor cannot read ahead: the server sends what there is")
+            raise InvalidOperation("a tailable or exhaust cursor cannot read ahead")
 
     def hint(self, index: KeyOrList | None) -> Cursor[DocumentType]:
         """Choose the index that the server must use.
@@ -529,7 +529,7 @@ class Cursor(Generic[DocumentType]):
         """
         filter, fields = without_modifiers(self._filter, self._find_fields())
         if ("min" in fields or "max" in fields) and "hint" not in fields:
-            raise InvalidOperation("min and max are the bounds of an index: hint must name it")
+            raise InvalidOperation("min and max are the bounds of an index: hint must name the index")
         return filter, fields
 
     def _operation(self, exhaust: bool) -> Find | Explain:

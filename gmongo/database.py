@@ -689,7 +689,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         if not isinstance(dbref, DBRef):
             raise TypeError(f"cannot dereference a {type(dbref).__name__}")
         if dbref.database is not None and dbref.database != self._name:
-            raise ValueError(f"reference points into database {dbref.database!r}, this is {self._name!r}")
+            raise ValueError(
+                f"the reference refers to the database {dbref.database!r}, but this database is {self._name!r}"
+            )
         return self[dbref.collection].find_one({"_id": dbref.id}, session=session, comment=comment, **kwargs)
 
     # Special methods

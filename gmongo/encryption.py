@@ -455,7 +455,9 @@ def _checked_key_id(value: Binary | UUID) -> Binary:
     if isinstance(value, UUID):
         return Binary.from_uuid(value)
     if not isinstance(value, Binary) or value.subtype != UUID_SUBTYPE:
-        raise TypeError(f"a key is named by a bson.binary.Binary with subtype 4 or a uuid.UUID, not {short(value)}")
+        raise TypeError(
+            f"a key identifier must be a bson.binary.Binary with subtype 4 or a uuid.UUID, not {short(value)}"
+        )
     return value
 
 

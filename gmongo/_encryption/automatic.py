@@ -96,7 +96,7 @@ class Encrypter:
         """
         client = self._client()
         if client is None:
-            raise EncryptionError(ReferenceError("the client is gone"))
+            raise EncryptionError(ReferenceError("the client no longer exists"))
         if self._is_unlimited:
             return client
         if self._internal is None:
@@ -108,7 +108,9 @@ class Encrypter:
     def analyse(self, database: str, command: bytes) -> bytes:
         """Return the command in which mongocryptd has marked the values to encrypt."""
         if self._mongocryptd is None:
-            raise EncryptionError(RuntimeError("libmongocrypt asks for an analysis that the options rule out"))
+            raise EncryptionError(
+                RuntimeError("libmongocrypt requests an analysis, but the options disable the analysis")
+            )
         return self._mongocryptd.analyse(database, command)
 
     def close(self) -> None:

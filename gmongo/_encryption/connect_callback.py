@@ -144,7 +144,7 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
             raise ConfigurationError(f"the value of the proxy header {name} is not allowed")
         if name.lower() == "host":
-            raise ConfigurationError("the header Host must name the key management service")
+            raise ConfigurationError("headers must not contain Host, which names the key management service")
     return dict(headers)
 
 

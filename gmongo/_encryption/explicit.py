@@ -115,7 +115,7 @@ class Explicit:
     def _run(self, make: Make, size: int, *, heavy: bool = False, deadline: float | None = None) -> bytes:
         result = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
         if result is None:
-            raise EncryptionError(ValueError("libmongocrypt had nothing to do"))
+            raise EncryptionError(ValueError("libmongocrypt returned no result"))
         return result
 
 
