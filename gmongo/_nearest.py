@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# The lowest similarity of a hint, from 0 to 1. The legacy option "safe", for example, is less similar to any option.
+# The lowest similarity of a hint to the unknown name, from 0 to 1. The legacy option "safe" has no correct hint, and all
+# options are less similar to "safe".
 _LOWEST_SIMILARITY = 0.65
 
 

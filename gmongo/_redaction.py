@@ -16,18 +16,18 @@ _WORD = re.compile(r"[^\x00-\x20\x7f]+")
 _SHORTEST = 4  # characters: an error message may contain a shorter secret by chance
 
 
-def redacted(reply: Document, sent: object, names: Collection[object] = ()) -> Document:
+def redacted(reply: Document, secrets: object, public: Collection[object] = ()) -> Document:
     """Return a copy of an error reply without unknown fields and without messages that quote a secret.
 
     Return a successful reply unchanged.
 
-    :param sent: the secrets that the driver sent: a string, bytes, or a container of strings and bytes.
-    :param names: the values within `sent` that are not secret.
+    :param secrets: the secrets that the driver sent: a string, bytes, or a container of strings and bytes.
+    :param public: the values in `secrets` that are not secret, such as the user name.
     """
     if reply.get("ok"):
         return reply
     shown = {field: value for field, value in reply.items() if field in _KEPT_FIELDS}
-    texts = {text for text in _quotable_forms(sent) if len(text) >= _SHORTEST and text not in names}
+    texts = {text for text in _quotable_forms(secrets) if len(text) >= _SHORTEST and text not in public}
     for field in ("errmsg", "$err"):
         if any(text in str(shown.get(field, "")) for text in texts):
             shown[field] = "message withheld, because it quotes secret data"
