@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# The lowest similarity of a hint to the unknown name, from 0 to 1. The legacy option "safe" has no correct hint, and all
-# options are less similar to "safe".
+# The lowest similarity of a hint to the unknown name, from 0 to 1. The legacy option "safe" has no correct hint, and no
+# option reaches this similarity to "safe".
 _LOWEST_SIMILARITY = 0.65
 
 
