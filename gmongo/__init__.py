@@ -59,7 +59,7 @@ version = __version__
 """The version of gmongo."""
 
 version_tuple = tuple(int(part) if part.isdigit() else part for part in __version__.split("."))
-"""The version of gmongo as a tuple."""
+"""The version of gmongo as a tuple, such as ``(0, 2, 0)``."""
 
 
 def get_version_string() -> str:
@@ -75,8 +75,8 @@ def has_c() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    # The first use of a name imports the driver. pytest loads this package for its plugin in every run, even if no test
-    # uses the driver.
+    # Only the first use of a public name imports the driver. pytest imports this package in every run to load its
+    # plugin, even if no test uses the driver.
     from gmongo._names import look_up
 
     return look_up(name)

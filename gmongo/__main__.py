@@ -10,16 +10,17 @@ _MISSING = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Patch the standard library, replace PyMongo, and run the program. With ``--check``, print the imported names.
+    """Patch the standard library, replace PyMongo by gmongo, and run the program.
 
-    Return the program's exit status. With ``--check``, return 3 instead of 0 if a name does not exist.
+    With ``--check``, also print the names that the program imports from PyMongo.
+    Return the program's exit status. With ``--check``, return 3 instead of 0 if gmongo lacks an imported name.
     """
     options = _parser().parse_args(arguments)
     if not options.no_patch:
         from gevent import monkey
 
         monkey.patch_all()
-    # Modules imported from here on can rely on the patched standard library.
+    # The modules of gmongo rely on the patched standard library, and are therefore imported after the patch.
     from gmongo._run_program import run_program
     from gmongo._stand_in import install
 
@@ -45,18 +46,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m gmongo",
         usage="%(prog)s [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]",
-        description="Run a program on gmongo that imports pymongo, itself or by its libraries.",
+        description="Run a program that uses pymongo, directly or through its libraries, on gmongo.",
     )
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("--no-patch", action="store_true", help="do not call gevent.monkey.patch_all() first")
     parser.add_argument(
         "--check",
         action="store_true",
-        help="tell, when the program ends, which names of pymongo it asked for and which of them are not there; "
-        f"exit with status {_MISSING} if there are any such",
+        help="when the program has ended, print the names of pymongo that the program used, and the names that gmongo "
+        f"does not have; exit with status {_MISSING} if gmongo does not have a name",
     )
     parser.add_argument("program", metavar="PROGRAM", help="a Python file; with -m, a module")
-    parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the program")
+    parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="an argument of the program")
     return parser
 
 

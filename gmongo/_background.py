@@ -1,4 +1,8 @@
-"""Background greenlets of the driver: they never keep the event loop alive, and end with their owner."""
+"""Background greenlets of the driver.
+
+A background greenlet does not keep the event loop alive, and ends with its owner. The owner is the object that the
+greenlet works for, such as a client.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +43,18 @@ class LongWork:
     def checkpoint(self) -> None:
         """Let other greenlets run if this greenlet has run for two milliseconds."""
         if _clock.monotonic() - self._since > _LONGEST_RUN:
-            sleep(timer_delay(0))  # a timer also lets the loop serve sockets, unlike sleep(0)
+            sleep(timer_delay(0))  # during sleep(0), the event loop would not serve sockets
             self._since = _clock.monotonic()
 
 
 def timer_delay(seconds: float) -> float:
-    """Return `seconds`, or the shortest delay of a timer if that is longer: libuv warns of shorter delays."""
+    """Return `seconds`, but at least the shortest delay of a timer. libuv warns of shorter delays."""
     resolution: float = get_hub().loop.approx_timer_resolution
     return max(seconds, resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT)
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items of a CPU-bound loop of a few microseconds per item, with checkpoints between them."""
+    """Yield `items`, with a checkpoint after each 32 items, for a loop that needs a few microseconds per item."""
     work = LongWork()
     for count, item in enumerate(items):
         if not count % _ITEMS_BETWEEN_CHECKPOINTS:
@@ -59,7 +63,10 @@ def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Wakeup:
-    """Sleep of one background greenlet, which a timer or :meth:`set` ends. Neither keeps the event loop alive."""
+    """Sleep of one background greenlet. A timer or :meth:`set` ends the sleep.
+
+    The timer does not keep the event loop alive.
+    """
 
     __slots__ = ("_hub", "_is_set", "_sleeper")
 
@@ -69,17 +76,24 @@ class Wakeup:
         self._is_set = False
 
     def set(self) -> None:
-        """Wake the sleeper, or end its next sleep at once. Do not switch. Any thread may call this method."""
-        self._is_set = True  # set before the read of `_sleeper`: the sleeper sets `_sleeper` before it reads this flag
+        """Wake the sleeping greenlet, or make its next sleep return immediately.
+
+        The method does not switch. Any thread may call the method.
+        """
+        # Set this flag before the read of `_sleeper`: the sleeping greenlet sets `_sleeper` before it reads the flag.
+        self._is_set = True
         if self._sleeper is not None:
             self._hub.loop.run_callback_threadsafe(self._wake)
 
     def clear(self) -> None:
-        """Discard a call of :meth:`set` since the last sleep."""
+        """Cancel the effect of :meth:`set` on the next sleep."""
         self._is_set = False
 
     def sleep(self, seconds: float | None) -> bool:
-        """Sleep up to `seconds`, or without limit. Return True if :meth:`set` ended the sleep or came before it."""
+        """Sleep up to `seconds`, or without limit for None.
+
+        :returns: True if :meth:`set` was called during the sleep, or between the last sleep and this sleep.
+        """
         if not self._is_set and (seconds is None or seconds > 0):
             self._sleep(seconds)
         was_set, self._is_set = self._is_set, False
@@ -89,16 +103,16 @@ class Wakeup:
         self._sleeper = getcurrent()
         timer = self._hub.loop.timer(timer_delay(seconds or 0), ref=False)
         if seconds is not None:
-            timer.start(self._wake, update=True)  # the loop's cached time may be old
+            timer.start(self._wake, update=True)  # the cached time of the event loop may be old
         try:
-            if not self._is_set:  # another thread may have called `set` before the sleeper was visible
+            if not self._is_set:  # another thread may have called `set` before this greenlet assigned `_sleeper`
                 self._hub.switch()
         finally:
             self._sleeper = None
             timer.close()
 
     def _wake(self) -> None:
-        # The timer and `set`, or two threads, may both have requested a wake-up: only the first finds a sleeper.
+        # The timer and several threads may each request a wake-up. Only the first request finds a sleeping greenlet.
         if self._sleeper is not None:
             self._sleeper.switch()
 
@@ -110,20 +124,20 @@ def keep_loop_alive() -> IWatcher:
     find an empty event loop and raise LoopExit in the main greenlet.
     """
     timer = get_hub().loop.timer(_FOREVER)
-    timer.start(_never)
+    timer.start(_do_nothing)
     return timer
 
 
-def _never() -> None:
+def _do_nothing() -> None:
     """Do nothing: the callback of the timer that keeps the event loop alive."""
 
 
 class RestartingGreenlet:
-    """Greenlet that is replaced when an outside exception ends it, for example from ``gevent.killall``.
+    """Greenlet that a new greenlet replaces after an exception, for example after ``gevent.killall``.
 
-    The greenlet ends with any exception, so that ``killall`` need not wait. Then a new greenlet replaces it.
+    The greenlet ends after any exception, so that ``killall`` need not wait. A new greenlet then runs `work` again.
 
-    :param work: the function to run; it must return when the work is no longer needed.
+    :param work: the function to run. `work` must return when the work is no longer needed.
     :param arguments: the arguments of `work`.
     """
 
@@ -138,30 +152,30 @@ class RestartingGreenlet:
         return f"<RestartingGreenlet {self._work!r}>"
 
     def start(self) -> None:
-        """Start the greenlet. Do not switch."""
-        self.greenlet.link(self._ended)
+        """Start the greenlet. The method does not switch."""
+        self.greenlet.link(self._restart_after_exception)
         self.greenlet.start()
 
     def stop(self) -> None:
-        """Kill the greenlet without a replacement. Do not switch."""
+        """Kill the greenlet, and start no new greenlet. The method does not switch."""
         self._stopped = True
         self.greenlet.kill(block=False)
 
     def _run(self, pause: float) -> None:
-        """Run the work, after a pause in seconds."""
+        """Sleep for `pause` seconds, and then run the work."""
         try:
             if pause:
                 Wakeup().sleep(pause)
             self._work(*self._arguments)
             self._has_ended = True
         except (Exception, Timeout):  # a Timeout is not an Exception, and may come from a listener
-            safely(_log.exception, "background work was interrupted, and is started again: %r", self._work)
+            safely(_log.exception, "background work was interrupted by an exception, and starts again: %r", self._work)
 
-    def _ended(self, greenlet: Greenlet) -> None:
+    def _restart_after_exception(self, greenlet: Greenlet) -> None:
         if self._stopped or self._has_ended:
             return
-        # The hub runs this callback and must not wait, so the new greenlet sleeps for the pause.
-        # An exception may be a recurring defect: the pause keeps it from using all processor time.
+        # The hub runs this callback and must not wait. The new greenlet therefore sleeps for the pause.
+        # If `work` raises the exception in each run, the pause limits the processor time of the restarts.
         pause = 0 if isinstance(greenlet.value, GreenletExit) else _AFTER_INTERRUPTION
         self.greenlet = Greenlet(self._run, pause)
         self.start()
@@ -170,9 +184,11 @@ class RestartingGreenlet:
 def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None]) -> RestartingGreenlet:
     """Run ``step(owner)`` repeatedly in a greenlet, with sleeps on `wakeup` in between.
 
-    During a sleep the greenlet has only a weak reference to `owner`. The greenlet ends after `owner` is collected.
+    During a sleep the greenlet has only a weak reference to `owner`. After the garbage collection of `owner`, the
+    greenlet ends.
 
-    :param step: returns the seconds to sleep; None sleeps until `wakeup` is set, a negative number ends the greenlet.
+    :param step: a function that returns the seconds of the next sleep. After None, the greenlet sleeps until `wakeup`
+        is set. A negative number ends the greenlet.
     """
     reference = weakref.ref(owner, lambda _gone: wakeup.set())
     background = RestartingGreenlet(_repeat, reference, wakeup, step)

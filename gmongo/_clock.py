@@ -1,7 +1,7 @@
 """Clock of the driver.
 
-Callers use ``_clock.monotonic()`` for durations and ``_clock.time()`` for the time of day, and look them up at each
-call. A test can therefore install another clock, as :class:`gmongo.testing.VirtualTime` does.
+Callers use ``_clock.monotonic()`` for durations and ``_clock.time()`` for the time of day. Callers read the function
+from this module at each call. A test can therefore install another clock, as :class:`gmongo.testing.VirtualTime` does.
 """
 
 from __future__ import annotations

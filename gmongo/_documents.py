@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 from bson.raw_bson import RawBSONDocument
 
-# A document of the class in the codec options, or one of its values: a BSON type or a custom type.
+# Either a document, with the document class of the codec options, or a value in a document: a BSON or custom type.
 Value: TypeAlias = Any
-Document: TypeAlias = Mapping[str, Value]  # read only
-DocumentDict: TypeAlias = dict[str, Value]  # built by the driver, or decoded
+Document: TypeAlias = Mapping[str, Value]  # a document that the driver does not change
+DocumentDict: TypeAlias = dict[str, Value]  # a document that the driver has created or decoded
 
 
 def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
@@ -19,10 +19,10 @@ def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
 
 
 def plain(value: Value) -> Value:
-    """Copy an application's mappings, including nested mappings, to dicts. Raw documents are not copied.
+    """Copy a mapping of the application and its nested mappings to dicts. Return raw documents without a copy.
 
-    The C encoder of ``bson`` omits an ``_id`` whose look-up fails, and replaces other errors by KeyError. The copy
-    raises the original errors.
+    If the look-up of a key raises an exception, this function raises the same exception. The C encoder of ``bson``
+    would omit the ``_id``, or raise KeyError for another key.
     """
     if isinstance(value, Mapping) and not isinstance(value, RawBSONDocument):
         return {name: plain(value[name]) for name in value}

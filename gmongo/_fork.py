@@ -1,7 +1,7 @@
-"""Fork handling. A child inherits the sockets, the epoll set of the event loop, and running greenlets of its parent.
+"""Fork handling. A child inherits the sockets, the epoll set of the event loop, and the greenlets of its parent.
 
-The hook below runs in the child before these greenlets. It marks the inherited objects, and the topology starts afresh
-on its first use. CMAP-45, CMAP-169 to CMAP-171.
+The hook below runs in the child before the inherited greenlets, and marks the inherited objects. The topology then
+starts new monitors and pools at its first use. CMAP-45, CMAP-169 to CMAP-171.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ class Forkable(Protocol):
     """Object with state that a forked child must not use."""
 
     def mark_forked(self) -> None:
-        """Mark the state in the child as inherited. The hook calls this method first. Do no I/O and do not switch."""
+        """Mark the state as inherited. The hook calls this method first in the child. Do no I/O and do not switch."""
 
 
-# Keyed by identity. Other threads may register at any time: copying the values of a dictionary is atomic, unlike
-# iterating over a WeakSet.
+# The keys are the identities of the objects. Other threads may register objects at any time. A copy of the values of a
+# dictionary is atomic, while an iteration over a WeakSet is not atomic.
 _registered: dict[int, weakref.ref[Forkable]] = {}
 
 
 def register_after_fork(forkable: Forkable) -> None:
-    """Call ``forkable.mark_forked()`` in every forked child while `forkable` lives."""
+    """Register a weak reference to `forkable`. The hook then calls ``forkable.mark_forked()`` in each forked child."""
     key = id(forkable)
     _registered[key] = weakref.ref(forkable, lambda _gone: _registered.pop(key, None))
 
@@ -48,20 +48,21 @@ def _begin_in_child() -> None:
     if _process == os.getpid():  # a second call, or a call in the parent
         return
     _process = os.getpid()
-    # Mark first, and without a switch: copies of the parent's greenlets run after the next switch, and must find all
-    # inherited objects marked.
+    # Mark all inherited objects before the first switch. After the switch, copies of the parent's greenlets run in the
+    # child, and these greenlets use the inherited objects.
     for forkable in forkables():
         forkable.mark_forked()
-    # gevent.os.fork() does this, but os.fork() without monkey-patching does not. The loop compares its
-    # process ID only in its next iteration. Until then the child shares the epoll set with the parent. It removes a
-    # socket that no greenlet of the child waits for, and the parent is never woken for this socket again.
+    # gevent.os.fork() calls reinit, but os.fork() without monkey-patching does not. Without reinit, the child shares
+    # the epoll set with the parent until the next iteration of the event loop. The child would remove from the epoll
+    # set each socket that no greenlet of the child waits for. The parent would then not notice data on such a socket.
     gevent.reinit()
 
 
 def _register_with_uwsgi(uwsgi: ModuleType) -> None:
-    """Register the hook with uWSGI, which forks in C and calls the hooks of Python only on demand.
+    """Register the hook with uWSGI. uWSGI forks in C, and by default does not call the hooks of Python.
 
-    uWSGI has a single hook, which its decorators share.
+    uWSGI calls one function in each child: ``uwsgi.post_fork_hook``. The module ``uwsgidecorators`` sets this function,
+    and adds further hooks to it.
     """
     try:
         import_module("uwsgidecorators").postfork(_begin_in_child)

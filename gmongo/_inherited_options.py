@@ -22,12 +22,12 @@ Overrides = tuple[CodecOptions[Value] | None, _ReadPreference | None, WriteConce
 
 
 class InheritedOptions:
-    """Options that operations inherit from the client, database or collection.
+    """Base class of clients, databases and collections, with the options that their operations inherit.
 
     :raises TypeError: an option has the wrong type.
     """
 
-    _executor: Executor  # executor of a client, database or collection
+    _executor: Executor  # each subclass sets the executor
 
     def __init__(
         self,
@@ -36,24 +36,24 @@ class InheritedOptions:
         write_concern: WriteConcern,
         read_concern: ReadConcern,
     ) -> None:
-        self._codec_options = _checked("codec_options", codec_options, CodecOptions)
-        self._read_preference = _checked("read_preference", read_preference, _ReadPreference)
-        self._write_concern = _checked("write_concern", write_concern, WriteConcern)
-        self._read_concern = _checked("read_concern", read_concern, ReadConcern)
+        self._codec_options = _checked_instance("codec_options", codec_options, CodecOptions)
+        self._read_preference = _checked_instance("read_preference", read_preference, _ReadPreference)
+        self._write_concern = _checked_instance("write_concern", write_concern, WriteConcern)
+        self._read_concern = _checked_instance("read_concern", read_concern, ReadConcern)
 
     @property
     def codec_options(self) -> CodecOptions[Value]:
-        """The options to encode and decode documents: a :class:`bson.codec_options.CodecOptions`."""
+        """The options for the encoding and decoding of documents: a :class:`bson.codec_options.CodecOptions`."""
         return self._codec_options
 
     @property
     def read_preference(self) -> _ReadPreference:
-        """The servers that reads run on: see :mod:`gmongo.read_preferences`."""
+        """The servers to which the client sends reads: see :mod:`gmongo.read_preferences`."""
         return self._read_preference
 
     @property
     def write_concern(self) -> WriteConcern:
-        """The acknowledgement that writes wait for: a :class:`~gmongo.write_concern.WriteConcern`."""
+        """The acknowledgement that each write waits for: a :class:`~gmongo.write_concern.WriteConcern`."""
         return self._write_concern
 
     @property
@@ -63,19 +63,20 @@ class InheritedOptions:
 
 
 def has_class_name(kind: str, value: object) -> bool:
-    """Return True if the class of `value`, or a base class, has the name `kind`.
+    """Return True if `kind` is the name of the class of `value`, or of a base class.
 
-    Like PyMongo, gmongo accepts the clients and databases of other libraries this way.
+    gmongo checks only the name, because like PyMongo it accepts clients and databases of other libraries.
     """
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
 
 
 def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Options:
-    """Return the four options in the constructor's order. An override of None takes the owner's option.
+    """Return the codec options, read preference, write concern and read concern. For None, return the owner's option.
 
-    :param owner: a client, a database or a collection; the function reads only its public attributes.
+    :param owner: a client, a database or a collection. The function reads only public attributes of `owner`.
     :param kind: the required class name, as for :func:`has_class_name`.
-    :raises TypeError: the owner has another class.
+    :param overrides: the options that replace the owner's options, or None for each option of the owner.
+    :raises TypeError: no class of `owner` has the name `kind`.
     """
     if not has_class_name(kind, owner):
         raise TypeError(f"{short(owner)} is not a {kind}")
@@ -89,19 +90,22 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
 
 
 def internals_of(client: Client) -> Client:
-    """Return an object with a client's private attributes: `client`, or for another library's client a stand-in.
+    """Return `client` if it is a client of gmongo. Otherwise return a stand-in whose operations raise an error.
 
-    Another library's client must not be read directly: every attribute name may be a database of it.
+    gmongo must not read private attributes of another library's client. Such a client returns a database for any name.
     """
     return client if isinstance(client, InheritedOptions) else cast(Client, UnsupportedClient(client))
 
 
 def executor_of(owner: object) -> Executor:
-    """Return the executor of a client, database or collection, or for another library an executor that raises."""
+    """Return the executor of a client, database or collection. For another library's object, return a stand-in.
+
+    The operations of the stand-in raise an error.
+    """
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 
-def _checked(name: str, value: T, kind: type) -> T:
+def _checked_instance(name: str, value: T, kind: type) -> T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
     return value

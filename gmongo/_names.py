@@ -25,7 +25,7 @@ _OTHER_NAMES = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WI
 
 
 def look_up(name: str) -> Any:
-    """Import a public name or a public module, and set it as an attribute of the package.
+    """Import a public name or a public module, and set the name as an attribute of the package ``gmongo``.
 
     :raises AttributeError: the package has no such name or module.
     """

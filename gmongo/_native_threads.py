@@ -1,6 +1,6 @@
-"""Native threads for blocking calls, such as the C library's host look-up.
+"""Native threads for blocking calls, such as the host look-up of the C library.
 
-gevent's thread pool keeps the event loop alive until a job ends, even if no greenlet waits for the job.
+The driver starts its own threads, because gevent's thread pool keeps the event loop alive until a job ends.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gmongo._fork import register_after_fork
 T = TypeVar("T")
 
 _start_new_thread = monkey.get_original("_thread", "start_new_thread")
-_MOST = 32
+_MOST = 32  # maximum number of running threads
 
 
 class _Call:
-    """Job of one thread, and the greenlet that waits for it.
+    """Job of one thread, and the greenlet that waits for the job.
 
     :param job: the function that the thread runs.
     :param ref: True if the wait keeps the event loop alive.
@@ -30,13 +30,16 @@ class _Call:
         self._job = job
         self._greenlet = getcurrent()
         self._outcome: object = None
-        # Only the thread of the hub may start and close the watcher. The watcher closes when the job ends, even without
-        # a waiter.
+        # Only the thread of the hub may start and close the watcher. The hub closes the watcher when the job ends, even
+        # if no greenlet waits for the job.
         self._done = get_hub().loop.async_(ref=ref)
-        self._done.start(self._end)
+        self._done.start(self._resume_greenlet)
 
     def run(self) -> None:
-        """Run the job in the thread, and end the thread's registration: the hub may have ended meanwhile."""
+        """Run the job in the new thread, and wake the waiting greenlet.
+
+        If the hub has ended in the meantime, only remove the call from the calls of this process.
+        """
         self._outcome = outcome_of(self._job)
         _calls.under_way.discard(self)
         try:
@@ -44,20 +47,20 @@ class _Call:
         except Exception:  # the loop is destroyed: a ValueError of libev, an Exception of libuv
             _calls.awaited.discard(self)
 
-    def _end(self) -> None:
-        """Close the watcher and switch to the waiting greenlet. The hub runs this method."""
+    def _resume_greenlet(self) -> None:
+        """Close the watcher and switch to the waiting greenlet. The hub calls this method when the job has ended."""
         self.close()
         if self._greenlet is not None:
             self._greenlet.switch(self)
 
     def close(self) -> None:
-        """Close the watcher. Do not switch."""
+        """Close the watcher. The method does not switch."""
         _calls.awaited.discard(self)
         done, self._done = self._done, None
         done.close()
 
     def wait(self) -> object:
-        """Wait for the job, and return its outcome."""
+        """Wait for the job, and return its result or exception."""
         try:
             result = get_hub().switch()
             if result is not self:
@@ -68,7 +71,7 @@ class _Call:
         return self._outcome
 
     def abandon(self) -> None:
-        """Stop waiting for the job, which may continue. Do not switch."""
+        """Let the job run without keeping the event loop alive. The method does not switch."""
         if self._done is not None:
             self._done.ref = False
 
@@ -76,8 +79,8 @@ class _Call:
 class _Calls:
     """Calls of this process.
 
-    `under_way` contains the calls with running threads: their limit keeps endless jobs from filling the process with
-    threads. `awaited` contains the calls with open watchers.
+    `under_way` contains the calls whose threads are running. Their number is limited, because jobs that never end would
+    otherwise fill the process with threads. `awaited` contains the calls with open watchers.
     """
 
     def __init__(self) -> None:
@@ -86,7 +89,7 @@ class _Calls:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """Discard all calls in a forked child, which has no threads of its parent."""
+        """Discard all calls: a forked child does not inherit the threads of its parent."""
         for each in self.awaited:
             each.abandon()
         self.under_way, self.awaited = set(), set()
@@ -98,8 +101,8 @@ _calls = _Calls()
 def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
     """Run a job in a native thread, and wait for it.
 
-    :param job: a function; it must destroy any hub that it creates in the thread.
-    :param ref: True if the wait keeps the event loop alive. When too many jobs are running, the job uses gevent's
+    :param job: a function. If the function creates a hub in the thread, the function must also destroy the hub.
+    :param ref: True if the wait keeps the event loop alive. While 32 jobs are running, a further job uses gevent's
         thread pool, which always keeps the event loop alive.
     :returns: the job's result or exception.
     """
@@ -110,7 +113,7 @@ def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
 
 
 def _start_call(job: Callable[[], object], ref: bool) -> _Call | None:
-    """Start the job, and return None if the process cannot start another thread."""
+    """Start the job in a new thread, and return its call. Return None if the process cannot start another thread."""
     call = _Call(job, ref)
     _calls.under_way.add(call)
     _calls.awaited.add(call)
@@ -124,7 +127,7 @@ def _start_call(job: Callable[[], object], ref: bool) -> _Call | None:
 
 
 def outcome_of(job: Callable[[], T]) -> T | Exception:
-    """Return a job's result or exception. gevent's pool would print an exception."""
+    """Run a job, and return its result or exception. gevent's thread pool would print a raised exception."""
     try:
         return job()
     except Exception as error:

@@ -1,20 +1,22 @@
-"""Most similar name, for errors about unknown names."""
+"""Search for the known name that is most similar to an unknown name, for error messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-_NEAR = 0.65  # similarity from 0 to 1, above the similarity of legacy options such as safe to any option
+# The lowest similarity of a hint to the unknown name, from 0 to 1. The legacy option "safe" has no correct hint, and no
+# option reaches this similarity to "safe".
+_LOWEST_SIMILARITY = 0.65
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to `name`, or None."""
-    import difflib  # late: only errors need it
+    """Return the known name that is most similar to `name`. Return None if no known name is similar."""
+    import difflib  # only errors need this module
 
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_NEAR)), None)
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_LOWEST_SIMILARITY)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the most similar name for an error message, or an empty text."""
+    """Return a hint for an error message with the most similar known name, or an empty text if no name is similar."""
     match = nearest(name, known)
     return f" (did you mean {match!r}?)" if match else ""

@@ -1,11 +1,11 @@
-"""Error for a call of a missing method, with the name of a similar method."""
+"""Error for the call of a method that does not exist. The message names a similar method."""
 
 from __future__ import annotations
 
 from gmongo._nearest import nearest
 from gmongo._truncated_repr import short
 
-# Methods of PyMongo 2 and 3 with their successors.
+# Methods of PyMongo 2 and 3, and the methods that replace them.
 _SUCCESSORS = {
     "add_user": "command('createUser', …)",
     "authenticate": "MongoClient(username=…, password=…)",
@@ -27,10 +27,12 @@ _SUCCESSORS = {
 
 
 def no_such_method(owner: type, name: str) -> TypeError:
-    """Return the error for a call of a collection, which is a call of a missing method.
+    """Return the error for the call of a method that does not exist.
 
-    :param owner: the class without the method.
-    :param name: the name of the method.
+    An unknown attribute of a client, database or collection is a database or collection, which is not callable.
+
+    :param owner: the class that does not have the method.
+    :param name: the name of the method that does not exist.
     """
     methods = (each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each)))
     if name in _SUCCESSORS:

@@ -1,7 +1,7 @@
-"""Generator of the ``_id`` of documents without ``_id`` (ObjectId specification).
+"""Generator of the ``_id`` of documents that have no ``_id`` (ObjectId specification).
 
-The identifiers of one second in one process are in order. The generator of ``bson`` takes a lock for each identifier,
-which is slower than encoding the documents.
+The identifiers that one process generates within one second are in order. The driver does not use the generator of
+``bson``. That generator takes a lock for each identifier, and the lock takes longer than the encoding of a document.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _RANDOM_BITS = 40
 
 
 class _Maker:
-    """Generator of ObjectIds: 4 bytes of seconds, 5 random bytes of the process, 3 bytes of a counter."""
+    """Generator of ObjectIds. An ObjectId has 4 bytes of seconds, 5 random bytes of the process and 3 counter bytes."""
 
     def __init__(self) -> None:
         self.begin()
         register_after_fork(self)
 
     def begin(self) -> None:
-        """Choose new random bytes, as a new process does."""
+        """Choose new random bytes and a new start of the counter, as for a new process."""
         self._random = int.from_bytes(_random.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
         self._counter = count(int.from_bytes(_random.urandom(_COUNTER_BITS // 8), "big"))
 

@@ -1,7 +1,7 @@
 """Source of randomness of the driver and of simulated deployments.
 
-Callers use ``_random.random()`` and the other functions of this module, and look them up at each call. A test can
-therefore install a seeded generator, as :class:`gmongo.testing.VirtualTime` does.
+Callers use ``_random.random()`` and the other functions of this module. Callers read the function from this module at
+each call. A test can therefore install a seeded generator, as :class:`gmongo.testing.VirtualTime` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def uuid4() -> UUID:
 
 @contextmanager
 def repeatable(seed: int | float | str) -> Iterator[None]:
-    """Use one generator with this seed for all random values within the block."""
+    """Use one generator with the given seed for all random values of this module within the ``with`` block."""
     global random, sample, urandom
     before, generator = (random, sample, urandom), Random(seed)
     random, sample, urandom = generator.random, generator.sample, generator.randbytes

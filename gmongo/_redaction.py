@@ -1,4 +1,4 @@
-"""Removal of secrets from error replies. Users and logs see error replies, which may quote the request."""
+"""Removal of secrets from error replies. Exceptions and logs show error replies, which may quote the request."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from collections.abc import Collection, Iterator, Mapping
 
 from gmongo._documents import Document
 
-# Fields that the driver reads, and fields that describe an error.
-_KEPT = frozenset(
+# Fields of an error reply that the driver reads, or that describe the error.
+_KEPT_FIELDS = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
 _WORD = re.compile(r"[^\x00-\x20\x7f]+")
-_SHORTEST = 4  # shorter texts would match by chance
+_SHORTEST = 4  # characters: an error message may contain a shorter secret by chance
 
 
-def redacted(reply: Document, sent: object, names: Collection[object] = ()) -> Document:
-    """Return a reply for an error. An error reply keeps only known fields, without texts that quote the request.
+def redacted(reply: Document, secrets: object, public: Collection[object] = ()) -> Document:
+    """Return a copy of an error reply without unknown fields and without messages that quote a secret.
 
-    :param sent: secret values: a string, bytes, or a container of them.
-    :param names: values that are not secret.
+    Return a successful reply unchanged.
+
+    :param secrets: the secrets that the driver sent: a string, bytes, or a container of strings and bytes.
+    :param public: the values in `secrets` that are not secret, such as the user name.
     """
     if reply.get("ok"):
         return reply
-    shown = {field: value for field, value in reply.items() if field in _KEPT}
-    texts = {text for text in _texts(sent) if len(text) >= _SHORTEST and text not in names}
+    shown = {field: value for field, value in reply.items() if field in _KEPT_FIELDS}
+    texts = {text for text in _quotable_forms(secrets) if len(text) >= _SHORTEST and text not in public}
     for field in ("errmsg", "$err"):
         if any(text in str(shown.get(field, "")) for text in texts):
             shown[field] = "message withheld, because it quotes secret data"
     return shown
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Yield the forms in which a message may quote a value: bytes as words, in base64 or in hexadecimal."""
+def _quotable_forms(value: object) -> Iterator[str]:
+    """Yield each form in which a message may quote a value. The forms of bytes are words, base64 and hexadecimal."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):
@@ -41,4 +43,4 @@ def _texts(value: object) -> Iterator[str]:
         yield from (b64encode(value).decode(), value.hex(), value.hex().upper())
     elif isinstance(value, (Mapping, list, tuple)):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each)
+            yield from _quotable_forms(each)

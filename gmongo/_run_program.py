@@ -1,4 +1,4 @@
-"""Run a Python program in this process, like the interpreter."""
+"""Run a Python program in this process, as the command ``python PROGRAM`` does."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from importlib.util import module_from_spec
 from pkgutil import get_importer
 from typing import Any
 
-# With -P, -I and PYTHONSAFEPATH, the interpreter adds neither the current nor the program's directory to sys.path.
-_ONLY_WHAT_IS_INSTALLED = getattr(sys.flags, "safe_path", sys.flags.isolated)  # Python 3.10 has no safe_path
+# True with -P, -I and PYTHONSAFEPATH. The interpreter then adds neither the current directory nor the directory of the
+# program to sys.path. Python 3.10 has no safe_path.
+_ONLY_WHAT_IS_INSTALLED = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
-    """Run a program to its end, and return its exit status. Its exceptions propagate.
+    """Run a program to its end, and return its exit status. Exceptions of the program propagate.
 
-    :param is_module: True for a module name; False for a file, or a directory or zip file with a ``__main__``.
+    :param is_module: True if `program` is the name of a module. False if `program` is the path of a file, or of a
+        directory or zip file with a ``__main__`` module.
+    :param program: the name or path of the program.
     :param arguments: the arguments of the program.
     """
     sys.argv = [program, *arguments]
     try:
-        if is_module:  # ``-m gmongo`` has set sys.path
+        if is_module:  # the interpreter has already set sys.path for ``-m gmongo``
             runpy.run_module(program, run_name="__main__", alter_sys=True)
             return 0
         if not _ONLY_WHAT_IS_INSTALLED:
-            del sys.path[0]  # the current directory, which ``-m gmongo`` has added
+            del sys.path[0]  # the current directory, which the interpreter has added for ``-m gmongo``
         if get_importer(program) is not None:
             _run_folder(program)
         else:
@@ -35,12 +38,15 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
                 sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
             runpy.run_path(program, run_name="__main__")
     except SystemExit as ending:
-        return _status(ending)
+        return _exit_status(ending)
     return 0
 
 
 def _run_folder(program: str) -> None:
-    """Run a directory or zip file with a ``__main__``. ``runpy`` would add a relative path, or change ``sys.argv``."""
+    """Run the ``__main__`` module of a directory or zip file.
+
+    The functions of ``runpy`` would add a relative path to ``sys.path``, or change ``sys.argv``.
+    """
     path = os.path.join(os.getcwd(), program)
     importer: Any = get_importer(path)
     spec: ModuleSpec | None = importer.find_spec("__main__")
@@ -51,7 +57,7 @@ def _run_folder(program: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _status(ending: SystemExit) -> int:
+def _exit_status(ending: SystemExit) -> int:
     code = ending.code
     if code is None or isinstance(code, int):
         return code or 0

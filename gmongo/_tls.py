@@ -25,12 +25,13 @@ _LONGEST_INQUIRY = 5.0  # seconds
 def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     """Return the TLS settings of connections, or None without TLS.
 
-    :param options: the options of a client or a key management service, by lower-case names.
-    :param connect_timeout: the connect timeout in seconds; None means no limit. OCSP responders have half of it, so
-        that an unresponsive responder makes no connection fail.
-    :raises ConfigurationError: a file cannot be read, or the options require OCSP without its extra.
+    :param options: the options of a client or a key management service. The keys are in lower case.
+    :param connect_timeout: the connect timeout in seconds; None means no limit. An OCSP query may take half of the
+        connect timeout, so that a responder without a reply does not make the connection fail.
+    :raises ConfigurationError: a file cannot be read, or the options require OCSP, but ``gmongo[ocsp]`` is not
+        installed.
     """
-    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_context, options))
+    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_standard_context, options))
     context = tls_context(options)
     if context is None:
         return None
@@ -38,39 +39,40 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     if context.verify_mode == ssl.CERT_NONE or options.get("tlsdisablecertificaterevocationcheck"):
         return plain
     if all(map(find_spec, _PACKAGES)):
-        return _checked(options, context, connect_timeout, renewal)
+        return _tls_with_ocsp(options, context, connect_timeout, renewal)
     if options.get("tlsdisableocspendpointcheck") is False:
         raise ConfigurationError("tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]")
     return plain
 
 
 class _Renewal:
-    """Factory of a new context after a change of a certificate file.
+    """Factory of a new TLS context after a change of a certificate file.
 
-    The last good context stays in use until then: tools that rotate certificates do not replace all files atomically.
+    While a new file is invalid, the last valid context stays in use: tools that rotate certificates do not replace all
+    files atomically.
 
     :param files: the paths of the certificate files.
-    :param make: a function that creates a context from the current files.
+    :param make: a function that creates a TLS context from the current content of the files.
     """
 
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
         self._files = files
         self.make = make
-        self._loaded_versions = self._versions()
+        self._loaded_versions = self._file_versions()
 
     def __call__(self) -> ssl.SSLContext | None:
-        versions = self._versions()
+        versions = self._file_versions()
         if versions == self._loaded_versions:
             return None
-        self._loaded_versions = versions  # read an invalid file again only after its next change
+        self._loaded_versions = versions  # if a file is invalid, read the files again only after another change
         try:
             return self.make()
         except Exception as error:  # an error of the standard library or pyOpenSSL
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 
-    def _versions(self) -> list[tuple[int, int, int] | None]:
-        """Return a version of each file, None for a missing file."""
+    def _file_versions(self) -> list[tuple[int, int, int] | None]:
+        """Return the modification time, size and inode of each file, or None for a missing file."""
         versions: list[tuple[int, int, int] | None] = []
         for path in self._files:
             try:
@@ -81,25 +83,29 @@ class _Renewal:
         return versions
 
 
-def _context(options: Document) -> ssl.SSLContext:
+def _standard_context(options: Document) -> ssl.SSLContext:
     context = tls_context(options)
     assert context is not None
     return context
 
 
-def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal) -> Tls:
+def _tls_with_ocsp(options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal) -> Tls:
     from gmongo.wire.ocsp.transport import CheckedTls
     from gmongo.wire.ocsp.verifier import Verifier
 
-    # A revocation list needs no responder. OpenSSL rejects a certificate whose issuer has no list.
+    # A revocation list replaces the query of an OCSP responder. OpenSSL rejects a certificate if the revocation list of
+    # the issuer is missing.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
-    renewal.make = lambda: _openssl_context(options, _context(options))
+    renewal.make = lambda: _openssl_context(options, _standard_context(options))
     return CheckedTls(_openssl_context(options, context), renewal, revocation=Verifier(queries_responders, seconds))
 
 
 def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
-    """Return a pyOpenSSL context with the settings of a standard library context, which has checked the files."""
+    """Return a pyOpenSSL context with the settings of `context`, a context of the standard library.
+
+    The creation of `context` has already checked the certificate files.
+    """
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get

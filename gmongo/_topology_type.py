@@ -8,16 +8,16 @@ __all__ = ["TOPOLOGY_TYPE", "TopologyType"]
 
 
 class TopologyType(NamedTuple):
-    """Topology types with their numbers. :data:`~gmongo.topology_description.TOPOLOGY_TYPE` is the only instance.
+    """Numbers of the topology types. :data:`~gmongo.topology_description.TOPOLOGY_TYPE` is the only instance.
 
     Specification: Server Discovery and Monitoring, "TopologyType".
 
-    :param Single: one server, either a standalone or with ``directConnection``.
-    :param ReplicaSetNoPrimary: a replica set without a known primary.
-    :param ReplicaSetWithPrimary: a replica set with a known primary.
-    :param Sharded: the mongos servers of a sharded cluster.
-    :param Unknown: no server has been checked successfully yet.
-    :param LoadBalanced: a load balancer.
+    :param Single: the number for one server: a standalone, or any server with ``directConnection=True``.
+    :param ReplicaSetNoPrimary: the number for a replica set without a known primary.
+    :param ReplicaSetWithPrimary: the number for a replica set with a known primary.
+    :param Sharded: the number for the mongos servers of a sharded cluster.
+    :param Unknown: the number while no check of a server has succeeded.
+    :param LoadBalanced: the number for a load balancer.
     """
 
     Single: int
@@ -30,10 +30,10 @@ class TopologyType(NamedTuple):
     def name_of(self, value: int) -> str:
         """Return the name of a topology type, such as ``"Sharded"``.
 
-        :param value: the number.
+        :param value: the number of the topology type.
         """
         return self._fields[value]
 
 
 TOPOLOGY_TYPE = TopologyType(*range(6))
-"""The topology types by name: ``TOPOLOGY_TYPE.Sharded``."""
+"""The numbers of the topology types. For example, ``TOPOLOGY_TYPE.Sharded`` is 3."""

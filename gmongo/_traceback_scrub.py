@@ -1,4 +1,4 @@
-"""Removal of local variables from tracebacks: error reports show them, and they may contain secrets."""
+"""Removal of local variables from tracebacks. Error reports show local variables, which may contain secrets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# Packages that receive secrets from the driver. Frames of the application, such as callbacks, keep their locals.
-_OURS = frozenset({"bson", "gevent", "gmongo", "http", "pymongocrypt", "ssl", "urllib"})
+# Packages whose functions receive secrets from the driver. Frames of the application, such as frames of callbacks, keep
+# their local variables.
+_PACKAGES_WITH_SECRETS = frozenset({"bson", "gevent", "gmongo", "http", "pymongocrypt", "ssl", "urllib"})
 
 
 def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function: clear the arguments and locals in the traceback of its exceptions."""
+    """Decorate a function. The traceback of its exceptions then contains no arguments and no local variables."""
 
     @wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _R:
@@ -30,7 +31,7 @@ def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _clear_locals(error: BaseException) -> None:
-    """Clear the locals of all frames in the tracebacks of an exception and of its causes and contexts."""
+    """Clear the local variables of all frames in the tracebacks of an exception and of its causes and contexts."""
     waiting, seen = [error], set()
     while waiting:
         each = waiting.pop()
@@ -38,9 +39,9 @@ def _clear_locals(error: BaseException) -> None:
             continue
         seen.add(id(each))
         for frame, _line in walk_tb(each.__traceback__):
-            if frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+            if frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES_WITH_SECRETS:
                 try:
                     frame.clear()
-                except RuntimeError:  # the frame is still running: a caller
+                except RuntimeError:  # the frame belongs to a caller, which is still running
                     continue
         waiting += [one for one in (each.__cause__, each.__context__) if one is not None]

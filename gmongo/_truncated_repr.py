@@ -1,4 +1,7 @@
-"""Truncated texts of values. The cost depends on the shown length: the text of a large document blocks the loop."""
+"""Truncated texts of values, for errors and logs.
+
+The cost depends only on the length of the truncated text. The full text of a large document would block the event loop.
+"""
 
 from __future__ import annotations
 
@@ -11,69 +14,74 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Value
 
-_DEEPEST = 100  # levels, MongoDB's limit: Python's recursion limit allows a few hundred
-_LARGEST_RAW = 64 * 1024  # bytes: reading any field of a raw document decodes the whole document
-_SHORTEST_CUT = 64  # characters or bytes: shorter values stay whole, as their type may require the full length
-_BITS_SHOWN = 200
+_DEEPEST = 100  # nested levels. MongoDB allows 100 levels. The copy is recursive, and Python limits its depth.
+_LARGEST_RAW = 64 * 1024  # bytes: the first access to a field of a raw document decodes all fields
+_SHORTEST_CUT = 64  # characters or bytes: shorter values are not cut, because their type may require the full length
+_BITS_SHOWN = 200  # bits of the largest integer that is shown with its digits
 
 
 def document_text(document: Value, length: int) -> str:
-    """Return the beginning of a document as relaxed Extended JSON, without reading more of the document than needed.
+    """Return the beginning of a document as relaxed Extended JSON. Read only the fields that the text shows.
 
-    A raw document above 64 KiB is shown as its size.
+    For a raw document above 64 KiB, the text shows only the size in bytes.
 
-    :param length: the maximum length, in characters.
+    :param length: the maximum length of the text, in characters.
     """
     from bson import json_util  # import late, because the import of gmongo does not need json_util
 
     try:
         return json_util.dumps(_DocumentPrefix(length).copy(document))[:length]
-    except Exception as error:  # an error of a custom type, or of a malformed batch of a server
+    except Exception as error:  # a custom type raised the error, or a batch from a server is malformed
         return f"(cannot be shown: {type(error).__name__})"[:length]
 
 
 class _DocumentPrefix:
-    """Copy of a document that ends when its text is long enough.
+    """Copier of the beginning of a document. The copier stops when the text of the copy has the given length.
 
     :param length: the length of the text, in characters.
     """
 
     def __init__(self, length: int) -> None:
-        self._missing = length  # the characters that the copy's text may still lack, except closing brackets
+        self._missing_length = length  # characters that the text of the copy still needs, without closing brackets
         self._depth = 0
 
     def copy(self, value: Value) -> Value:
-        self._missing -= 1  # any value takes at least one character
+        self._missing_length -= 1  # the text of any value has at least one character
         if isinstance(value, (str, bytes)):
-            return self._cut(value)
+            return self._prefix_of(value)
         if isinstance(value, RawBSONDocument) and len(value.raw) > _LARGEST_RAW:
             return f"({len(value.raw)} bytes of BSON)"
         if hasattr(value, "as_doc"):  # a DBRef
             value = value.as_doc()
         if hasattr(value, "items") or hasattr(value, "__iter__"):
-            return self._copy_level(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
+            return self._copy_container(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
         return value
 
-    def _copy_level(self, value: Value) -> Value:
+    def _copy_container(self, value: Value) -> Value:
         self._depth += 1
         try:
             if hasattr(value, "items"):
-                return {self._cut(str(name)): self.copy(each) for name, each in self._until_long_enough(value.items())}
+                return {
+                    self._prefix_of(str(name)): self.copy(each) for name, each in self._until_long_enough(value.items())
+                }
             return [self.copy(each) for each in self._until_long_enough(value)]
         finally:
             self._depth -= 1
 
     def _until_long_enough(self, values: Iterable[Value]) -> Iterator[Value]:
-        if self._missing > 0:
+        if self._missing_length > 0:
             for each in values:
                 yield each
-                if self._missing <= 0:
+                if self._missing_length <= 0:
                     return
 
-    def _cut(self, value: Value) -> Value:
-        """Cut a string or bytes after a multiple of three, so that its base64 is a prefix of the full base64."""
-        longest = max(self._missing, _SHORTEST_CUT) // 3 * 3 + 3
-        self._missing -= len(value)
+    def _prefix_of(self, value: Value) -> Value:
+        """Return the beginning of a string or of bytes. The length of the beginning is a multiple of three.
+
+        The base64 text of the beginning is therefore a prefix of the base64 text of the whole value.
+        """
+        longest = max(self._missing_length, _SHORTEST_CUT) // 3 * 3 + 3
+        self._missing_length -= len(value)
         if len(value) <= longest:
             return value
         arguments = (value.subtype,) if hasattr(value, "subtype") else ()
@@ -81,7 +89,7 @@ class _DocumentPrefix:
 
 
 class _ValueRepr(Repr):
-    """Variant of `reprlib.Repr` that never sorts a large value or formats it in full."""
+    """Variant of `reprlib.Repr` that does not sort a large container, and does not format all of its items."""
 
     def repr_dict(self, x: Mapping[Value, Value], level: int) -> str:
         if not x:
@@ -118,20 +126,20 @@ class _ValueRepr(Repr):
 
 
 short = _ValueRepr().repr
-"""Function that returns the beginning of a value's ``repr``, for error messages."""
+"""Function that returns the beginning of the ``repr`` of a value, for error messages."""
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a duration such as ``0.25 ms`` or ``20000 ms``.
+    """Return a duration in milliseconds as a text, such as ``0.25 ms`` or ``20000 ms``.
 
-    :param seconds: the duration.
+    :param seconds: the duration, in seconds.
     """
     return f"{decimal(seconds * 1000)} ms"
 
 
 def decimal(number: float) -> str:
-    """Return a number with three significant digits or as an integer, without an exponent.
+    """Return a number as a text without an exponent. Show three significant digits, or an integer from 100 on.
 
-    :param number: 0, or at least 0.0001.
+    :param number: a number that is 0, or at least 0.0001.
     """
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"

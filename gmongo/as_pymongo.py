@@ -1,10 +1,11 @@
-"""``import gmongo.as_pymongo``: later imports of ``pymongo`` or ``gridfs`` in this process return gmongo's modules.
+"""Replace PyMongo. After ``import gmongo.as_pymongo``, imports of ``pymongo`` or ``gridfs`` return gmongo's modules.
 
-Make it the first line of the program, before any import of PyMongo. In ``gunicorn.conf.py`` use the same line, and for
-pytest ``-p gmongo.as_pymongo``. ``python -m gmongo PROGRAM`` also patches the standard library and needs no such line.
-``docs/migrating.md`` describes the differences. A second import does nothing.
+Make the import the first line of the program, before any import of PyMongo. For gunicorn, write the import into
+``gunicorn.conf.py``. For pytest, use the option ``-p gmongo.as_pymongo``. A second import does nothing.
+``python -m gmongo PROGRAM`` needs no such import, and also patches the standard library. ``docs/migrating.md``
+describes the differences between gmongo and PyMongo.
 
-:raises RuntimeError: PyMongo was imported before; the message names the importing modules.
+:raises RuntimeError: the program has already imported PyMongo. The message names the modules that imported PyMongo.
 """
 
 from __future__ import annotations
@@ -16,5 +17,5 @@ install()
 
 
 def pytest_report_header() -> str:
-    """Return a line for the header of pytest's report, if this module is a plugin."""
+    """Return a line for the header of pytest's report. pytest calls this function if this module is a plugin."""
     return f"pymongo: gmongo {__version__} stands in for PyMongo {PYMONGO_VERSION}"

@@ -1,4 +1,4 @@
-"""Application callbacks that return access tokens for the mechanism MONGODB-OIDC."""
+"""Base class, arguments and results of callbacks that return access tokens for the mechanism MONGODB-OIDC."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ __all__ = ["OIDCCallback", "OIDCCallbackContext", "OIDCCallbackResult", "OIDCIdP
 
 @dataclass
 class OIDCIdPInfo:
-    """Identity provider information from the server, for a human callback.
+    """Information about the identity provider. The server sends the information for a human callback.
 
     :param issuer: the URL of the authorization server.
-    :param clientId: the client ID at the authorization server; None by default.
-    :param requestScopes: additional scopes to request; None by default.
+    :param clientId: the client ID at the authorization server; None (the default) if the server sent no client ID.
+    :param requestScopes: the additional scopes that the callback must request from the authorization server; None (the
+        default) if the server sent no scopes.
     """
 
     issuer: str
@@ -24,13 +25,13 @@ class OIDCIdPInfo:
 
 @dataclass
 class OIDCCallbackContext:
-    """Argument of a callback.
+    """Argument of an OIDC callback.
 
     :param timeout_seconds: the time limit of the callback, in seconds.
-    :param username: the user name of the credential; may be empty.
-    :param version: the version of the callback interface; 1.
-    :param refresh_token: the refresh token of an earlier call, for a human callback; None by default.
-    :param idp_info: the identity provider, for a human callback; None by default.
+    :param username: the user name of the credential. The user name may be empty.
+    :param version: the version of the callback interface, which is 1.
+    :param refresh_token: the refresh token that an earlier call of a human callback returned; None by default.
+    :param idp_info: the information about the identity provider, for a human callback; None by default.
     """
 
     timeout_seconds: float
@@ -42,11 +43,12 @@ class OIDCCallbackContext:
 
 @dataclass
 class OIDCCallbackResult:
-    """Result of a callback.
+    """Result of an OIDC callback.
 
-    :param access_token: the access token, sent to the server unchanged.
-    :param expires_in_seconds: the lifetime of the token, in seconds; None (the default) or 0 if unknown.
-    :param refresh_token: the refresh token for the next call; None by default.
+    :param access_token: the access token. The driver sends the token to the server unchanged.
+    :param expires_in_seconds: the lifetime of the access token, in seconds. None (the default) or 0 means that the
+        lifetime is unknown.
+    :param refresh_token: the refresh token that the driver passes to the next call; None by default.
     """
 
     access_token: str = field(repr=False)
@@ -55,7 +57,7 @@ class OIDCCallbackResult:
 
 
 class OIDCCallback(ABC):
-    """Base class of callbacks.
+    """Base class of OIDC callbacks.
 
     The authentication mechanism property ``OIDC_CALLBACK`` sets a machine callback, and ``OIDC_HUMAN_CALLBACK`` sets a
     human callback.
@@ -63,10 +65,13 @@ class OIDCCallback(ABC):
 
     @abstractmethod
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        """Return an access token. The driver never calls it concurrently. It must wait cooperatively (with gevent).
+        """Return an access token.
+
+        The driver never runs two calls of this method concurrently. If the method waits, it must wait cooperatively
+        (with gevent).
 
         Specification: Authentication, "MONGODB-OIDC".
 
-        :param context: the time limit, the user name and the identity provider.
-        :returns: the token and its lifetime.
+        :param context: the time limit, the user name and the information about the identity provider.
+        :returns: the access token and its lifetime.
         """

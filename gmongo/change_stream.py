@@ -50,35 +50,40 @@ class ChangeStream(Generic[DocumentType]):
             for change in stream:
                 print(change["operationType"])
 
-    After a failover or a lost connection the stream resumes: it opens a new cursor at its resume token. After a
-    timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next call resumes, and no change is lost.
-    Several greenlets may share a stream: each change goes to one greenlet.
+    After a failover or a lost connection the stream resumes: the stream opens a new cursor at its resume token. After a
+    timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next call resumes the stream. No change is lost.
+    Several greenlets may share a stream: the stream returns each change to one greenlet.
 
     Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
-    :param pipeline: further stages, such as ``$match`` and ``$project``, which must keep ``_id``. None adds no stages.
+    :param pipeline: stages that follow the ``$changeStream`` stage, such as ``$match`` and ``$project``. The stages
+        must keep ``_id``. None adds no stages.
     :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-        ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
-    :param resume_after: the resume token of a change; the stream starts after this change.
-    :param max_await_time_ms: how long the server waits for changes before it returns an empty batch, in milliseconds;
-        None uses the server's default (1,000 ms).
+        ``"required"`` add the document as it was right after the update (MongoDB 6.0). None adds no document.
+    :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
+    :param max_await_time_ms: the time that the server waits for changes before it returns an empty batch, in
+        milliseconds; None uses the server's default (1,000 ms).
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
     :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
-        mapping. None compares bytes.
-    :param start_at_operation_time: the time at which the stream starts.
+        mapping. None compares the bytes of strings.
+    :param start_at_operation_time: the operation time at which the stream starts. If this parameter and both resume
+        tokens are None, the stream starts at the current time.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
-    :param start_after: a resume token, as for `resume_after`; the token of an ``invalidate`` is also allowed.
+    :param start_after: a resume token, as for `resume_after`. The resume token of an ``invalidate`` event is also
+        allowed. None sets no token.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document before the change
-        (MongoDB 6.0). None adds no document.
-    :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
-    :param timeout_ms: the time limit of opening the stream, and of each iteration with its resume, in milliseconds.
-        0 means no limit, None uses the limit of `target`. After a timeout the next call resumes. If no change came
-        before, the server may need more time to scan its oplog: open another stream with a higher limit.
+    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
+        change (MongoDB 6.0). None adds no document.
+    :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports no
+        such changes.
+    :param timeout_ms: the time limit in milliseconds. The limit applies to the opening of the stream, and to each
+        iteration including a resume. 0 means no limit, None uses the limit of `target`. After a timeout, the next call
+        resumes the stream. If the stream has returned no change yet, the server may need more time to scan its oplog.
+        In this case open another stream with a higher limit.
     :raises TypeError: an option has the wrong type.
-    :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
-    :raises OperationFailure: the server rejected the command, for example because it is a standalone.
+    :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
+    :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
     """
 
     _closed = True  # True until the constructor has checked all arguments
@@ -102,29 +107,30 @@ class ChangeStream(Generic[DocumentType]):
     ) -> None:
         self._options = without_none(
             {},
-            fullDocument=_checked("full_document", full_document, str),
-            fullDocumentBeforeChange=_checked("full_document_before_change", full_document_before_change, str),
-            showExpandedEvents=_checked("show_expanded_events", show_expanded_events, bool),
+            fullDocument=_checked_type("full_document", full_document, str),
+            fullDocumentBeforeChange=_checked_type("full_document_before_change", full_document_before_change, str),
+            showExpandedEvents=_checked_type("show_expanded_events", show_expanded_events, bool),
         )
-        self._pipeline = [*(_checked("pipeline", pipeline, (list, tuple)) or ())]
-        self._max_await_time_ms = _non_negative("max_await_time_ms", max_await_time_ms)
-        self._batch_size = _non_negative("batch_size", batch_size)
+        self._pipeline = [*(_checked_type("pipeline", pipeline, (list, tuple)) or ())]
+        self._max_await_time_ms = _checked_non_negative("max_await_time_ms", max_await_time_ms)
+        self._batch_size = _checked_non_negative("batch_size", batch_size)
         self._fields = without_none({}, collation=validate_collation_or_none(collation), comment=comment)
         self._position = Position(
-            _checked("resume_after", resume_after, Mapping),
-            _checked("start_after", start_after, Mapping),
-            _checked("start_at_operation_time", start_at_operation_time, Timestamp),
+            _checked_type("resume_after", resume_after, Mapping),
+            _checked_type("start_after", start_after, Mapping),
+            _checked_type("start_at_operation_time", start_at_operation_time, Timestamp),
         )
         self._collection, self._target = target._watched()
         self._client = self._collection.database.client
         self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
-        # A resume token must return to the server unchanged, so decode changes only for the application.
+        # A resume token must return to the server unchanged. The cursor therefore decodes changes to raw documents, and
+        # the stream decodes the changes with the codec options of the application.
         self._decodes = not decodes_plainly(self._codec_options)
         self._decoding: CodecOptions[Value] = _RAW if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None
-        self._change: Value = None  # taken from the cursor, but not delivered
+        self._change: Value = None  # a change that the cursor has returned, but not yet the stream
         self._turn: Turn | None = None
         self._interrupted = False
         self._closed = False
@@ -132,9 +138,9 @@ class ChangeStream(Generic[DocumentType]):
     # The cursor
 
     def _opened(self: Stream) -> Stream:
-        """Open the cursor now.
+        """Open the cursor, and return this stream.
 
-        :raises ConfigurationError: ``maxAwaitTimeMS`` is not below ``timeoutMS``.
+        :raises ConfigurationError: ``maxAwaitTimeMS`` is not less than ``timeoutMS``.
         :raises PyMongoError: the cursor could not be opened. The stream is then closed.
         """
         try:
@@ -152,7 +158,7 @@ class ChangeStream(Generic[DocumentType]):
         operation = Aggregate(
             collection._context,
             self._target,
-            [{"$changeStream": self._stage()}, *self._pipeline],
+            [{"$changeStream": self._stage_fields()}, *self._pipeline],
             self._fields,
             batch_size=self._batch_size,
             decoding=self._decoding,
@@ -175,7 +181,7 @@ class ChangeStream(Generic[DocumentType]):
         self._interrupted = False
         return self._cursor
 
-    def _stage(self) -> DocumentDict:
+    def _stage_fields(self) -> DocumentDict:
         """Return the fields of the ``$changeStream`` stage."""
         return {**self._options, **self._position.fields()}
 
@@ -191,10 +197,12 @@ class ChangeStream(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        """Wait without limit (or for ``timeoutMS``) for the next change, and return it.
+        """Wait for the next change, and return the change.
 
-        :raises StopIteration: the stream is closed, or its target no longer exists.
-        :raises PyMongoError: the server or the network failed, and the resume failed, too.
+        The wait has no limit unless ``timeoutMS`` is set.
+
+        :raises StopIteration: the stream is closed, or the watched collection or database no longer exists.
+        :raises PyMongoError: the server or the network failed, and the resume also failed.
         """
         outer = current_deadline()
         with until(self._executor.deadline()):
@@ -207,20 +215,21 @@ class ChangeStream(Generic[DocumentType]):
     next = __next__
 
     def try_next(self) -> DocumentType | None:
-        """Return the next change, or None if at most one ``getMore`` returns none.
+        """Return the next change. Send at most one ``getMore``, and return None if the stream then has no change.
 
-        With :attr:`resume_token`, an application can store the newest token even if nothing changes.
+        :attr:`resume_token` also advances if no change has happened. An application can therefore store the newest
+        token after each call.
 
-        :raises PyMongoError: the server or the network failed, and the resume failed, too.
+        :raises PyMongoError: the server or the network failed, and the resume also failed.
         """
         outer = current_deadline()
         with until(self._executor.deadline()):
             return self._try_next(outer)
 
     def _try_next(self, outer: float | None) -> DocumentType | None:
-        """Return one change, or None.
+        """Return the next change. Send at most one ``getMore``, and return None if the stream then has no change.
 
-        :param outer: the deadline of a :func:`gmongo.timeout` around the iteration.
+        :param outer: the deadline of the :func:`gmongo.timeout` that encloses the iteration, or None.
         """
         try:
             if (self._turn is not None and not self._wait_for_turn()) or self._closed:
@@ -235,14 +244,14 @@ class ChangeStream(Generic[DocumentType]):
                 raise NetworkTimeout(message) from error
             raise
         finally:
-            if self._closed:  # another greenlet may have closed the stream and left the session to this greenlet
+            if self._closed:  # if another greenlet has closed the stream, this greenlet must end the session
                 self.close()
         return change
 
     def _wait_for_turn(self) -> bool:
-        """Wait until no other greenlet requests a change.
+        """Wait until no other greenlet reads the stream.
 
-        :returns: False if the other greenlet's request returned no change.
+        :returns: False if the other greenlet received no change.
         """
         while self._turn is not None:
             try:
@@ -257,7 +266,7 @@ class ChangeStream(Generic[DocumentType]):
     def _next_change(self) -> Value:
         try:
             if self._change is None:
-                self._change = self._request()
+                self._change = self._fetch_change()
         except PyMongoError as error:
             if self._closed:  # another greenlet has closed the cursor
                 return None
@@ -266,12 +275,16 @@ class ChangeStream(Generic[DocumentType]):
             raise
         return self._deliver()
 
-    def _request(self) -> Value:
-        """Return the next change after at most one `getMore`. Open a new cursor before it, after it, or both."""
+    def _fetch_change(self) -> Value:
+        """Return the next change after at most one `getMore`, or None.
+
+        If necessary, open a new cursor before the `getMore`. After a resumable error of the `getMore`, also open a new
+        cursor.
+        """
         cursor = self._cursor
         if cursor is None or self._interrupted:
             cursor = self._resume()
-        self._interrupted = True  # after any exception here, the next call resumes
+        self._interrupted = True  # after any exception in this method, the next call resumes the stream
         try:
             change = cursor.try_next_document()
         except PyMongoError as error:
@@ -288,7 +301,8 @@ class ChangeStream(Generic[DocumentType]):
     def _deliver(self) -> Value:
         """Decode the change for the application, and advance the position.
 
-        After a BSON error the next call returns the next change. After another decoder error it repeats this change.
+        If the decoder raises a BSON error, the next call returns the next change. If the decoder raises another error,
+        the next call decodes the same change again.
         """
         change = self._change
         try:
@@ -318,14 +332,15 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def _subject(self) -> str:
-        """The name of the stream in errors."""
+        """The name of the stream in error messages."""
         return f"change stream on the collection {self._collection.full_name}"
 
     @property
     def resume_token(self) -> Document | None:
-        """The resume token of the last returned change, for `resume_after` or `start_after`, or None.
+        """The newest resume token for `resume_after` or `start_after`, or None.
 
-        The application may store it: any client can resume with it.
+        The token continues after the last change that the stream has returned. The application may store the token: any
+        client can resume with the token.
         """
         token = self._position.token
         if token is None or not self._decodes:
@@ -336,11 +351,14 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """True if the stream may return more changes. There may still be no further change."""
+        """True if the stream is open. An open stream may return no further change."""
         return not self._closed
 
     def close(self) -> None:
-        """Close the stream, also on the server. Further calls do nothing. Iterations in other greenlets end."""
+        """Close the stream and its cursor on the server. Further calls do nothing.
+
+        Iterations in other greenlets end.
+        """
         self._closed = True
         try:
             if self._cursor is not None:
@@ -355,13 +373,13 @@ class ChangeStream(Generic[DocumentType]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, (GreenletExit, Timeout)):  # the greenlet must not wait for the server
+        if isinstance(error, (GreenletExit, Timeout)):  # this greenlet must not wait for the server
             self._drop()
         else:
             self.close()
 
     def _drop(self) -> None:
-        """Leave the cursor and the session to a background greenlet. Do not switch."""
+        """Let a background greenlet close the cursor and end the session. The method does not switch."""
         if not self._closed and self._cursor is not None:
             self._closed = True
             self._cursor.drop()
@@ -396,17 +414,17 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
     def _subject(self) -> str:
         return "change stream on the deployment"
 
-    def _stage(self) -> DocumentDict:
-        return {**super()._stage(), "allChangesForCluster": True}
+    def _stage_fields(self) -> DocumentDict:
+        return {**super()._stage_fields(), "allChangesForCluster": True}
 
 
 class _Watched(Generic[Stream]):
-    """Base class of collections, databases and clients, which support change streams."""
+    """Base class of collections, databases and clients. The class adds the method :meth:`watch`."""
 
-    _changes: type[Stream]
+    _stream_class: type[Stream]
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
-        """Return the collection with the options, and the target of the aggregation."""
+        """Return the collection whose options the stream uses, and the target of the aggregation."""
         raise NotImplementedError
 
     def watch(
@@ -425,10 +443,10 @@ class _Watched(Generic[Stream]):
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
     ) -> Stream:
-        """Watch the changes of a collection, of all collections of a database, or of all databases.
+        """Return a stream of the changes of a collection, a database or a deployment.
 
-        The databases ``admin``, ``config`` and ``local`` are excluded. Only replica sets and sharded clusters support
-        change streams.
+        The stream of a client contains the changes of all databases except ``admin``, ``config`` and ``local``. Only
+        replica sets and sharded clusters support change streams.
 
         ::
 
@@ -436,50 +454,55 @@ class _Watched(Generic[Stream]):
                 for change in stream:
                     ship(change["fullDocument"])
 
-        The stream resumes after failovers and lost connections, unlike an aggregation with ``$changeStream``. The read
-        concern must be the default or ``majority``.
+        The stream resumes after failovers and lost connections. An aggregation with ``$changeStream`` does not resume.
+        The read concern must be the default or ``majority``.
 
         Specification: Change Streams, "Driver API".
 
-        :param pipeline: further stages, such as ``$match`` and ``$project``, which must keep ``_id``. None adds none.
+        :param pipeline: stages that follow the ``$changeStream`` stage, such as ``$match`` and ``$project``. The stages
+            must keep ``_id``. None adds no stages.
         :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-            ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
-        :param resume_after: the resume token of a change; the stream starts after this change.
-        :param max_await_time_ms: how long the server waits for changes before it returns an empty batch, in
+            ``"required"`` add the document as it was right after the update (MongoDB 6.0). None adds no document.
+        :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
+        :param max_await_time_ms: the time that the server waits for changes before it returns an empty batch, in
             milliseconds; None uses the server's default (1,000 ms).
         :param batch_size: the maximum number of changes in a batch; None lets the server choose.
         :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
-            mapping. None compares bytes.
-        :param start_at_operation_time: the time at which the stream starts.
+            mapping. None compares the bytes of strings.
+        :param start_at_operation_time: the operation time at which the stream starts. If this parameter and both resume
+            tokens are None, the stream starts at the current time.
         :param session: the session of the stream; None uses an implicit session while the stream is open.
-        :param start_after: a resume token, as for `resume_after`; the token of an ``invalidate`` is also allowed.
+        :param start_after: a resume token, as for `resume_after`. The resume token of an ``invalidate`` event is also
+            allowed. None sets no token.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document before the change
-            (MongoDB 6.0). None adds no document.
-        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
-        :param timeout_ms: the time limit of opening the stream, and of each iteration including a resume, in
-            milliseconds; 0 means no limit, None uses the limit of this object. After a timeout the next call resumes.
+        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
+            change (MongoDB 6.0). None adds no document.
+        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports
+            no such changes.
+        :param timeout_ms: the time limit in milliseconds. The limit applies to the opening of the stream, and to each
+            iteration including a resume. 0 means no limit, None uses the limit of this object. After a timeout, the
+            next call resumes the stream.
         :raises TypeError: an option has the wrong type.
-        :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
-        :raises OperationFailure: the server rejected the command, for example because it is a standalone.
+        :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
+        :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
         """
-        return self._changes(
+        return self._stream_class(
             self, pipeline, full_document, resume_after, max_await_time_ms, batch_size, collation,
             start_at_operation_time, session, start_after, comment, full_document_before_change, show_expanded_events,
             timeout_ms,
         )._opened()  # fmt: skip
 
 
-def _checked(name: str, value: T, kind: type | tuple[type, ...]) -> T:
+def _checked_type(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     if value is not None and not isinstance(value, kind):
         required = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
         raise TypeError(f"{name} must be a {required}, not {short(value)}")
     return value
 
 
-def _non_negative(name: str, value: int | None) -> int | None:
+def _checked_non_negative(name: str, value: int | None) -> int | None:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
-    if value is not None and _checked(name, value, int) < 0:
+    if value is not None and _checked_type(name, value, int) < 0:
         raise ValueError(f"{name} must be >= 0, not {value}")
     return value

@@ -43,18 +43,21 @@ _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
-# Pool options in events and logs, with times in milliseconds, in the order of the log message (CMAP-214).
+# Pool options that events and logs show. Times are in milliseconds. The order is the order in the log message
+# (CMAP-214).
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
 class ClientOptions(InheritedOptions):
     """Checked options of one client.
 
-    :param host: a host, a URI, or a list of hosts, which may contain one URI.
-    :param port: the port of hosts without a port; None is 27017.
-    :param keywords: options that override the options of the URI, but cannot relax security.
+    :param host: a host, a URI, or a list of hosts. The list may contain one URI.
+    :param port: the port of each host that is given without a port; None means 27017.
+    :param keywords: options that override the options of the URI. A keyword cannot disable a security option of the
+        URI.
     :param silent: True disables logs, events, traces and metrics of the client; False by default.
-    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; `host` has several URIs.
+    :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; or `host` contains
+        several URIs.
     """
 
     def __init__(
@@ -67,11 +70,11 @@ class ClientOptions(InheritedOptions):
         checked = client_options.validate_keyword_options(keywords)
         self._username: str | None = checked.get("username")
         self._password: str | None = checked.pop("password", None)
-        self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or DEFAULT_PORT, checked)
+        self.seeds, self.default_database, merged, srv_hostname = self._merge(host, port or DEFAULT_PORT, checked)
         self.srv_hostname: str | None = srv_hostname
         self.merged: Options = merged
         driver: DriverInfo | None = merged.get("driver")
-        self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # the libraries that wrap the driver
+        self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # the libraries that wrap gmongo
         self.credential = self._checked_credential(self.seeds, merged)
         self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
         super().__init__(
@@ -83,7 +86,7 @@ class ClientOptions(InheritedOptions):
         self.server_api: ServerApi | None = merged.get("server_api")
         self.silent = silent
         self.listeners = EventListeners(merged.get("event_listeners") or (), registered=not silent)
-        # Exclude values from DNS: the hash must not change with the first operation.
+        # The identity contains no values from DNS: its hash must not change when the first operation queries DNS.
         self.identity = tuple(sorted(self.seeds, key=str)), self.replica_set_name, srv_hostname, self.srv_service_name
         if self.is_unresolved and self.connect:
             self._resolve(ref=True)
@@ -91,10 +94,10 @@ class ClientOptions(InheritedOptions):
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle the options of a client, which may contain a password; pass the URI instead")
 
-    def _gather(
+    def _merge(
         self, host: str | Sequence[str], port: int, keywords: Document
     ) -> tuple[tuple[Address, ...], str | None, Options, str | None]:
-        """Return seeds, default database, options and the ``mongodb+srv`` host from all hosts and the URI."""
+        """Return the seeds, the default database, the merged options, and the host of a ``mongodb+srv`` URI."""
         entities = [host] if isinstance(host, (str, bytes)) else list(host)
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
@@ -125,7 +128,7 @@ class ClientOptions(InheritedOptions):
         return tuple(seeds), uri["database"], merged, uri["fqdn"]
 
     def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
-        """Return the credential, after a check that options and seeds do not contradict each other."""
+        """Check that the options and the seeds do not contradict each other, and return the credential."""
         client_options.check_combination(merged, len(seeds), self.srv_hostname is not None)
         credential = credential_of(merged, self._username, self._password, self.default_database)
         if credential is not None and not client_options.tls_enabled(merged):
@@ -136,7 +139,7 @@ class ClientOptions(InheritedOptions):
 
     @property
     def _srv_seed(self) -> Address:
-        """The placeholder seed of a ``mongodb+srv`` URI before DNS resolution."""
+        """The seed that stands for the hosts of a ``mongodb+srv`` URI until DNS has resolved these hosts."""
         return self.srv_hostname or "", None
 
     @property
@@ -148,7 +151,7 @@ class ClientOptions(InheritedOptions):
         """Query DNS for the hosts of a ``mongodb+srv`` URI and for the options of its TXT record.
 
         :param ref: True if the queries keep the event loop alive.
-        :raises ConfigurationError: a query failed, or its answer is not allowed.
+        :raises ConfigurationError: a query failed, or DNS returned a host or an option that is not allowed.
         """
         assert self._srv is not None
         hosts = self._srv.seeds(ref)
@@ -160,8 +163,8 @@ class ClientOptions(InheritedOptions):
         credential = self._checked_credential(tuple(seeds), merged)
         self.seeds, self.merged, self.credential = tuple(seeds), merged, credential
 
-    def _resolved(self, settings: TopologySettings) -> TopologySettings:
-        """Return the settings with the seeds and options from DNS. An operation waits for this call."""
+    def _resolve_settings(self, settings: TopologySettings) -> TopologySettings:
+        """Query DNS, and return the settings with the seeds and options from DNS. An operation waits for this call."""
         self._resolve(ref=False)
         return replace(
             settings,
@@ -178,7 +181,7 @@ class ClientOptions(InheritedOptions):
 
     @property
     def connect(self) -> bool:
-        """True (the default) starts to monitor the servers in the constructor, False with the first operation."""
+        """True (the default) starts the monitors in the constructor. False starts them with the first operation."""
         return bool(self.merged.get("connect", True))
 
     @property
@@ -189,22 +192,22 @@ class ClientOptions(InheritedOptions):
 
     @property
     def direct_connection(self) -> bool | None:
-        """True if the client connects only to the given host, or None if not specified."""
+        """True if the client connects only to the given host. None if the application did not set the option."""
         return self.merged.get("directconnection")
 
     @property
     def load_balanced(self) -> bool | None:
-        """True if the host is a load balancer, or None if not specified."""
+        """True if the host is a load balancer. None if the application did not set the option."""
         return self.merged.get("loadbalanced")
 
     @property
     def replica_set_name(self) -> str | None:
-        """The required name of the replica set, or None."""
+        """The name that the replica set must have. None allows any name."""
         return self.merged.get("replicaset")
 
     @property
     def local_threshold_ms(self) -> float:
-        """The width of the latency window in server selection, in milliseconds. The default is 15."""
+        """The width of the latency window of server selection, in milliseconds. The default is 15."""
         local_threshold_ms: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
         return local_threshold_ms
 
@@ -230,7 +233,7 @@ class ClientOptions(InheritedOptions):
 
     @property
     def server_selector(self) -> Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None:
-        """The application's server selector function, or None."""
+        """The function of the application that filters the servers in server selection, or None."""
         return self.merged.get("server_selector")
 
     @property
@@ -240,30 +243,30 @@ class ClientOptions(InheritedOptions):
 
     @property
     def timeout(self) -> float | None:
-        """The time limit of an operation as a whole, in seconds. None means no limit."""
+        """The time limit of an operation including its retries, in seconds. None means no limit."""
         return self.merged.get("timeoutms")
 
     @property
     def retry_reads(self) -> bool:
-        """True (the default) retries reads."""
+        """True (the default) if the client retries reads."""
         retry_reads: bool = self.merged.get("retryreads", True)
         return retry_reads
 
     @property
     def retry_writes(self) -> bool:
-        """True (the default) retries writes."""
+        """True (the default) if the client retries writes."""
         retry_writes: bool = self.merged.get("retrywrites", True)
         return retry_writes
 
     @property
     def max_adaptive_retries(self) -> int:
-        """The maximum number of retries of an operation on an overloaded server."""
+        """The maximum number of retries of an operation after errors of overloaded servers."""
         max_adaptive_retries: int = self.merged.get("maxadaptiveretries", MAX_RETRIES)
         return max_adaptive_retries
 
     @property
     def enable_overload_retargeting(self) -> bool:
-        """True lets an overload retry avoid the overloaded replica set member. The default is False."""
+        """True if a retry after an overload error avoids the overloaded replica set member. The default is False."""
         enable_overload_retargeting: bool = self.merged.get("enableoverloadretargeting", False)
         return enable_overload_retargeting
 
@@ -295,7 +298,7 @@ class ClientOptions(InheritedOptions):
         )
 
     def metadata(self) -> DocumentDict:
-        """Return the client metadata of the handshake."""
+        """Return the client metadata that the handshake of a connection sends."""
         return client_metadata(self.merged.get("appname"), self.libraries)
 
     # Settings of each layer
@@ -317,14 +320,15 @@ class ClientOptions(InheritedOptions):
         :raises ConfigurationError: an option requires a package that is not installed.
         """
         get = self.merged.get
-        if self.silent:  # ignore the environment
+        if self.silent:  # ignore the environment variables of telemetry
             return TelemetrySettings()
         return telemetry_settings(get("tracing"), get("metrics"), get("slow_operation_ms"))
 
     def topology(self, connection_made: Callable[[Address, float], None] | None = None) -> TopologySettings:
         """Return the settings of the topology.
 
-        :param connection_made: a callback with the address and the duration in seconds of each new connection.
+        :param connection_made: a function that is called after each new connection, with the address of the server and
+            the duration of the connection set-up in seconds.
         """
         return TopologySettings(
             seeds=self.seeds,
@@ -338,7 +342,7 @@ class ClientOptions(InheritedOptions):
             server_selector=self.server_selector,
             monitoring_mode=self.server_monitoring_mode,
             srv=self._srv,
-            resolve=self._resolved if self.is_unresolved else None,
+            resolve=self._resolve_settings if self.is_unresolved else None,
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             connection_made=connection_made,
             silent=self.silent,
@@ -383,7 +387,7 @@ class ClientOptions(InheritedOptions):
     def _authenticator(self) -> Authenticator | None:
         if self.credential is None:
             return None
-        # Import late: mechanisms load HTTP and more, which clients without a credential do not need.
+        # Only a client with a credential imports the mechanisms, which import http and other modules.
         from gmongo.auth.authenticator import Authenticator
 
         return Authenticator(self.credential)
@@ -398,9 +402,9 @@ class ClientOptions(InheritedOptions):
 
 
 def _is_uri(entity: object) -> bool:
-    """Return True if `entity` is a URI, and False if it is a host.
+    """Return True if `entity` is a URI, and False if `entity` is a host.
 
-    :raises InvalidURI: it is neither.
+    :raises InvalidURI: `entity` is neither a URI nor a host.
     """
     if not isinstance(entity, str):
         raise TypeError(f"host must be a string or a list of strings, not {type(entity).__name__}")
@@ -415,13 +419,13 @@ def _is_uri(entity: object) -> bool:
 
 
 def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address]) -> None:
-    """Check that a mechanism is safe without TLS, or warn.
+    """Warn if the mechanism sends a secret to another machine without TLS.
 
-    :raises ConfigurationError: the mechanism requires TLS.
+    :raises ConfigurationError: the mechanism works only with TLS.
     """
     mechanism = credential.mechanism
     if mechanism == "MONGODB-X509":
-        raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the certificate of TLS is the credential")
+        raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the TLS certificate is the credential")
     if mechanism in _SENDS_SECRETS and not all(is_on_this_machine(seed) for seed in seeds):
         secret = _SENDS_SECRETS[mechanism]
         message = f"authMechanism {mechanism} without tls=true sends {secret} over the network in plain text"
@@ -429,11 +433,11 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
 
 
 def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
-    """Return the compressors with an installed library. Warn about the others."""
+    """Return the compressors whose library is installed. Warn about each other compressor."""
     missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:
-            notice(f"compressors: {name!r} is left out, as its library is not installed (pip install {package})")
+            notice(f"compressors: {name!r} is not used, because its library is not installed (pip install {package})")
     return tuple(name for name in compressors if missing[name] is None)
 
 

@@ -1,4 +1,4 @@
-"""Explicit client sessions (Driver Sessions, Causal Consistency, Snapshot Reads, Transactions)."""
+"""Explicit client sessions (specifications: Driver Sessions, Causal Consistency, Snapshot Reads, Transactions)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,19 @@ T = TypeVar("T")
 
 
 class TransactionOptions:
-    """Options of a transaction. For None, the transaction uses the session's default, and then the client's option.
+    """Options of a transaction.
+
+    If an option is None, the transaction uses the default of the session. If the session has no default, the
+    transaction uses the option of the client.
 
     Specification: Transactions, "TransactionOptions".
 
-    :param read_concern: the isolation level: ``"local"``, ``"majority"`` or ``"snapshot"``.
-    :param write_concern: the acknowledgement that commit and abort wait for; it must be acknowledged.
-    :param read_preference: the server selection; servers accept only primary.
-    :param max_commit_time_ms: the server's time limit for a commit, in milliseconds; no limit if the session's default
-        is None, too.
+    :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``.
+    :param write_concern: the acknowledgement that the commit and the abort wait for. The write concern must be
+        acknowledged.
+    :param read_preference: the read preference of the server selection. Servers accept only the primary.
+    :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's default.
+        If the session's default is also None, the commit has no limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
@@ -53,10 +57,10 @@ class TransactionOptions:
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
     ) -> None:
-        _check("read_concern", read_concern, ReadConcern)
-        _check("write_concern", write_concern, WriteConcern)
-        _check("read_preference", read_preference, _ReadPreference)
-        _check("max_commit_time_ms", max_commit_time_ms, int)
+        _check_type("read_concern", read_concern, ReadConcern)
+        _check_type("write_concern", write_concern, WriteConcern)
+        _check_type("read_preference", read_preference, _ReadPreference)
+        _check_type("max_commit_time_ms", max_commit_time_ms, int)
         if write_concern is not None:
             _check_acknowledged(write_concern)
         self._read_concern = read_concern
@@ -66,7 +70,7 @@ class TransactionOptions:
 
     @property
     def read_concern(self) -> ReadConcern | None:
-        """The read concern of the first command, or None."""
+        """The read concern of the first command of the transaction, or None."""
         return self._read_concern
 
     @property
@@ -76,12 +80,12 @@ class TransactionOptions:
 
     @property
     def read_preference(self) -> _ReadPreference | None:
-        """The read preference of the reads, or None."""
+        """The read preference of the reads in the transaction, or None."""
         return self._read_preference
 
     @property
     def max_commit_time_ms(self) -> int | None:
-        """The server's time limit for a commit, in milliseconds, or None."""
+        """The server's time limit for the commit, in milliseconds, or None."""
         return self._max_commit_time_ms
 
 
@@ -90,14 +94,16 @@ class SessionOptions:
 
     Specification: Driver Sessions, "SessionOptions".
 
-    :param causal_consistency: True lets reads see earlier operations of the session; None (the default) is True, but
-        False with `snapshot`.
-    :param default_transaction_options: the default options of transactions; None uses the client's options.
-    :param snapshot: True lets all reads see the data of the time of the first read (MongoDB 5.0); False by default.
-    :param default_timeout_ms: the limit of ``with_transaction``, and of each commit, abort and end of the session, in
-        milliseconds; 0 means no limit, None uses the client's ``timeoutMS``.
+    :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the default)
+        means False with `snapshot`, and True otherwise.
+    :param default_transaction_options: the default options of transactions in the session. None (the default) uses the
+        client's options.
+    :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
+        (MongoDB 5.0); False by default.
+    :param default_timeout_ms: the time limit in milliseconds. The limit applies to ``with_transaction``, and to each
+        commit, abort and end of the session. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
     :raises TypeError: an option has the wrong type.
-    :raises ValueError: the limit is negative.
+    :raises ValueError: `default_timeout_ms` is negative.
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
     """
 
@@ -112,7 +118,7 @@ class SessionOptions:
     ) -> None:
         if causal_consistency and snapshot:
             raise ConfigurationError("snapshot reads do not support causal_consistency=True")
-        _check("default_transaction_options", default_transaction_options, TransactionOptions)
+        _check_type("default_transaction_options", default_transaction_options, TransactionOptions)
         self._causal_consistency = not snapshot if causal_consistency is None else causal_consistency
         self._default_transaction_options = default_transaction_options
         self._snapshot = bool(snapshot)
@@ -121,36 +127,38 @@ class SessionOptions:
 
     @property
     def causal_consistency(self) -> bool:
-        """True if reads see earlier operations of the session."""
+        """True if reads see the effects of earlier operations of the session."""
         return self._causal_consistency
 
     @property
     def default_transaction_options(self) -> TransactionOptions | None:
-        """The default options of transactions, or None."""
+        """The default options of transactions in the session, or None."""
         return self._default_transaction_options
 
     @property
     def default_timeout_ms(self) -> float | None:
-        """The limit of ``with_transaction``, and of each commit, abort and end of the session, in milliseconds."""
+        """The time limit of ``with_transaction``, and of each commit, abort and end of the session, in milliseconds."""
         return self._default_timeout_ms
 
     @property
     def snapshot(self) -> bool:
-        """True if all reads see the data of the time of the first read."""
+        """True if all reads of the session see the data of the moment of the first read."""
         return self._snapshot
 
 
 class ClientSession:
     """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
-    Only one greenlet at a time may use a session. Another greenlet gets :class:`~gmongo.errors.InvalidOperation`.
+    Only one greenlet at a time may use a session. If another greenlet uses the session at the same time, the other
+    greenlet gets :class:`~gmongo.errors.InvalidOperation`.
 
     Specifications: Driver Sessions, Transactions.
 
-    :param client: the client of the session.
-    :param server_session: the server session.
+    :param client: the client that creates the session.
+    :param server_session: the server session that the commands of the session use.
     :param options: the options of the session.
-    :param implicit: must be False (the default); implicit sessions have another class.
+    :param implicit: a parameter for compatibility with PyMongo, which must be False (the default). Implicit sessions
+        have another class.
     :raises ValueError: `implicit` is true.
     """
 
@@ -171,7 +179,7 @@ class ClientSession:
 
     @property
     def client(self) -> MongoClient[Value]:
-        """The client of the session."""
+        """The client that has created the session."""
         return self._client
 
     @property
@@ -189,28 +197,36 @@ class ClientSession:
 
     @property
     def has_ended(self) -> bool:
-        """True after :meth:`end_session`."""
+        """True after a call of :meth:`end_session`."""
         return self._state.has_ended
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time that the session has seen, for :meth:`advance_cluster_time`, or None."""
+        """The newest cluster time that the session has received, or None.
+
+        Pass the value to :meth:`advance_cluster_time` of another session.
+        """
         return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The operation time of the last operation, for :meth:`advance_operation_time`, or None."""
+        """The operation time of the last operation of the session, or None.
+
+        Pass the value to :meth:`advance_operation_time` of another session.
+        """
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Advance to the cluster time of another session, if that time is newer.
+        """Set the cluster time of this session to the cluster time of another session, if the other time is newer.
 
-        With :meth:`advance_operation_time`, reads of this session also see the operations of the other session.
+        After this method and :meth:`advance_operation_time`, reads of this session also see the operations of the other
+        session.
 
         Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the other session.
-        :raises TypeError: `cluster_time` is not a mapping, or its ``clusterTime`` is not a timestamp.
+        :raises TypeError: `cluster_time` is not a mapping, or the field ``clusterTime`` of the mapping is not a
+            timestamp.
         """
         if not isinstance(cluster_time, Mapping):
             raise TypeError(f"cluster_time must be a mapping, not an instance of {type(cluster_time).__name__}")
@@ -219,7 +235,7 @@ class ClientSession:
         self._state.advance_cluster_time(cluster_time)
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Advance to the operation time of another session, if that time is newer.
+        """Set the operation time of this session to the operation time of another session, if the other time is newer.
 
         Specification: Causal Consistency, "advanceOperationTime".
 
@@ -234,7 +250,7 @@ class ClientSession:
 
     @property
     def in_transaction(self) -> bool:
-        """True if a transaction was started, and neither committed nor aborted."""
+        """True if a transaction has started, and has been neither committed nor aborted."""
         return self._state.transaction.active
 
     def start_transaction(
@@ -244,21 +260,22 @@ class ClientSession:
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
     ) -> _TransactionBlock:
-        """Start a transaction (replica sets and sharded clusters). The method sends nothing.
+        """Start a transaction on a replica set or a sharded cluster. The method sends no command.
 
         In a ``with`` statement, the end of the block commits the transaction. An exception that leaves the block aborts
-        it. After the server has aborted the transaction because of an error, a commit fails with NoSuchTransaction.
+        the transaction. If the server has aborted the transaction because of an error, the commit fails with
+        NoSuchTransaction.
 
         Specification: Transactions, "startTransaction".
 
-        :param read_concern: the isolation level: ``"local"``, ``"majority"`` or ``"snapshot"``; None uses the session's
-            default, and then the client's, here and in the next two.
-        :param write_concern: the acknowledgement that commit and abort wait for.
-        :param read_preference: the server selection; servers accept only primary.
-        :param max_commit_time_ms: the server's time limit for a commit, in milliseconds; None uses the session's
-            default, and otherwise means no limit.
-        :returns: a context manager.
-        :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
+        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. For this
+            parameter and the next two parameters, None uses the session's default, or else the client's option.
+        :param write_concern: the acknowledgement that the commit and the abort wait for.
+        :param read_preference: the read preference of the server selection. Servers accept only the primary.
+        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's
+            default. If the session's default is also None, the commit has no limit.
+        :returns: a context manager that commits or aborts the transaction.
+        :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         :raises ConfigurationError: the write concern is unacknowledged.
         :raises TypeError: an option has the wrong type.
         """
@@ -266,41 +283,49 @@ class ClientSession:
         self._state.check_free()
         if self._options.snapshot:
             raise InvalidOperation("Transactions are not supported in snapshot sessions")
-        given = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
-        self._state.transaction.start(self._settings(given))
+        options = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
+        self._state.transaction.start(self._transaction_settings(options))
         server_session.transaction_number += 1
         self._executor.transaction_started(self._state.transaction)
         return _TransactionBlock(self)
 
-    def _settings(self, given: TransactionOptions) -> TransactionSettings:
-        """Return the settings of a transaction, from its own options, the session's, and the client's."""
+    def _transaction_settings(self, options: TransactionOptions) -> TransactionSettings:
+        """Return the settings of a transaction.
+
+        The settings are `options`, or else the session's defaults, or else the client's options.
+        """
         defaults = self._options.default_transaction_options or TransactionOptions()
         client = self._client
-        write_concern = given.write_concern or defaults.write_concern or client.write_concern
+        write_concern = options.write_concern or defaults.write_concern or client.write_concern
         _check_acknowledged(write_concern)
-        limits = (given.max_commit_time_ms, defaults.max_commit_time_ms)
+        limits = (options.max_commit_time_ms, defaults.max_commit_time_ms)
         return TransactionSettings(
-            (given.read_concern or defaults.read_concern or client.read_concern).document,
+            (options.read_concern or defaults.read_concern or client.read_concern).document,
             write_concern.document,
-            given.read_preference or defaults.read_preference or client.read_preference,
+            options.read_preference or defaults.read_preference or client.read_preference,
             next((limit for limit in limits if limit is not None), None),
         )
 
     def commit_transaction(self, timeout_ms: float | None = None) -> None:
-        """Commit the transaction. After an error, another call determines the outcome.
+        """Commit the transaction.
+
+        If the commit fails, call this method again. The second call reports whether the server has committed the
+        transaction.
 
         Specification: Transactions, "commitTransaction".
 
         :param timeout_ms: the time limit, in milliseconds; 0 means no limit, None uses the session's limit.
-        :raises InvalidOperation: no transaction was started, it has been aborted, or another greenlet runs an operation
-            in the session.
-        :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` the commit may have
-            succeeded, and may be retried.
+        :raises InvalidOperation: no transaction was started, the transaction has been aborted, or another greenlet runs
+            an operation in the session.
+        :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
+            server may have committed the transaction, and the application may retry the commit.
         """
         self._ending.commit(self._deadline(timeout_ms))
 
     def abort_transaction(self, timeout_ms: float | None = None) -> None:
-        """Abort the transaction. The method ignores server errors, as the server aborts the transaction later.
+        """Abort the transaction.
+
+        The method ignores errors from the server, because the server later aborts the transaction itself.
 
         Specification: Transactions, "abortTransaction".
 
@@ -322,7 +347,7 @@ class ClientSession:
         max_commit_time_ms: int | None = None,
         timeout_ms: float | None = None,
     ) -> T:
-        """Run a function in a transaction, commit the transaction, and return the function's result.
+        """Run a function in a transaction, commit the transaction, and return the result of the function.
 
         ::
 
@@ -333,27 +358,31 @@ class ClientSession:
             with client.start_session() as session:
                 session.with_transaction(transfer)
 
-        After a transient error the method retries the transaction for up to 120 seconds. The time limit in force
-        replaces the 120 seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or
-        ``timeoutMS`` of the client. `callback` may therefore run several times. Its effects outside of the transaction
-        must be idempotent. It must not suppress errors of commands: after such an error the server may have aborted the
+        After a transient error the method retries the transaction for up to 120 seconds. A time limit replaces the 120
+        seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the
+        client.
+
+        `callback` may therefore run several times. The effects of `callback` outside of the transaction must be
+        idempotent. `callback` must not suppress errors of commands. After such an error the server may have aborted the
         transaction, and each retry fails. For other error handling, use :meth:`start_transaction`.
 
         Specification: Convenient API for Transactions.
 
-        :param callback: a function that receives this session and must use it in its operations. The time limit covers
-            only these operations, which cannot change it.
-        :param read_concern: the isolation level; None uses the session's default, and then the client's, here and in
-            the next two.
-        :param write_concern: the acknowledgement that commit and abort wait for.
-        :param read_preference: the server selection; servers accept only primary.
-        :param max_commit_time_ms: the server's time limit for a commit, in milliseconds; None uses the session's
-            default, and otherwise means no limit.
-        :param timeout_ms: the time limit of all attempts, in milliseconds, which the operations inherit; 0 means no
-            limit, None uses the session's limit. An abort after the limit has the same time again.
+        :param callback: a function that receives this session, and that must pass the session to its operations. The
+            time limit applies only to these operations, and the operations cannot change the limit.
+        :param read_concern: the isolation level of the reads. For this parameter and the next two parameters, None uses
+            the session's default, or else the client's option.
+        :param write_concern: the acknowledgement that the commit and the abort wait for.
+        :param read_preference: the read preference of the server selection. Servers accept only the primary.
+        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's
+            default. If the session's default is also None, the commit has no limit.
+        :param timeout_ms: the time limit of all attempts together, in milliseconds. The operations in `callback`
+            inherit the limit. 0 means no limit, None uses the session's limit. An abort after the limit has a new limit
+            of the same length.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. The error of a timeout has the last error as its cause.
-        :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
+        :raises PyMongoError: the last attempt failed. If the time limit has passed, the cause of the exception is the
+            error of the last attempt.
+        :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         """
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {short(callback)}")
@@ -369,7 +398,7 @@ class ClientSession:
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:
-        """Make this session the default session of all operations of the client in the block.
+        """Make this session the default session of all operations of the client in the ``with`` block.
 
         ::
 
@@ -405,14 +434,15 @@ class ClientSession:
             if not state.has_ended and state.transaction.state is State.IN_PROGRESS:
                 self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
-            if state.transaction.state is State.IN_PROGRESS:  # an exception came before the abort was sent
+            if state.transaction.state is State.IN_PROGRESS:  # an exception came before the driver sent the abort
                 self._ending.end_in_background()
-            state.release()  # before unpinning: a check-in delivers events, so it may be interrupted
+            # Before the unpin: the check-in calls listeners, where an exception may interrupt this greenlet.
+            state.release()
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
 
     def _abandon(self) -> None:
-        """End the session, and its transaction in the background. Do not switch."""
+        """End the session, and abort its transaction in the background. The method does not switch."""
         self._ending.abandon()
         self._state.release()
 
@@ -428,7 +458,7 @@ class ClientSession:
         self._end(error)
 
     def __del__(self) -> None:
-        # No I/O and no switch here. The constructor may have failed before it set all attributes.
+        # This method must not do I/O or switch. The constructor may have failed before it set all attributes.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()
@@ -436,7 +466,7 @@ class ClientSession:
 
 
 class _TransactionBlock:
-    """Context manager that commits or aborts the transaction."""
+    """Context manager that commits or aborts the transaction of a session."""
 
     __slots__ = ("_session",)
 
@@ -456,7 +486,7 @@ class _TransactionBlock:
                 self._session._ending.give_up(error, None)
 
 
-def _check(name: str, value: object, kind: type) -> None:
+def _check_type(name: str, value: object, kind: type) -> None:
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
 

@@ -1,4 +1,4 @@
-"""Collations: the server's rules of string comparison."""
+"""Collations: the rules of string comparison on the server."""
 
 from __future__ import annotations
 
@@ -21,69 +21,72 @@ __all__ = [
 
 
 class CollationStrength:
-    """Levels of differences between two strings that the comparison includes."""
+    """Levels of comparison. Each level compares more properties of the characters than the level before."""
 
     PRIMARY = 1
-    """Base characters only."""
+    """Compare base characters only."""
     SECONDARY = 2
-    """Also accents."""
+    """Also compare accents."""
     TERTIARY = 3
-    """Also case and variants of letters; the server's default."""
+    """Also compare case and variants of letters. This level is the server's default."""
     QUATERNARY = 4
-    """Also punctuation, or Hiragana against Katakana."""
+    """Also compare punctuation, and distinguish Hiragana from Katakana."""
     IDENTICAL = 5
-    """Also the code points, to distinguish otherwise equal strings."""
+    """Also compare the code points of strings that are equal on all other levels."""
 
 
 class CollationAlternate:
-    """Treatment of spaces and punctuation."""
+    """Treatment of spaces and punctuation in the comparison."""
 
     NON_IGNORABLE = "non-ignorable"
-    """Spaces and punctuation are base characters; the server's default."""
+    """Spaces and punctuation are base characters. This value is the server's default."""
     SHIFTED = "shifted"
-    """Spaces and punctuation are compared only from strength 4 on."""
+    """The server compares spaces and punctuation only if the strength is 4 or 5."""
 
 
 class CollationMaxVariable:
-    """Characters that ``alternate="shifted"`` affects."""
+    """Characters to which ``alternate="shifted"`` applies."""
 
     PUNCT = "punct"
-    """Spaces and punctuation."""
+    """``alternate="shifted"`` applies to spaces and punctuation."""
     SPACE = "space"
-    """Spaces only."""
+    """``alternate="shifted"`` applies to spaces only."""
 
 
 class CollationCaseFirst:
     """Sort order of letters that differ only in case."""
 
     UPPER = "upper"
-    """Upper case before lower case."""
+    """Sort upper case before lower case."""
     LOWER = "lower"
-    """Lower case before upper case."""
+    """Sort lower case before upper case."""
     OFF = "off"
-    """The order of the locale; the server's default."""
+    """Use the order of the locale. This value is the server's default."""
 
 
 class Collation:
-    """Rules of string comparison. A parameter of None is not sent, so that the server uses the locale's default.
+    """Rules of string comparison.
+
+    The driver omits a parameter that is None (the default). The server then uses the default of the locale.
 
     ::
 
         people.find().sort("name").collation(Collation("fr_CA", strength=CollationStrength.SECONDARY))
 
-    Specification: Collation. The parameters have the names of the fields.
+    Specification: Collation. The parameters have the names of the fields in the specification.
 
     :param locale: an ICU locale such as ``"fr_CA"``, or ``"simple"`` for comparison of bytes.
-    :param caseLevel: True compares case at strength 1 and 2.
-    :param caseFirst: a value of :class:`CollationCaseFirst`.
-    :param strength: a value of :class:`CollationStrength`.
-    :param numericOrdering: True compares runs of digits as numbers.
-    :param alternate: a value of :class:`CollationAlternate`.
-    :param maxVariable: a value of :class:`CollationMaxVariable`.
-    :param normalization: True normalizes strings to Unicode normal form first.
+    :param caseLevel: True also compares case at strength 1 and 2.
+    :param caseFirst: the order of upper case and lower case: a value of :class:`CollationCaseFirst`.
+    :param strength: the level of comparison: a value of :class:`CollationStrength`.
+    :param numericOrdering: True compares sequences of digits as numbers.
+    :param alternate: the treatment of spaces and punctuation: a value of :class:`CollationAlternate`.
+    :param maxVariable: the characters to which ``alternate="shifted"`` applies: a value of
+        :class:`CollationMaxVariable`.
+    :param normalization: True converts strings to Unicode normal form before the comparison.
     :param backwards: True compares accents from the end of the string, as in some French dictionaries.
-    :param kwargs: further fields, such as the ``version`` in a server's collation document.
-    :raises TypeError: a parameter has the wrong type. Only the server checks the values.
+    :param kwargs: further fields of the collation document, such as ``version`` in a document from a server.
+    :raises TypeError: a parameter has the wrong type. The driver does not check the values, but the server does.
     """
 
     __slots__ = ("_document",)
@@ -101,7 +104,7 @@ class Collation:
         backwards: bool | None = None,
         **kwargs: object,
     ) -> None:
-        self._document: DocumentDict = {"locale": _checked("locale", locale, str)}
+        self._document: DocumentDict = {"locale": _checked_parameter("locale", locale, str)}
         for name, value, kind in (
             ("caseLevel", caseLevel, bool),
             ("caseFirst", caseFirst, str),
@@ -113,12 +116,12 @@ class Collation:
             ("backwards", backwards, bool),
         ):
             if value is not None:
-                self._document[name] = _checked(name, value, kind)
+                self._document[name] = _checked_parameter(name, value, kind)
         self._document.update(kwargs)
 
     @property
     def document(self) -> DocumentDict:
-        """A copy of the collation document, with the specified parameters."""
+        """A copy of the collation document. The document contains only the specified parameters."""
         return dict(self._document)
 
     def __eq__(self, other: object) -> bool:
@@ -132,10 +135,10 @@ class Collation:
 
 
 def validate_collation_or_none(value: Collation | Document | None) -> DocumentDict | None:
-    """Return the document of a collation, or None.
+    """Return the collation document of a collation, or None.
 
-    :param value: a :class:`Collation`, a mapping, or None.
-    :raises TypeError: `value` has another type.
+    :param value: a :class:`Collation`, a collation document, or None.
+    :raises TypeError: `value` is neither a collation nor a mapping.
     """
     if value is None:
         return None
@@ -146,8 +149,8 @@ def validate_collation_or_none(value: Collation | Document | None) -> DocumentDi
     raise TypeError(f"collation must be a Collation, a mapping or None, not {short(value)}")
 
 
-def _checked(name: str, value: T, kind: type) -> T:
-    # bool is a subclass of int, but strength=True would be a mistake.
+def _checked_parameter(name: str, value: T, kind: type) -> T:
+    # bool is a subclass of int, but strength=True is a mistake.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"collation {name} must be of type {kind.__name__}, not {short(value)}")
     return value

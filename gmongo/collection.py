@@ -1,4 +1,4 @@
-"""Collection, the API of operations on one collection."""
+"""The class Collection, whose methods are the operations on a collection."""
 
 from __future__ import annotations
 
@@ -69,56 +69,59 @@ OtherType = TypeVar("OtherType", bound=Document)
 _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
 _ORDERED = {"ordered": True}
-_EVERYTHING: Document = {}
-# The default options of find_one(), which allow a shortcut.
-_NO_OPTIONS_OF_FIND = (Cursor.__init__.__defaults__ or ())[1:]
-_NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
-# Index keys have an order, and existing programs expect SON here.
-_IN_ORDER: CodecOptions[Value] = CodecOptions(document_class=SON)
+_MATCH_ALL: Document = {}
+# The default options of find_one(). With these options, find_one() does not need a Cursor.
+_DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
+_FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
+# The order of the keys of an index is significant. Existing programs expect SON documents here.
+_SON_DOCUMENTS: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
 class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]], Generic[DocumentType]):
-    """A collection, by attribute or item of a database: ``database.orders``, ``database["orders"]``.
+    """A collection of a database. ``database.orders`` and ``database["orders"]`` return the collection.
 
-    Creating a Collection sends nothing. A dot in a name forms another collection: ``database.orders.archive`` is
-    ``database["orders.archive"]``.
+    The constructor sends no command. A dot in an attribute access becomes a dot in the name:
+    ``database.orders.archive`` is ``database["orders.archive"]``.
 
-    A `session` runs one operation at a time. An operation without a session uses an implicit session, which lets the
-    server recognise a retry. A `comment` is any BSON value. The server shows it in its log, its profiler and
-    ``currentOp`` (since MongoDB 4.4, before only strings, and not with every command).
+    A `session` runs one operation at a time. An operation without a session uses an implicit session. The session lets
+    the server recognise a retry. A `comment` is any BSON value. The server shows the comment in its log, its profiler
+    and ``currentOp``. Before MongoDB 4.4, a comment must be a string, and only some commands support a comment.
 
-    Each operation may raise these exceptions, and the exceptions in its own documentation:
+    Each operation may raise these exceptions, in addition to the exceptions that its documentation lists:
 
     - :class:`~gmongo.errors.ServerSelectionTimeoutError`: server selection found no suitable server within
       ``serverSelectionTimeoutMS`` (30 seconds by default).
     - :class:`~gmongo.errors.WaitQueueTimeoutError`: no connection became available within ``waitQueueTimeoutMS``.
-    - :class:`~gmongo.errors.AutoReconnect` and its subclasses: the network failed or the primary changed. The retry of
-      a retryable operation failed, too (``docs/retries.md``).
+    - :class:`~gmongo.errors.AutoReconnect` and its subclasses: the network failed or the primary changed. If the
+      operation is retryable, the retry also failed (``docs/retries.md``).
     - :class:`~gmongo.errors.OperationFailure` and its subclasses: the server replied with an error.
-    - :class:`~gmongo.errors.InvalidOperation`: the client is closed, belongs to another native thread, or the session
-      is not usable.
+    - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to another native thread, or
+      the session is not usable.
     - :class:`TypeError` or :class:`ValueError`: an argument is invalid. The driver sent nothing.
 
     Specification: CRUD API.
 
-    :param database: the database of the collection, or a database of another library, as for
+    :param database: the database that contains the collection. The database may belong to another library, as for
         :class:`~gmongo.database.Database`.
-    :param name: the name.
-    :param create: True creates the collection now, like ``create_collection(check_exists=False)``; False by default.
-    :param codec_options: the options to encode and decode documents; None uses the database's, here and below.
-    :param read_preference: the servers that reads run on.
-    :param write_concern: the acknowledgement that writes wait for.
+    :param name: the name of the collection.
+    :param create: True creates the collection immediately, like ``create_collection(check_exists=False)``; False by
+        default.
+    :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next three
+        parameters, None (the default) uses the option of the database.
+    :param read_preference: the servers to which the client sends reads.
+    :param write_concern: the acknowledgement that each write waits for.
     :param read_concern: the isolation level of reads.
     :param session: the session of the ``create`` command; None by default.
-    :param timeout_ms: the time limit of each operation as a whole, in milliseconds; 0 means no limit, None uses the
-        database's limit. :func:`gmongo.timeout` overrides it.
-    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. Any field implies `create`.
-    :raises TypeError: `database` is not a database, the name is not a string, or an option has the wrong type.
-    :raises InvalidName: the name is not allowed for a collection.
-    :raises OperationFailure: the server could not create the collection.
+    :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit, None
+        uses the database's limit. :func:`gmongo.timeout` overrides `timeout_ms`.
+    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. If a field is given, the
+        constructor creates the collection.
+    :raises TypeError: `database` is not a database, `name` is not a string, or an option has the wrong type.
+    :raises InvalidName: `name` is not allowed for a collection.
+    :raises OperationFailure: the server rejected the ``create`` command.
     """
 
-    _changes: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
+    _stream_class: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
         return self, self._name
@@ -149,7 +152,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             name,
             self._codec_options,
             self._read_preference,
-            # Omit empty documents from commands.
+            # Commands omit an empty read concern and an empty write concern.
             self._read_concern.document or None,
             self._write_concern.document or None,
         )
@@ -181,7 +184,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     @property
     def full_name(self) -> str:
-        """The name with the database's name, such as ``"shop.orders"``."""
+        """The name of the database and the name of the collection, such as ``"shop.orders"``."""
         return f"{self._database_name}.{self._name}"
 
     @overload
@@ -212,19 +215,20 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return the same collection with other options.
+        """Return a new object for this collection with other options.
 
         ::
 
             orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
 
-        :param codec_options: the options to encode and decode documents; None keeps this collection's, here and below.
-        :param read_preference: the servers that reads run on.
-        :param write_concern: the acknowledgement that writes wait for.
+        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
+            three parameters, None (the default) keeps the option of this object.
+        :param read_preference: the servers to which the client sends reads.
+        :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None keeps this
-            collection's. :func:`gmongo.timeout` overrides it.
-        :returns: a new collection object; this object remains unchanged.
+        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
+            None keeps the limit of this object. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :returns: a new collection object. This object remains unchanged.
         :raises TypeError: an option has the wrong type.
         """
         options = options_of(self, "Collection", (codec_options, read_preference, write_concern, read_concern))
@@ -260,21 +264,24 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. The driver adds an
-            :class:`~bson.objectid.ObjectId` to a mapping without ``_id``, but never changes a raw document.
-        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
-            the field, and the server validates.
+            :class:`~bson.objectid.ObjectId` to a mapping that has no ``_id``. The driver does not change a raw
+            document.
+        :param bypass_document_validation: True disables the document validation of the collection. With None (the
+            default), the driver omits the field, and the server validates documents.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: the ``_id``, in :attr:`InsertOneResult.inserted_id <gmongo.results.InsertOneResult.inserted_id>`.
+        :returns: a result. :attr:`InsertOneResult.inserted_id <gmongo.results.InsertOneResult.inserted_id>` is the
+            ``_id`` of the document.
         :raises TypeError: `document` is not a mapping.
-        :raises DuplicateKeyError: another document has the same ``_id``, or the same value in another unique index.
-        :raises WriteError: the server rejected the document, for example because its validation failed.
+        :raises DuplicateKeyError: the collection contains another document with an equal ``_id``, or with an equal
+            value in another unique index.
+        :raises WriteError: the server rejected the document, for example because the document failed the validation.
         :raises WriteConcernError: the server inserted the document, but could not satisfy the write concern.
-        :raises DocumentTooLarge: the document exceeds the server's maximum size (16 MB).
+        :raises DocumentTooLarge: the document is larger than the server's maximum size (16 MB).
         """
         check_is_mapping("document", document)
         inserted_id = ensure_id(document)
-        fields = _fields_of_write(bypass_document_validation, None, comment)
+        fields = _write_command_fields(bypass_document_validation, None, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "insert", (document,), fields, acknowledged, acknowledged)
         self._executor.run(operation, session)
@@ -288,26 +295,27 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         session: ClientSession | None = None,
         comment: Value = None,
     ) -> InsertManyResult:
-        """Insert documents, in as few messages as possible. Other greenlets run while the driver encodes them.
+        """Insert documents in as few messages as possible. Other greenlets run while the driver encodes the documents.
 
             >>> notes.insert_many([{"_id": 2}, {"_id": 3}]).inserted_ids
             [2, 3]
 
         Specification: CRUD API, "Write".
 
-        :param documents: a non-empty list, or another iterable, of documents that :meth:`insert_one` accepts.
-        :param ordered: True (the default) inserts in order and stops at the first error; False attempts all documents,
-            in any order.
-        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
-            the field, and the server validates.
+        :param documents: a non-empty list or another iterable. :meth:`insert_one` describes the possible documents.
+        :param ordered: True (the default) inserts the documents in order, and stops at the first error. False attempts
+            to insert all documents, in any order.
+        :param bypass_document_validation: True disables the document validation of the collection. With None (the
+            default), the driver omits the field, and the server validates documents.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: the ``_id`` of each document, in the order of the documents.
-        :raises TypeError: `documents` is not an iterable of mappings, or is an empty list.
-        :raises InvalidOperation: the iterable has no documents.
-        :raises BulkWriteError: some inserts failed; its `details` contain their errors and the number of inserts.
-        :raises DocumentTooLarge: the only document exceeds the server's maximum size. With several documents, a
-            :class:`BulkWriteError` contains this error.
+        :returns: a result with the ``_id`` of each document, in the order of the documents.
+        :raises TypeError: `documents` is not an iterable of mappings, or `documents` is an empty list.
+        :raises InvalidOperation: the iterable returned no document.
+        :raises BulkWriteError: some inserts failed. The attribute `details` contains the errors and the number of
+            inserted documents.
+        :raises DocumentTooLarge: `documents` has one document, which is larger than the server's maximum size. With
+            several documents, the method raises :class:`BulkWriteError` instead.
         """
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
@@ -315,7 +323,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         for document in with_checkpoints(documents):
             check_is_mapping("document", document)
             inserted_id = ensure_id(document)
-            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # do not decode raw documents
+            # The result has no _id of a raw document, because the driver does not decode raw documents.
+            if inserted_id is not None or not isinstance(document, RawBSONDocument):
                 ids.append(inserted_id)
             elements.append(document)
         if not elements:
@@ -326,7 +335,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return InsertManyResult(ids, acknowledged)
 
     def _in_transaction(self, session: ClientSession | None) -> bool:
-        """Return True if a write is in a transaction, whose writes are always acknowledged."""
+        """Return True if a write is part of a transaction. All writes of a transaction are acknowledged."""
         return in_transaction(self._executor, session)
 
     # Updating
@@ -345,7 +354,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         sort: KeyOrList | None = None,
         comment: Value = None,
     ) -> UpdateResult:
-        """Update the first document that matches.
+        """Update the first document that matches `filter`.
 
             >>> result = notes.update_one({"_id": 5}, {"$set": {"title": "changed"}})
             >>> result.matched_count, result.modified_count
@@ -354,27 +363,30 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write", and "Update vs. Replace Validation" for update operators.
 
         :param filter: a query; ``{}`` matches every document.
-        :param update: operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document, built from the filter's equalities and the update, if no document
-            matches; False by default.
-        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
-            the field, and the server validates.
+        :param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
+        :param upsert: True inserts a document if no document matches. The server builds the new document from the
+            equality conditions in `filter` and from `update`. False by default.
+        :param bypass_document_validation: True disables the document validation of the collection. With None (the
+            default), the driver omits the field, and the server validates documents.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
-            match the condition on ``name``. None by default.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
-            default) lets the server choose.
+        :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
+            that match the condition on ``name``. None by default.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts. None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB
-            8.0). None (the default) uses the server's order.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
+        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
+            a mapping (MongoDB 8.0). None (the default) uses the server's order.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
+        :returns: a result with the numbers of matched and modified documents, and with the ``_id`` of an inserted
+            document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: the change would violate a unique index.
-        :raises WriteError: the server rejected the update, for example because the validation of the document failed.
+        :raises DuplicateKeyError: the updated document would violate a unique index.
+        :raises WriteError: the server rejected the update, for example because the updated document failed the
+            validation.
         :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
         update = checked_update(update)
@@ -395,32 +407,35 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         comment: Value = None,
     ) -> UpdateResult:
-        """Update all documents that match.
+        """Update all documents that match `filter`.
 
-        The driver never retries this operation, as an update of many documents is not a retryable write.
+        The driver does not retry this operation, because an update of many documents is not a retryable write.
 
         Specification: CRUD API, "Write", and "Update vs. Replace Validation" for update operators.
 
         :param filter: a query; ``{}`` matches every document.
-        :param update: operators such as ``{"$inc": {"views": 1}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document, built from the filter's equalities and the update, if no document
-            matches; False by default.
-        :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
-            match the condition on ``name``. None by default.
-        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
-            the field, and the server validates.
+        :param update: update operators such as ``{"$inc": {"views": 1}}``, or a pipeline as a list of stages.
+        :param upsert: True inserts a document if no document matches. The server builds the new document from the
+            equality conditions in `filter` and from `update`. False by default.
+        :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
+            that match the condition on ``name``. None by default.
+        :param bypass_document_validation: True disables the document validation of the collection. With None (the
+            default), the driver omits the field, and the server validates documents.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
-            default) lets the server choose.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts. None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
+        :returns: a result with the numbers of matched and modified documents, and with the ``_id`` of an inserted
+            document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: the change would violate a unique index. Earlier updates remain.
-        :raises WriteError: the server rejected the update of a document. Earlier updates remain.
+        :raises DuplicateKeyError: an updated document would violate a unique index. The earlier updates of the
+            operation remain.
+        :raises WriteError: the server rejected the update of a document. The earlier updates of the operation remain.
         :raises WriteConcernError: the server updated the documents, but could not satisfy the write concern.
         """
         update = checked_update(update)
@@ -441,29 +456,33 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         sort: KeyOrList | None = None,
         comment: Value = None,
     ) -> UpdateResult:
-        """Replace the first document that matches, and keep its ``_id``.
+        """Replace the first document that matches `filter`, and keep its ``_id``.
 
         Specification: CRUD API, "Write", and "Update vs. Replace Validation" for replacements.
 
         :param filter: a query; ``{}`` matches every document.
-        :param replacement: the new document, without update operators. Its ``_id``, if any, must be unchanged.
+        :param replacement: the new document, without update operators. An ``_id`` in `replacement` must equal the
+            ``_id`` of the replaced document.
         :param upsert: True inserts the replacement if no document matches; False by default.
-        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
-            the field, and the server validates.
+        :param bypass_document_validation: True disables the document validation of the collection. With None (the
+            default), the driver omits the field, and the server validates documents.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
-            default) lets the server choose.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts. None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB
-            8.0). None (the default) uses the server's order.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
+        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
+            a mapping (MongoDB 8.0). None (the default) uses the server's order.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
+        :returns: a result with the numbers of matched and modified documents, and with the ``_id`` of an inserted
+            document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
-        :raises DuplicateKeyError: another document has the same value in a unique index.
-        :raises WriteError: the server rejected the replacement, for example because its validation failed.
+        :raises DuplicateKeyError: another document has an equal value in a unique index.
+        :raises WriteError: the server rejected the replacement, for example because the new document failed the
+            validation.
         :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
         replacement = checked_replacement(replacement)
@@ -492,11 +511,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             hint=None if hint is None else checked_hint(hint),
             sort=None if sort is None else sort_document(sort),
         )
-        fields = _fields_of_write(bypass, let, comment)
+        fields = _write_command_fields(bypass, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
         reply: DocumentDict = self._executor.run(operation, session)
-        if reply:  # copy: a listener may hold a reference
+        if reply:  # change a copy, because a listener may have a reference to the reply
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if reply.get("upserted"):
             reply["upserted"] = reply["upserted"][0]["_id"]
@@ -513,7 +532,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         comment: Value = None,
     ) -> DeleteResult:
-        """Delete the first document that matches.
+        """Delete the first document that matches `filter`.
 
             >>> notes.delete_one({"_id": 6}).deleted_count
             1
@@ -523,12 +542,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param filter: a query; ``{}`` matches every document.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
-            None (the default) lets the server choose.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a result with the count of deleted documents, 0 or 1.
+        :returns: a result with the number of deleted documents, which is 0 or 1.
         :raises TypeError: an argument has the wrong type.
         :raises WriteError: the server rejected the deletion.
         :raises WriteConcernError: the server deleted the document, but could not satisfy the write concern.
@@ -544,22 +564,23 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         comment: Value = None,
     ) -> DeleteResult:
-        """Delete all documents that match.
+        """Delete all documents that match `filter`.
 
-        The driver never retries this operation, as a deletion of many documents is not a retryable write. To delete all
-        documents and indexes, :meth:`drop` is faster.
+        The driver does not retry this operation, because a deletion of many documents is not a retryable write. To
+        delete all documents and indexes of the collection, :meth:`drop` is faster.
 
         Specification: CRUD API, "Write".
 
         :param filter: a query; ``{}`` matches every document.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
-            None (the default) lets the server choose.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a result with the count of deleted documents.
+        :returns: a result with the number of deleted documents.
         :raises TypeError: an argument has the wrong type.
         :raises WriteError: the server rejected the deletion.
         :raises WriteConcernError: the server deleted the documents, but could not satisfy the write concern.
@@ -582,7 +603,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             collation=validate_collation_or_none(collation),
             hint=None if hint is None else checked_hint(hint),
         )
-        fields = _fields_of_write(None, let, comment)
+        fields = _write_command_fields(None, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         retryable = acknowledged and limit == 1
         operation = SingleWrite(self._context, "delete", (statement,), fields, acknowledged, retryable)
@@ -599,7 +620,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         let: Document | None = None,
     ) -> BulkWriteResult:
-        """Run many writes, in as few messages as possible. Other greenlets run while the driver encodes the writes.
+        """Run many writes in as few messages as possible. Other greenlets run while the driver encodes the writes.
 
             >>> from gmongo import DeleteOne, InsertOne, UpdateOne
             >>> writes = [InsertOne({"_id": 4}), UpdateOne({"_id": 4}, {"$set": {"a": 1}}), DeleteOne({"_id": 4})]
@@ -607,25 +628,27 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> result.inserted_count, result.modified_count, result.deleted_count
             (1, 1, 1)
 
-        :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` writes to several collections.
+        :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` can write to several collections.
 
         Specification: CRUD API, "Bulk Write Models".
 
-        :param requests: a non-empty list of :class:`~gmongo.operations.InsertOne`,
+        :param requests: a non-empty list of write models: :class:`~gmongo.operations.InsertOne`,
             :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
             :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
             :class:`~gmongo.operations.DeleteMany`.
         :param ordered: True (the default) runs the writes in order and stops at the first error; False runs all writes,
             in any order.
-        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
-            the field, and the server validates.
+        :param bypass_document_validation: True disables the document validation of the collection. With None (the
+            default), the driver omits the field, and the server validates documents.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :returns: the total counts, and the ``_id`` of each upserted document.
-        :raises TypeError: `requests` is not a list, or an element is not a write model.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
+        :returns: a result with the total numbers of written documents, and with the ``_id`` of each upserted document.
+        :raises TypeError: `requests` is not a list, or an element of `requests` is not a write model.
         :raises InvalidOperation: `requests` is empty.
-        :raises BulkWriteError: some writes failed; its `details` contain the errors, by index, and the counts.
+        :raises BulkWriteError: some writes failed. The attribute `details` contains the errors with the indexes of the
+            failed writes, and the numbers of written documents.
         """
         checked_session(session)
         if not isinstance(requests, list):
@@ -674,63 +697,69 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> Cursor[DocumentType]:
-        """Return a cursor over the documents that match. The first iteration sends the query.
+        """Return a cursor over the documents that match `filter`. The first iteration sends the query.
 
             >>> for note in notes.find({"tags": "a"}, sort=[("title", 1)], limit=10):
             ...     print(note["title"])
             first
             second
 
-        The methods of the cursor set the same options: ``notes.find({"tags": "a"}).sort("title").limit(10)``. Close a
-        cursor that you do not exhaust, or use it in a ``with`` statement. This closes the cursor on the server at once,
-        before its timeout.
+        The methods of the cursor can set the options, too: ``notes.find({"tags": "a"}).sort("title").limit(10)``. If
+        you do not read a cursor to its end, close the cursor or use a ``with`` statement. The server then closes the
+        cursor immediately, and not only after its timeout.
 
         Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
         :param filter: a query; None or ``{}`` matches every document.
-        :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
-            ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
-        :param skip: the number of documents to skip; 0 by default.
+        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
+            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param skip: the number of documents that the server skips; 0 by default.
         :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number
-            returns at most its absolute value, in a single batch.
+            returns at most as many documents as its absolute value, in a single batch.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-            The session still expires after 30 minutes, and ends the cursor.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, for the behaviour at the end of a capped
-            collection.
-        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None (the
-            default) uses the server's order.
-        :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises
-            an error.
-        :param oplog_replay: no effect since MongoDB 4.4; False by default.
+            The session still expires after 30 minutes without use, and the server then closes the cursor.
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, which determines the behaviour of the cursor
+            after the last document.
+        :param sort: the order of the documents: a list of ``(field, direction)``, or a mapping of fields to directions.
+            None (the default) uses the server's order.
+        :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
+            raises an error.
+        :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
         :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the
             first batch).
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
-            lets the server choose.
-        :param max_scan: sent unchanged; current servers do not support it. None by default.
-        :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
-            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. To limit the whole
-            iteration, use :func:`gmongo.timeout`.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            ``create_index`` accepts. None (the default) lets the server choose.
+        :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
+            default.
+        :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
+            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
+            shorter. To limit the whole iteration, use :func:`gmongo.timeout`.
         :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
             the order of the index keys. None by default.
-        :param min: the inclusive lower bound, in the same form as `max`.
-        :param return_key: True returns the index keys instead of the documents.
+        :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
+        :param return_key: True returns the index keys instead of the documents. None (the default) returns the
+            documents.
         :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
-        :param snapshot: sent unchanged; current servers do not support it. None by default.
+            None (the default) adds no identifier.
+        :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
+            default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
-            the server choose.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
+        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
+            default) lets the server choose.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
-        :raises InvalidOperation: an exhaust cursor has a `limit`. The first iteration raises it for `min` or `max`
-            without `hint`.
+        :raises InvalidOperation: `cursor_type` is ``EXHAUST``, but `limit` is set. The first iteration raises
+            InvalidOperation if `min` or `max` is set without `hint`.
         """
         return Cursor(
             self,
@@ -790,7 +819,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> RawBatchCursor:
-        """Return a cursor over batches of encoded documents that match, for programs with another decoder.
+        """Return a cursor over batches of the documents that match `filter`.
+
+        The driver does not decode the documents, so that a program can use another decoder.
 
             >>> import bson
             >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))
@@ -799,49 +830,55 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Read".
 
         :param filter: a query; None or ``{}`` matches every document.
-        :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
-            ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
-        :param skip: the number of documents to skip; 0 by default.
+        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
+            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param skip: the number of documents that the server skips; 0 by default.
         :param limit: the maximum number of documents to return; 0 (the default) means no limit.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-            The session still expires after 30 minutes, and ends the cursor.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, for the behaviour at the end of a capped
-            collection.
-        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None (the
-            default) uses the server's order.
-        :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises
-            an error.
-        :param oplog_replay: no effect since MongoDB 4.4; False by default.
+            The session still expires after 30 minutes without use, and the server then closes the cursor.
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, which determines the behaviour of the cursor
+            after the last document.
+        :param sort: the order of the documents: a list of ``(field, direction)``, or a mapping of fields to directions.
+            None (the default) uses the server's order.
+        :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
+            raises an error.
+        :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
         :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the
             first batch).
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
-            lets the server choose.
-        :param max_scan: sent unchanged; current servers do not support it. None by default.
-        :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
-            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. To limit the whole
-            iteration, use :func:`gmongo.timeout`.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            ``create_index`` accepts. None (the default) lets the server choose.
+        :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
+            default.
+        :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
+            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
+            shorter. To limit the whole iteration, use :func:`gmongo.timeout`.
         :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
             the order of the index keys. None by default.
-        :param min: the inclusive lower bound, in the same form as `max`.
-        :param return_key: True returns the index keys instead of the documents.
+        :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
+        :param return_key: True returns the index keys instead of the documents. None (the default) returns the
+            documents.
         :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
-        :param snapshot: sent unchanged; current servers do not support it. None by default.
+            None (the default) adds no identifier.
+        :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
+            default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
-            the server choose.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
-        :returns: a cursor whose items are ``bytes``: the concatenated documents of one batch.
+        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
+            default) lets the server choose.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
+        :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
-        :raises InvalidOperation: an exhaust cursor has a `limit`. The first iteration raises it for `min` or `max`
-            without `hint`.
+        :raises InvalidOperation: `cursor_type` is ``EXHAUST``, but `limit` is set. The first iteration raises
+            InvalidOperation if `min` or `max` is set without `hint`.
         """
         return RawBatchCursor(
             self,
@@ -899,7 +936,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         timeout_ms: float | None = None,
     ) -> DocumentType | None:
-        """Return the first document that matches, or None.
+        """Return the first document that matches `filter`, or None if no document matches.
 
             >>> notes.find_one({"tags": "b"}, ["title"], sort=[("title", -1)])
             {'_id': 6, 'title': 'second'}
@@ -908,42 +945,48 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         Specification: CRUD API, "Read".
 
-        :param filter: a query, or the ``_id`` of the document (any value except a mapping). None or ``{}`` matches
-            every document.
-        :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
-            ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
-        :param skip: the number of documents to skip; 0 by default.
-        :param limit: ignored; the limit is always 1.
-        :param no_cursor_timeout: ignored, as no cursor stays open.
-        :param cursor_type: must be the default, as no cursor stays open.
-        :param sort: the order that determines the first match: a list of ``(field, direction)``, or a mapping. None
-            (the default) uses the server's order.
-        :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises
-            an error.
-        :param oplog_replay: no effect since MongoDB 4.4; False by default.
-        :param batch_size: ignored, as the result has at most one document.
+        :param filter: a query, or the ``_id`` of the document. Any value except a mapping is an ``_id``. None or ``{}``
+            matches every document.
+        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
+            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param skip: the number of documents that the server skips; 0 by default.
+        :param limit: a parameter that the method ignores. The limit is always 1.
+        :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
+        :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
+        :param sort: the order that determines which matching document is the first: a list of ``(field, direction)``,
+            or a mapping. None (the default) uses the server's order.
+        :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
+            raises an error.
+        :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
+        :param batch_size: a parameter that the method ignores, because the result has at most one document.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
-            default) lets the server choose.
-        :param max_scan: sent unchanged; current servers do not support it. None by default.
-        :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
-            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts. None (the default) lets the server choose.
+        :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
+            default.
+        :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
+            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
+            shorter.
         :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
             the order of the index keys. None by default.
-        :param min: the inclusive lower bound, in the same form as `max`.
-        :param return_key: True returns the index keys instead of the document.
-        :param show_record_id: True adds the server's internal record identifier to the document, as ``$recordId``.
-        :param snapshot: sent unchanged; current servers do not support it. None by default.
+        :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
+        :param return_key: True returns the index keys instead of the document. None (the default) returns the document.
+        :param show_record_id: True adds the server's internal record identifier to the document, as ``$recordId``. None
+            (the default) adds no identifier.
+        :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
+            default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
-            the server choose.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's.
+        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
+            default) lets the server choose.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of the
+            collection.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
-        :raises InvalidOperation: `min` or `max` has no `hint`.
+        :raises InvalidOperation: `min` or `max` is set without `hint`.
         """
         if filter is not None and not isinstance(filter, dict):
             filter = plain(filter) if isinstance(filter, Mapping) else {"_id": filter}
@@ -953,8 +996,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             comment, session, allow_disk_use, let,
         )  # fmt: skip
         fields: DocumentDict = {}
-        filter = filter or _EVERYTHING
-        if options != _NO_OPTIONS_OF_FIND or "$query" in filter:
+        filter = filter or _MATCH_ALL
+        if options != _DEFAULT_OPTIONS_OF_FIND_ONE or "$query" in filter:
             cursor: Cursor[Value] = Cursor(self, filter, *options)
             filter, fields = cursor._query()
             if "explain" in fields:
@@ -973,7 +1016,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> DocumentType | None:
-        """Delete the first document that matches, and return it.
+        """Delete the first document that matches `filter`, and return the deleted document.
 
             >>> notes.find_one_and_delete({"tags": "a"}, ["title"], sort=[("_id", -1)])
             {'_id': 6, 'title': 'second'}
@@ -981,14 +1024,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Find And Modify".
 
         :param filter: a query; ``{}`` matches every document.
-        :param projection: the fields to return: a list of names (``_id`` is always added), or a document. None (the
-            default) returns all fields.
-        :param sort: the order that determines the first match: a list of fields and directions, or a mapping. None (the
-            default) uses the server's order.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
-            None (the default) lets the server choose.
+        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
+            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
+            a mapping. None (the default) uses the server's order.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
@@ -1014,31 +1058,33 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> DocumentType | None:
-        """Replace the first document that matches, and return the original or the new document.
+        """Replace the first document that matches `filter`, and return the original or the new document.
 
         Specification: CRUD API, "Find And Modify".
 
         :param filter: a query; ``{}`` matches every document.
-        :param replacement: the new document, without update operators. Its ``_id``, if any, must be unchanged.
-        :param projection: the fields to return: a list of names (``_id`` is always added), or a document. None (the
-            default) returns all fields.
-        :param sort: the order that determines the first match: a list of fields and directions, or a mapping. None (the
-            default) uses the server's order.
+        :param replacement: the new document, without update operators. An ``_id`` in `replacement` must equal the
+            ``_id`` of the replaced document.
+        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
+            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
+            a mapping. None (the default) uses the server's order.
         :param upsert: True inserts the replacement if no document matches; False by default.
         :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
-            :attr:`ReturnDocument.AFTER` the new document.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
-            None (the default) lets the server choose.
+            :attr:`ReturnDocument.AFTER` returns the new document.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: the document, or None if no document matches. An upsert with :attr:`ReturnDocument.BEFORE` also
-            returns None.
+        :returns: the original or the new document, or None if no document matches. An upsert with
+            :attr:`ReturnDocument.BEFORE` also returns None.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
-        :raises DuplicateKeyError: another document has the same value in a unique index.
+        :raises DuplicateKeyError: another document has an equal value in a unique index.
         :raises OperationFailure: the server rejected the command.
         :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
@@ -1061,7 +1107,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> DocumentType | None:
-        """Update the first document that matches, and return the original or the new document.
+        """Update the first document that matches `filter`, and return the original or the new document.
 
             >>> from gmongo import ReturnDocument
             >>> counters.find_one_and_update(
@@ -1072,28 +1118,29 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Find And Modify".
 
         :param filter: a query; ``{}`` matches every document.
-        :param update: operators such as ``{"$inc": {"n": 1}}``, or a pipeline as a list of stages.
-        :param projection: the fields to return: a list of names (``_id`` is always added), or a document. None (the
-            default) returns all fields.
-        :param sort: the order that determines the first match: a list of fields and directions, or a mapping. None (the
-            default) uses the server's order.
+        :param update: update operators such as ``{"$inc": {"n": 1}}``, or a pipeline as a list of stages.
+        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
+            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
+            a mapping. None (the default) uses the server's order.
         :param upsert: True inserts a document if no document matches; False by default.
         :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
-            :attr:`ReturnDocument.AFTER` the new document.
-        :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
-            match the condition on ``name``. None by default.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
-            None (the default) lets the server choose.
+            :attr:`ReturnDocument.AFTER` returns the new document.
+        :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
+            that match the condition on ``name``. None by default.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: the document, or None if no document matches. An upsert with :attr:`ReturnDocument.BEFORE` also
-            returns None.
+        :returns: the original or the new document, or None if no document matches. An upsert with
+            :attr:`ReturnDocument.BEFORE` also returns None.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: the change would violate a unique index.
+        :raises DuplicateKeyError: the updated document would violate a unique index.
         :raises OperationFailure: the server rejected the command.
         :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
@@ -1132,10 +1179,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def count_documents(
         self, filter: _Filter, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> int:
-        """Count the documents that match, exactly.
+        """Return the exact number of documents that match `filter`.
 
-        The method runs an aggregation, so the filter cannot contain ``$where``, ``$near`` and ``$nearSphere``: use
-        ``$expr`` and ``$geoWithin``. For a whole collection, :meth:`estimated_document_count` is faster.
+        The method runs an aggregation. `filter` can therefore not contain ``$where``, ``$near`` and ``$nearSphere``.
+        Use ``$expr`` and ``$geoWithin`` instead. To count all documents of a collection,
+        :meth:`estimated_document_count` is faster.
 
             >>> notes.count_documents({"tags": "a"})
             2
@@ -1145,9 +1193,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param filter: a query; ``{}`` matches every document.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: ``skip`` and ``limit`` (the number of documents to skip, and to count at most); ``hint`` (an
-            index name or its keys), ``collation``, ``maxTimeMS`` (in milliseconds), and further fields of the command.
-        :returns: the count; 0 if the collection does not exist.
+        :param kwargs: ``skip`` (the number of documents to skip) and ``limit`` (the maximum number of documents to
+            count). Further keywords are fields of the ``aggregate`` command, such as ``hint`` (the name or the keys of
+            an index), ``collation`` and ``maxTimeMS`` (in milliseconds).
+        :returns: the number of documents, which is 0 if the collection does not exist.
         :raises TypeError: `filter` is not a mapping, or another argument has the wrong type.
         :raises OperationFailure: the server rejected the filter or an option.
         """
@@ -1171,16 +1220,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return int(required_field(result, "n", COUNT, "a count")) if result else 0
 
     def estimated_document_count(self, comment: Value = None, **kwargs: Value) -> int:
-        """Count all documents quickly, from the metadata of the collection.
+        """Return the approximate number of all documents of the collection, from the metadata of the collection.
 
-        The count may be wrong after a crash of the server, and includes orphaned documents in a sharded cluster.
+        The number may be wrong after a crash of the server. In a sharded cluster, the number includes orphaned
+        documents.
 
         Specification: CRUD API, "Count API Details".
 
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
-        :returns: the count; 0 if the collection does not exist.
-        :raises ConfigurationError: `kwargs` has a session, which this command does not support.
+        :returns: the number of documents, which is 0 if the collection does not exist.
+        :raises ConfigurationError: `kwargs` contains a session. The command does not support sessions.
         :raises OperationFailure: the server rejected the command.
         """
         if "session" in kwargs:
@@ -1196,24 +1246,26 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         hint: KeyOrList | None = None,
         **kwargs: Value,
     ) -> list[Value]:
-        """Return the distinct values of a field in the documents that match. Array elements are separate values.
+        """Return the distinct values of a field in the documents that match `filter`.
+
+        If the field is an array, each element of the array is a separate value.
 
             >>> sorted(notes.distinct("tags"))
             ['a', 'b']
 
         Specification: CRUD API, "Read".
 
-        :param key: the field name, with dots for nested fields.
+        :param key: the name of the field, with dots for nested fields.
         :param filter: a query; None or ``{}`` matches every document.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 7.1).
-            None (the default) lets the server choose.
+        :param hint: the index that the server must use: the name of the index, or its keys in a form that
+            :meth:`create_index` accepts (MongoDB 7.1). None (the default) lets the server choose.
         :param kwargs: further fields of the ``distinct`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: an unordered list of the values.
+        :returns: a list of the values, in no defined order.
         :raises TypeError: `key` is not a string, or another argument has the wrong type.
-        :raises OperationFailure: the server rejected the command, for example because the values exceed 16 MB.
+        :raises OperationFailure: the server rejected the command, for example because the values together exceed 16 MB.
         """
         if not isinstance(key, str):
             raise TypeError(f"key must be a string, not {short(key)}")
@@ -1237,32 +1289,35 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentType]:
-        """Run a pipeline, and return a cursor over its result.
+        """Run an aggregation pipeline, and return a cursor over the result.
 
             >>> pipeline = [{"$unwind": "$tags"}, {"$sortByCount": "$tags"}]
             >>> notes.aggregate(pipeline).to_list()
             [{'_id': 'a', 'count': 2}, {'_id': 'b', 'count': 1}]
 
-        The method sends the command at once, to a server that the read preference selects. A pipeline that ends in
-        ``$out`` or ``$merge`` writes. It runs on a secondary only if all servers have MongoDB 5.0 or newer. The driver
-        never retries it, and applies the write concern.
+        The method sends the command immediately, to a server that the read preference selects. A pipeline that ends in
+        ``$out`` or ``$merge`` is a write. Such a pipeline runs on a secondary only if all servers have MongoDB 5.0 or
+        newer. The driver does not retry such a pipeline, and applies the write concern.
 
         Specification: CRUD API, "Read".
 
-        :param pipeline: a list of stages.
+        :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
-        :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (of a
-            ``$changeStream``, in milliseconds); and fields of the command such as ``allowDiskUse``, ``maxTimeMS`` (in
-            milliseconds), ``collation``, ``hint``, ``bypassDocumentValidation``.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
+        :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (the wait of a
+            ``$changeStream`` for changes, in milliseconds), and fields of the ``aggregate`` command. Fields are
+            ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation``, ``hint``, ``bypassDocumentValidation`` and
+            others.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
-        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``; use :meth:`Database.command
-            <gmongo.database.Database.command>` instead.
+        :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``. Use
+            :meth:`Database.command <gmongo.database.Database.command>` for these fields.
         :raises OperationFailure: the server rejected the pipeline.
         """
         fields = without_none(kwargs, let=checked_let(let), comment=comment)
@@ -1278,21 +1333,22 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> RawBatchCommandCursor:
-        """Run a pipeline, and return a cursor over batches of encoded documents.
+        """Run an aggregation pipeline, and return a cursor over batches of encoded documents.
 
         Specification: CRUD API, "Read".
 
-        :param pipeline: a list of stages.
+        :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
         :param kwargs: the options of :meth:`aggregate`, including ``let``.
-        :returns: a cursor whose items are ``bytes``: the concatenated documents of one batch.
+        :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
-        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
+        :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         :raises OperationFailure: the server rejected the pipeline.
         """
         fields = without_none(kwargs, comment=comment)
@@ -1306,27 +1362,27 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def create_index(
         self, keys: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> str:
-        """Create an index if it does not exist.
+        """Create an index if the index does not exist.
 
             >>> notes.create_index([("title", 1), ("tags", -1)], unique=True)
             'title_1_tags_-1'
 
         Specification: Index Management, "Standard API".
 
-        :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping. A direction is
-            :data:`gmongo.ASCENDING`, :data:`gmongo.DESCENDING`, or an index type: :data:`gmongo.TEXT`,
-            :data:`gmongo.GEOSPHERE`, :data:`gmongo.GEO2D`, :data:`gmongo.HASHED`.
+        :param keys: a field name, a list of field names and ``(name, direction)`` pairs, or a mapping of field names to
+            directions. A direction is :data:`gmongo.ASCENDING`, :data:`gmongo.DESCENDING`, or an index type:
+            :data:`gmongo.TEXT`, :data:`gmongo.GEOSPHERE`, :data:`gmongo.GEO2D`, :data:`gmongo.HASHED`.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: options of the index: ``name`` (derived from the keys by default), ``unique``, ``sparse``,
-            ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``, ``collation``,
-            ``wildcardProjection`` and others; options of the command: ``maxTimeMS`` (in
-            milliseconds), ``commitQuorum`` (MongoDB 4.4).
+        :param kwargs: options of the index, and fields of the command. Options of the index are ``name`` (by default
+            derived from the keys), ``unique``, ``sparse``, ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``,
+            ``partialFilterExpression``, ``collation``, ``wildcardProjection`` and others. Fields of the command are
+            ``maxTimeMS`` (in milliseconds) and ``commitQuorum`` (MongoDB 4.4).
         :returns: the name of the index.
-        :raises TypeError: the keys or the collation have the wrong type.
+        :raises TypeError: `keys` or the collation has the wrong type.
         :raises ValueError: `keys` is empty.
-        :raises OperationFailure: the server rejected the command, for example because such an index exists with other
-            options.
+        :raises OperationFailure: the server rejected the command, for example because an index with the same name or
+            keys has other options.
         """
         extra = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
         return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
@@ -1338,7 +1394,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> list[str]:
-        """Create indexes with one command. Existing indexes remain.
+        """Create indexes with one command. Indexes that already exist remain unchanged.
 
             >>> from gmongo import IndexModel
             >>> notes.create_indexes([IndexModel("created"), IndexModel("place", sparse=True)])
@@ -1349,8 +1405,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param indexes: a list of :class:`~gmongo.operations.IndexModel`.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds) and ``commitQuorum``
-            (MongoDB 4.4).
+        :param kwargs: further fields of the ``createIndexes`` command, such as ``maxTimeMS`` (in milliseconds) and
+            ``commitQuorum`` (MongoDB 4.4).
         :returns: the names of the indexes.
         :raises TypeError: `indexes` is not a list of index models.
         :raises OperationFailure: the server rejected the command, and created no index.
@@ -1368,12 +1424,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         Specification: Index Management, "Standard API".
 
-        :param index_or_name: the name of the index; or its keys in a form that :meth:`create_index` accepts, if the
-            index has the default name.
+        :param index_or_name: the name of the index. If the index has the default name, the keys in a form that
+            :meth:`create_index` accepts are also allowed.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
-        :raises TypeError: the keys have the wrong type.
+        :raises TypeError: the keys of the index have the wrong type.
         :raises OperationFailure: the index does not exist, or is the index on ``_id``.
         """
         self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
@@ -1405,7 +1461,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> CommandCursor[DocumentDict]:
-        """Return a cursor over the descriptions of the indexes.
+        """Return a cursor over the descriptions of the indexes of the collection.
 
             >>> [index["name"] for index in notes.list_indexes()]
             ['_id_']
@@ -1414,15 +1470,16 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
-        :returns: a cursor over documents with ``name``, ``key`` and the options; empty if the collection does not
-            exist.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
+        :returns: a cursor over documents with the fields ``name`` and ``key``, and with the options of the index. The
+            cursor has no documents if the collection does not exist.
         """
         command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
-        operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _IN_ORDER)
+        operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _SON_DOCUMENTS)
         try:
             return CommandCursor._run(
                 self, operation, session, comment=comment, timeout_ms=timeout_ms, timeout_mode=timeout_mode
@@ -1433,7 +1490,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             return CommandCursor._from_documents(self, [], session)
 
     def index_information(self, session: ClientSession | None = None, comment: Value = None) -> dict[str, DocumentDict]:
-        """Return the indexes by name.
+        """Return the descriptions of the indexes of the collection, with the names of the indexes as keys.
 
             >>> notes.index_information()
             {'_id_': {'v': 2, 'key': [('_id', 1)]}}
@@ -1442,8 +1499,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a mapping of index names to options; ``key`` is a list of fields and directions. Empty if the
-            collection does not exist.
+        :returns: a mapping of index names to options. The option ``key`` is a list of fields and directions. The
+            mapping is empty if the collection does not exist.
         """
         return indexes.information(self.list_indexes(session, comment))
 
@@ -1458,16 +1515,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> str:
         """Create an Atlas Search index.
 
-        The server builds the index after its reply. :meth:`list_search_indexes` shows when the index is ready.
+        The server replies before it builds the index. :meth:`list_search_indexes` shows when the index is ready.
 
         Specification: Index Management, "Search Indexes".
 
-        :param model: a :class:`~gmongo.operations.SearchIndexModel`, or a mapping of its parameters.
+        :param model: a :class:`~gmongo.operations.SearchIndexModel`, or a mapping with the parameters of that class.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the name of the index.
-        :raises TypeError: `model` has another type, or has unknown parameters.
+        :raises TypeError: `model` is neither a search index model nor a mapping, or `model` contains unknown
+            parameters.
         :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         if not isinstance(model, SearchIndexModel):
@@ -1490,7 +1548,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the names of the indexes.
-        :raises TypeError: `models` has an element of another type.
+        :raises TypeError: an element of `models` is not a search index model.
         :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         models = list(models) if isinstance(models, Iterable) else [models]
@@ -1532,7 +1590,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: Index Management, "Search Indexes".
 
         :param name: the name of the index.
-        :param definition: the complete new definition.
+        :param definition: the complete new definition of the index, as a mapping.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
@@ -1546,21 +1604,22 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> CommandCursor[DocumentDict]:
         """Return a cursor over the descriptions of the Atlas Search indexes.
 
-        The command omits the read and write concern of the collection.
+        The command contains neither the read concern nor the write concern of the collection.
 
         Specification: Index Management, "Search Indexes".
 
-        :param name: the name of one index; None (the default) lists all indexes.
+        :param name: the name of one index. None (the default) lists all indexes.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: the options of :meth:`aggregate`, such as ``batchSize``, except ``pipeline``.
-        :raises ConfigurationError: `kwargs` has ``pipeline``.
+        :raises ConfigurationError: `kwargs` contains ``pipeline``.
         :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        # Search indexes support no read or write concern. An override in a subclass may have other parameters.
+        # Search indexes support neither a read concern nor a write concern. Call Collection.with_options, because a
+        # subclass may override the method with other parameters.
         plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
@@ -1573,13 +1632,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
     ) -> None:
-        """Drop the collection with its indexes. Do nothing if the collection does not exist.
+        """Drop the collection and its indexes. Do nothing if the collection does not exist.
 
         Specification: Collection Management.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param encrypted_fields: the encrypted fields, as a mapping, for compatibility with PyMongo; None by default.
+        :param encrypted_fields: the encrypted fields of the collection, as a mapping, for compatibility with PyMongo;
+            None by default.
         :raises OperationFailure: the server rejected the command.
         """
         self._database_with_options.drop_collection(self._name, session, comment, encrypted_fields)
@@ -1587,17 +1647,18 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def rename(
         self, new_name: str, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> DocumentDict:
-        """Rename the collection within its database. This object keeps the old name.
+        """Rename the collection within its database. The name of this object does not change.
 
         Specification: Collection Management.
 
-        :param new_name: the new name.
+        :param new_name: the new name of the collection.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: ``dropTarget=True`` replaces a collection with the new name; further fields of the command.
+        :param kwargs: further fields of the ``renameCollection`` command. ``dropTarget=True`` drops an existing
+            collection that has the new name.
         :returns: the server's reply.
         :raises TypeError: `new_name` is not a string.
-        :raises InvalidName: `new_name` is not allowed.
+        :raises InvalidName: `new_name` is not allowed for a collection.
         :raises OperationFailure: the server rejected the command, for example because a collection with the new name
             exists.
         """
@@ -1608,7 +1669,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
 
     def options(self, session: ClientSession | None = None, comment: Value = None) -> DocumentDict:
-        """Return the options with which the collection was created.
+        """Return the options that the collection received at its creation.
 
             >>> database.create_collection("log", capped=True, size=4096).options()["capped"]
             True
@@ -1617,22 +1678,25 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a mapping such as ``{"capped": True, "size": 4096}``; empty if there are no options, or if the
-            collection does not exist.
+        :returns: a mapping such as ``{"capped": True, "size": 4096}``. The mapping is empty if the collection has no
+            options or does not exist.
         """
         matches = self._database_with_options.list_collections(session, {"name": self._name}, comment).to_list()
         return dict(required_field(matches[0], "options", DOCUMENT)) if matches and "options" in matches[0] else {}
 
     @property
     def _database_with_options(self) -> Database[Value]:
-        """The database with options of the collection. Another library's database supports only PyMongo's options."""
+        """The database with the write concern and the time limit of the collection.
+
+        Omit a time limit of None, because the database of another library supports only PyMongo's options.
+        """
         database = self._database.with_options(write_concern=self._write_concern)
         return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
 
     # Special methods
 
     def __next__(self) -> NoReturn:
-        """Raise TypeError: a collection is not iterable. Use :meth:`find`.
+        """Raise TypeError, because a collection is not iterable. Use :meth:`find`.
 
         :raises TypeError: always.
         """
@@ -1657,7 +1721,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return hash((self._database, self._name))
 
     @property
-    def _Collection__database(self) -> Database[Value]:  # used by subclasses of PyMongo's collection in libraries
+    # PyMongo's collection has this private name, and subclasses in other libraries use the name.
+    def _Collection__database(self) -> Database[Value]:
         return self._database
 
     def __repr__(self) -> str:
@@ -1674,16 +1739,17 @@ def aggregate_cursor(
     decoding: CodecOptions[Value] | None = None,
     limit: tuple[float | None, str | None] = (None, None),
 ) -> CommandCursor[Value]:
-    """Run a pipeline over a collection, or a database (target 1), and return a cursor of class `kind`.
+    """Run a pipeline over a collection or a database, and return a cursor of the class `kind`.
 
+    :param target: the name of the collection, or 1 for the database of `collection`.
     :param decoding: the codec options of the result; None uses the collection's options.
-    :param limit: `timeout_ms` and `timeout_mode`.
+    :param limit: the values of `timeout_ms` and `timeout_mode`.
     :raises TypeError: `pipeline` is not a list.
-    :raises ConfigurationError: `fields` has a field that the driver sets.
+    :raises ConfigurationError: `fields` contains a field that only the driver may set.
     """
     if not isinstance(pipeline, (list, tuple)):
         raise TypeError(f"pipeline must be a list, not an instance of {type(pipeline).__name__}")
-    for name in _NO_OPTIONS_OF_AGGREGATE:
+    for name in _FORBIDDEN_FIELDS_OF_AGGREGATE:
         if name in fields:
             raise ConfigurationError(f"{name} is not an option of aggregate(); use Database.command() instead")
     fields = dict(fields)
@@ -1695,7 +1761,7 @@ def aggregate_cursor(
         fields["hint"] = checked_hint(fields["hint"])
     context = collection._context
     if writes(pipeline):
-        context = context.replace(selector=_selector_of_write(collection))
+        context = context.replace(selector=_read_preference_of_write(collection))
     operation = Aggregate(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
@@ -1715,12 +1781,15 @@ def aggregate_cursor(
     return cursor
 
 
-def _selector_of_write(collection: Collection[Value]) -> Selector:
-    """Return the read preference of a pipeline that writes: secondaries only if all servers support such writes."""
+def _read_preference_of_write(collection: Collection[Value]) -> Selector:
+    """Return the read preference for a pipeline that writes.
+
+    The read preference selects a secondary only if all servers support such writes on secondaries.
+    """
     topology = internals_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode:
         return collection.read_preference
-    if topology.description.common_wire_version is None:  # no server is known yet
+    if topology.description.common_wire_version is None:  # the driver has not discovered a server yet
         topology.select_server(collection.read_preference, Aggregate.name)
     if topology.settings.load_balanced:
         return collection.read_preference
@@ -1729,8 +1798,8 @@ def _selector_of_write(collection: Collection[Value]) -> Selector:
     return collection.read_preference if secondaries_write else WRITABLE
 
 
-def _fields_of_write(bypass: bool | None, let: Document | None, comment: Value) -> Document:
-    """Return the command fields of a single write. Most writes share one mapping."""
+def _write_command_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
+    """Return the command fields of a single write. Without options, return the same mapping for each write."""
     if bypass is None and let is None and comment is None:
         return _ORDERED
     return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)

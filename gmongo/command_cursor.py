@@ -1,4 +1,4 @@
-"""Command cursors: aggregations, lists of collections and indexes."""
+"""Cursors over the results of commands, such as aggregations and lists of collections or indexes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gmongo.collection import Collection
 
 T = TypeVar("T")
-Made = TypeVar("Made", bound="CommandCursor[Value]")
+CursorClass = TypeVar("CursorClass", bound="CommandCursor[Value]")
 
 __all__ = ["CommandCursor", "RawBatchCommandCursor"]
 
@@ -34,30 +34,32 @@ DocumentType = TypeVar("DocumentType")
 
 
 class CommandCursor(Generic[DocumentType]):
-    """Iterator over the documents of a command's result.
+    """Iterator over the documents that a command returns.
 
     :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>`, :meth:`Database.cursor_command
     <gmongo.database.Database.cursor_command>` and other methods create the cursor.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
-    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` or a ``with`` statement
-    closes the cursor on the server at once. The driver closes an unreferenced cursor in the background.
+    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
+    ``with`` statement close the cursor on the server immediately. If the application has no reference to an open
+    cursor, the driver closes the cursor in the background.
 
     Specification: Find, getMore and killCursors commands.
 
     :param collection: the collection whose codec options decode the documents.
-    :param cursor_info: the field ``cursor`` of the reply: ``id``, ``ns`` and ``firstBatch``.
-    :param address: the server that has the cursor, as host and port.
-    :param batch_size: the number of documents in each further batch; 0 (the default) lets the server choose.
-    :param max_await_time_ms: how long the server may wait for documents in a ``getMore``, in milliseconds; None (the
-        default) lets the server choose.
+    :param cursor_info: the field ``cursor`` of the reply, with the fields ``id``, ``ns`` and ``firstBatch``.
+    :param address: the address of the server that has the cursor, as host and port.
+    :param batch_size: the number of documents in each batch after the first batch; 0 (the default) lets the server
+        choose.
+    :param max_await_time_ms: the time that the server may wait for documents in a ``getMore``, in milliseconds; None
+        (the default) lets the server choose.
     :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
-    :param comment: the comment on the ``getMore`` commands; None by default.
+    :param comment: the comment of the ``getMore`` commands; None by default.
     """
 
     _raw = False
     _awaits = False
-    """True if the server waits for new documents: an empty batch does not end the cursor."""
+    """True if the server waits for new documents. An empty batch then does not end the cursor."""
 
     def __init__(
         self,
@@ -113,7 +115,7 @@ class CommandCursor(Generic[DocumentType]):
 
     @classmethod
     def _run(
-        cls: type[Made],
+        cls: type[CursorClass],
         collection: Collection[Value],
         operation: CursorOperation,
         session: ClientSession | None,
@@ -124,16 +126,16 @@ class CommandCursor(Generic[DocumentType]):
         timeout_mode: str | None = None,
         tailable: bool = False,
         awaits: bool = False,
-    ) -> Made:
-        """Run the operation that opens a cursor, and return the cursor.
+    ) -> CursorClass:
+        """Run the operation that opens a cursor on the server, and return the cursor.
 
         :param tailable: True if the cursor stays open after its last document.
-        :param awaits: True if the server then waits for new documents.
+        :param awaits: True if the server waits for new documents after the last document.
         """
         executor = collection._executor.for_operation(timeout_ms, session)
         iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
         if iterates and not awaits:
-            operation.takes_max_time = False  # a server counts the time of all later batches against maxTimeMS
+            operation.takes_max_time = False  # a server counts the time of later batches toward maxTimeMS
         handle: SessionHandle | None = None if session is None else checked_session(session)
         if session is None and operation.takes_session:
             handle = executor.implicit_session()
@@ -162,17 +164,17 @@ class CommandCursor(Generic[DocumentType]):
     def _from_documents(
         cls, collection: Collection[Value], documents: Sequence[Document], session: ClientSession | None
     ) -> CommandCursor[Value]:
-        """Return a cursor over documents that are already available."""
+        """Return a cursor over documents that the driver already has."""
         return cls(collection, {"id": 0, "firstBatch": list(documents)}, None, session=session)
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may return more documents. There may still be no further document."""
+        """True if the cursor may return more documents. An alive cursor may return no further document."""
         return self._cursor.alive
 
     @property
     def cursor_id(self) -> int | None:
-        """The server's cursor identifier. 0 after the server has closed the cursor."""
+        """The identifier of the cursor on the server. The identifier is 0 after the server has closed the cursor."""
         return self._cursor.resources.cursor_id
 
     @property
@@ -187,9 +189,11 @@ class CommandCursor(Generic[DocumentType]):
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Set the number of documents in each further batch. The result does not change, only the number of commands.
+        """Set the number of documents in each later batch.
 
-        :param batch_size: the number of documents; 0 lets the server choose.
+        The number changes how many commands the cursor sends, but not the documents of the result.
+
+        :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :returns: this cursor.
         :raises TypeError: `batch_size` is not an integer.
         :raises ValueError: `batch_size` is negative.
@@ -202,39 +206,40 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> CommandCursor[DocumentType]:
-        """Fetch the next batches, from now on, while the application uses the current batch.
+        """Fetch the next batches while the application uses the current batch.
 
         See :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
             >>> [note["title"] for note in notes.aggregate([{"$sort": {"title": 1}}]).read_ahead()]
             ['first', 'second']
 
-        :param batches: the maximum number of batches that are waiting or in flight; 1 by default.
-        :param max_bytes: the maximum size of these batches in bytes, 32 MiB by default. The estimated size of a batch
-            is the size of its predecessor. The cursor fetches a batch beyond the limit only when the application needs
-            it. The first ``getMore`` has no limit.
+        :param batches: the maximum number of batches that the driver is fetching or has fetched in advance; 1 by
+            default.
+        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that a
+            batch is as large as the batch before. If the next batch would exceed the limit, the cursor fetches the
+            batch only when the application needs it. The limit does not apply to the first ``getMore``.
         :returns: this cursor.
-        :raises TypeError: a number is not an integer.
-        :raises ValueError: a number is less than 1.
+        :raises TypeError: `batches` or `max_bytes` is not an integer.
+        :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the server waits for new documents (as for a ``$changeStream``), or the cursor has an
-            explicit session, which runs one command at a time.
+            explicit session. An explicit session runs one command at a time.
         """
         allowance = checked_allowance(batches, max_bytes)
         check_session(self._cursor.resources.session)
         if self._awaits or self._cursor.awaits:
-            raise InvalidOperation("a cursor that waits for documents to come cannot read ahead")
+            raise InvalidOperation("a cursor that waits for new documents cannot read ahead")
         self._cursor.read_ahead(*allowance)
         return self
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """Return an iterator over the remaining documents, like `Cursor.__iter__`."""
+        """Return an iterator over the remaining documents, like the iterator of a :class:`~gmongo.cursor.Cursor`."""
         return chain.from_iterable(runs(self))
 
     def _server_cursor(self) -> ServerCursor:
         return self._cursor
 
     def __next__(self) -> DocumentType:
-        """Wait for the next document, and return it.
+        """Wait for the next document, and return the document.
 
         :raises StopIteration: no document remains.
         """
@@ -246,23 +251,25 @@ class CommandCursor(Generic[DocumentType]):
     next = __next__
 
     def try_next(self) -> DocumentType | None:
-        """Return the next document, or None if at most one ``getMore`` returns none.
+        """Return the next document. Send at most one ``getMore``, and return None if the cursor then has no document.
 
-        A ``$changeStream`` or a tailable cursor may return a document later.
+        After None, a ``$changeStream`` or a tailable cursor may return a document in a later call.
         """
         return self._cursor.try_next_document()
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """Return the remaining documents as a list, or for a ``$changeStream`` the available documents.
+        """Return the remaining documents as a list.
 
-        :param length: the maximum number; None (the default) means all.
+        For a ``$changeStream``, return the changes that are currently available.
+
+        :param length: the maximum number of documents; None (the default) means all documents.
         :raises TypeError: `length` is not an integer.
         :raises ValueError: `length` is less than 1.
         """
         return take_list(iter(self.try_next, None) if self._awaits else self, length)
 
     def close(self) -> None:
-        """Close the cursor, also on the server. Further calls do nothing."""
+        """Close the cursor, and close it on the server. Further calls do nothing."""
         self._cursor.close()
 
     def __enter__(self) -> CommandCursor[DocumentType]:
@@ -275,7 +282,7 @@ class CommandCursor(Generic[DocumentType]):
 
 
 class RawBatchCommandCursor(CommandCursor[bytes]):
-    """Iterator over batches of encoded documents, each as concatenated ``bytes``.
+    """Iterator over batches of encoded documents. Each item is ``bytes`` with all documents of a batch.
 
     :meth:`Collection.aggregate_raw_batches <gmongo.collection.Collection.aggregate_raw_batches>` creates the cursor.
     The class has the parameters and methods of :class:`CommandCursor`.
@@ -288,7 +295,7 @@ class RawBatchCommandCursor(CommandCursor[bytes]):
 
 
 def take_list(cursor: Iterable[T], length: int | None) -> list[T]:
-    """Return the remaining documents of a cursor, at most `length` documents."""
+    """Return the remaining documents of a cursor as a list of at most `length` documents."""
     if length is None:
         return list(cursor)
     if not isinstance(length, int):

@@ -1,4 +1,4 @@
-"""Query cursors."""
+"""Cursors of queries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["Cursor", "CursorType", "RawBatchCursor"]
 
 DocumentType = TypeVar("DocumentType")
 Bound: TypeAlias = Document | Sequence[tuple[str, Value]] | None
-"""The bounds of an index: a mapping, or (field, value) pairs in the order of the index keys."""
+"""The bounds of an index: a mapping of fields to values, or (field, value) pairs in the order of the index keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
 _FLAGS = {
@@ -62,61 +62,69 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    The first iteration sends the query. Before that, methods can change the options. Afterwards these methods raise
-    :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: each document goes to one greenlet.
+    Methods of the cursor can change the options of the query until the first iteration sends the query. After the first
+    iteration these methods raise :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the
+    cursor returns each document to one greenlet.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
-    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` or a ``with`` statement
-    closes the cursor on the server at once. The driver closes an unreferenced cursor in the background.
+    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
+    ``with`` statement close the cursor on the server immediately. If the application has no reference to an open
+    cursor, the driver closes the cursor in the background.
 
     Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
-    :param collection: the queried collection.
+    :param collection: the collection that the cursor queries.
     :param filter: a query; None or ``{}`` matches every document.
-    :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
-        ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
-    :param skip: the number of documents to skip; 0 by default.
+    :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For a
+        list, the server also returns ``_id``. None (the default) returns all fields.
+    :param skip: the number of documents that the server skips; 0 by default.
     :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number returns
-        at most its absolute value, in a single batch.
+        at most as many documents as its absolute value, in a single batch.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default. The
-        session still expires after 30 minutes, and ends the cursor.
-    :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, for the behaviour at the end of a capped
-        collection.
-    :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None (the default)
-        uses the server's order.
-    :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises an
-        error.
-    :param oplog_replay: no effect since MongoDB 4.4; False by default.
+        session still expires after 30 minutes without use, and the server then closes the cursor.
+    :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, which determines the behaviour of the cursor
+        after the last document.
+    :param sort: the order of the documents: a list of ``(field, direction)``, or a mapping of fields to directions.
+        None (the default) uses the server's order.
+    :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
+        raises an error.
+    :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
     :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the first
         batch).
     :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
         default) uses the collection's collation.
-    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
-        lets the server choose.
-    :param max_scan: sent unchanged; current servers do not support it. None by default.
-    :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side limit
-        (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. To limit the whole
-        iteration, use :func:`gmongo.timeout`.
+    :param hint: the index that the server must use: the name of the index, or its keys in a form that ``create_index``
+        accepts. None (the default) lets the server choose.
+    :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
+        default.
+    :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
+        client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
+        shorter. To limit the whole iteration, use :func:`gmongo.timeout`.
     :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in the
         order of the index keys. None by default.
-    :param min: the inclusive lower bound, in the same form as `max`.
-    :param return_key: True returns the index keys instead of the documents.
-    :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
-    :param snapshot: sent unchanged; current servers do not support it. None by default.
+    :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
+    :param return_key: True returns the index keys instead of the documents. None (the default) returns the documents.
+    :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``. None
+        (the default) adds no identifier.
+    :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
+        default.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param session: the session of the operation; None (the default) uses an implicit session.
-    :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets the
-        server choose.
-    :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-    :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-        default) uses the collection's limit. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-    :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"``, the only
-        mode of a tailable cursor, limits the query and each iteration separately.
+    :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
+        default) lets the server choose.
+    :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+        5.0). None by default.
+    :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+        applies. 0 means no limit, None (the default) uses the collection's limit. An enclosing :func:`gmongo.timeout`
+        can only shorten the limit.
+    :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"`` limits
+        the query and each iteration separately. A tailable cursor supports only ``"iteration"``.
     :raises TypeError: an argument has the wrong type.
     :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` or `timeout_mode` is unknown.
-    :raises ConfigurationError: `timeout_mode` needs a limit, or a tailable cursor has the mode ``"cursor_lifetime"``.
-    :raises InvalidOperation: an exhaust cursor has a `limit`; or a query in the callback of ``with_transaction``, which
-        limits all its operations, has its own time limit.
+    :raises ConfigurationError: `timeout_mode` is set without a time limit, or a tailable cursor has the mode
+        ``"cursor_lifetime"``.
+    :raises InvalidOperation: an exhaust cursor has a `limit`, or the callback of ``with_transaction`` sets
+        `timeout_ms`. The time limit of ``with_transaction`` applies to all operations of the callback.
     """
 
     _raw = False
@@ -126,7 +134,8 @@ class Cursor(Generic[DocumentType]):
     _empty = False
     _closed = False
     _max_await_time_ms: int | None = None
-    _iterates = False  # True if the time limit applies to each iteration, which is always so for a tailable cursor
+    # True if the time limit applies to each iteration separately. Always True for a tailable cursor.
+    _limits_each_iteration = False
     _ahead: tuple[int, int] | None = None
 
     def __init__(
@@ -167,8 +176,8 @@ class Cursor(Generic[DocumentType]):
         options += (allow_partial_results, oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min)
         options += (return_key, show_record_id, snapshot, comment, session, allow_disk_use, let)
         options += (timeout_ms, timeout_mode)
-        if all(map(is_, options, _NO_OPTIONS)):
-            return  # the common case
+        if all(map(is_, options, _DEFAULT_OPTIONS)):
+            return  # most queries have only default options
         if let is not None and not isinstance(let, Mapping):
             raise TypeError(f"let must be a mapping, not {short(let)}")
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
@@ -179,18 +188,18 @@ class Cursor(Generic[DocumentType]):
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
         self._add_flag("oplog_replay", _OPLOG_REPLAY, oplog_replay)
-        self._skip, self._limit = _non_negative("skip", skip), _integer("limit", limit)
+        self._skip, self._limit = _checked_non_negative("skip", skip), _checked_integer("limit", limit)
         self._check_exhaust()
-        self._batch_size = _non_negative("batch_size", batch_size)
-        given = {
+        self._batch_size = _checked_non_negative("batch_size", batch_size)
+        fields = {
             "projection": None if projection is None else fields_document(projection) or None,
             "sort": sort_document(sort) if sort else None,
             "collation": validate_collation_or_none(collation),
             "hint": None if hint is None else checked_hint(hint),
             "maxScan": max_scan,
             "maxTimeMS": max_time_ms,
-            "max": _bound("max", max) if max else None,
-            "min": _bound("min", min) if min else None,
+            "max": _checked_bound("max", max) if max else None,
+            "min": _checked_bound("min", min) if min else None,
             "returnKey": return_key,
             "showRecordId": show_record_id,
             "snapshot": snapshot,
@@ -198,16 +207,16 @@ class Cursor(Generic[DocumentType]):
             "allowDiskUse": None if allow_disk_use is None else checked_flag("allow_disk_use", allow_disk_use),
             "let": let,
         }
-        self._fields = {field: value for field, value in given.items() if value is not None}
+        self._fields = {field: value for field, value in fields.items() if value is not None}
 
     def _set_time_limit(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
         self._executor = self._executor.for_operation(timeout_ms, self._session)
-        self._iterates = limits_each_iteration(timeout_mode, self._executor, tailable)
+        self._limits_each_iteration = limits_each_iteration(timeout_mode, self._executor, tailable)
 
     def _add_flag(self, name: str, flag: int, is_set: bool) -> None:
         self._flags |= flag if checked_flag(name, is_set) else 0
 
-    def _set(self, field: str, value: object) -> None:
+    def _set_field(self, field: str, value: object) -> None:
         if value is None:
             self._fields.pop(field, None)
         else:
@@ -218,7 +227,7 @@ class Cursor(Generic[DocumentType]):
             raise InvalidOperation("an exhaust cursor cannot have a limit")
 
     def _is_exhaust(self, session: SessionHandle) -> bool:
-        """Return True if the server shall send all batches without further ``getMore`` commands.
+        """Return True if the server must send all batches without further ``getMore`` commands.
 
         :raises InvalidOperation: the client has automatic encryption.
         """
@@ -227,80 +236,83 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # Not with a limit, whose documents the driver counts, nor in a transaction, which runs one command at a time.
+        # An exhaust cursor does not support a limit, because the driver counts the documents of a limit. A transaction
+        # does not support exhaust cursors, because it runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
-    # Options before the first iteration
+    # Options that the application can set before the first iteration
 
     def _check_unsent(self) -> None:
         if self._cursor is not None:
             raise InvalidOperation("cannot set options after executing query")
 
-    def _change(self, field: str, value: object) -> Cursor[DocumentType]:
+    def _set_option(self, field: str, value: object) -> Cursor[DocumentType]:
         self._check_unsent()
-        self._set(field, value)
+        self._set_field(field, value)
         return self
 
     def sort(self, key_or_list: KeyOrList, direction: Direction | None = None) -> Cursor[DocumentType]:
-        """Sort the result. The last call takes effect.
+        """Sort the result. A later call replaces the order of an earlier call.
 
         ::
 
             notes.find().sort("title")
             notes.find().sort([("title", gmongo.ASCENDING), ("created", gmongo.DESCENDING)])
 
-        :param key_or_list: a field; or a list of fields and ``(field, direction)`` pairs; or a mapping of fields to
+        :param key_or_list: a field, a list of fields and ``(field, direction)`` pairs, or a mapping of fields to
             directions.
-        :param direction: the direction of a single field: :data:`gmongo.ASCENDING` (1, the default),
+        :param direction: the direction if `key_or_list` is a single field: :data:`gmongo.ASCENDING` (1, the default),
             :data:`gmongo.DESCENDING` (-1), or ``{"$meta": "textScore"}``.
         :returns: this cursor.
-        :raises TypeError: the keys have the wrong type.
+        :raises TypeError: the keys of the index have the wrong type.
         :raises ValueError: `key_or_list` is empty.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
         keys: Value = [(key_or_list, direction)] if direction is not None else key_or_list
-        return self._change("sort", index_document(keys, "sort"))
+        return self._set_option("sort", index_document(keys, "sort"))
 
     def skip(self, skip: int) -> Cursor[DocumentType]:
         """Skip documents at the beginning of the result.
 
-        :param skip: the number of documents; 0 or more.
+        :param skip: the number of documents to skip, which is 0 or more.
         :returns: this cursor.
         :raises TypeError: `skip` is not an integer.
         :raises ValueError: `skip` is negative.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
-        self._skip = _non_negative("skip", skip)
+        self._skip = _checked_non_negative("skip", skip)
         return self
 
     def limit(self, limit: int) -> Cursor[DocumentType]:
         """Limit the number of returned documents.
 
-        :param limit: the maximum number; 0 means no limit. A negative number returns at most its absolute value, in a
-            single batch.
+        :param limit: the maximum number of documents; 0 means no limit. A negative number returns at most as many
+            documents as its absolute value, in a single batch.
         :returns: this cursor.
         :raises TypeError: `limit` is not an integer.
-        :raises InvalidOperation: the query has been sent, or the cursor is an exhaust cursor.
+        :raises InvalidOperation: the cursor has already sent the query, or the cursor is an exhaust cursor.
         """
         self._check_unsent()
-        self._limit = _integer("limit", limit)
+        self._limit = _checked_integer("limit", limit)
         self._empty = False
         if self._flags & _EXHAUST:
             raise InvalidOperation("an exhaust cursor cannot have a limit")
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Set the number of documents in each batch. The result does not change, only the number of commands.
+        """Set the number of documents in each batch.
 
-        :param batch_size: the number of documents; 0 lets the server choose.
+        The number changes how many commands the cursor sends, but not the documents of the result.
+
+        :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :returns: this cursor.
         :raises TypeError: `batch_size` is not an integer.
         :raises ValueError: `batch_size` is negative.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
-        self._batch_size = _non_negative("batch_size", batch_size)
+        self._batch_size = _checked_non_negative("batch_size", batch_size)
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
@@ -311,20 +323,22 @@ class Cursor(Generic[DocumentType]):
             for order in orders.find(batch_size=1000).read_ahead():
                 handle(order)
 
-        A driver greenlet sends each ``getMore`` as soon as the limits allow its batch. Prefetched batches stay in
-        memory, mostly undecoded, until the cursor is closed, collected, or ended by an error. The cursor raises an
-        error at the position of its batch. The results are the same as without read-ahead, but the server runs each
-        ``getMore`` earlier.
+        A driver greenlet sends each ``getMore`` as soon as the limits allow the next batch. The fetched batches stay in
+        memory, mostly undecoded. The driver frees these batches when the cursor is closed or collected, or after an
+        error. If a ``getMore`` fails, the cursor raises the error after the documents of all earlier batches. The
+        results are the same as without read-ahead, but the server runs each ``getMore`` earlier.
 
-        :param batches: the maximum number of batches that are waiting or in flight; 1 by default.
-        :param max_bytes: the maximum size of these batches in bytes, 32 MiB by default. The estimated size of a batch
-            is the size of its predecessor. The cursor fetches a batch beyond the limit only when the application needs
-            it. The first ``getMore`` has no limit.
+        :param batches: the maximum number of batches that the driver is fetching or has fetched in advance; 1 by
+            default.
+        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that a
+            batch is as large as the batch before. If the next batch would exceed the limit, the cursor fetches the
+            batch only when the application needs it. The limit does not apply to the first ``getMore``.
         :returns: this cursor.
-        :raises TypeError: a number is not an integer.
-        :raises ValueError: a number is less than 1.
-        :raises InvalidOperation: the query has been sent, the cursor is tailable or exhaust, or it has an explicit
-            session, which runs one command at a time. The first iteration may raise the last error.
+        :raises TypeError: `batches` or `max_bytes` is not an integer.
+        :raises ValueError: `batches` or `max_bytes` is less than 1.
+        :raises InvalidOperation: the cursor has already sent the query, is a tailable or exhaust cursor, or has an
+            explicit session. An explicit session runs one command at a time. If the session is bound to the client, the
+            first iteration raises InvalidOperation.
         """
         self._check_unsent()
         allowance = checked_allowance(batches, max_bytes)
@@ -335,115 +349,124 @@ class Cursor(Generic[DocumentType]):
     def _check_read_ahead(self, session: SessionHandle | None) -> None:
         check_session(session)
         if self._flags & (_TAILABLE | _EXHAUST):
-            raise InvalidOperation("a tailable or exhaust cursor cannot read ahead: the server sends what there is")
+            raise InvalidOperation("a tailable or exhaust cursor cannot read ahead")
 
     def hint(self, index: KeyOrList | None) -> Cursor[DocumentType]:
-        """Choose the index to use.
+        """Choose the index that the server must use.
 
-        :param index: its name, or its keys in a form that ``create_index`` accepts; None lets the server choose.
+        :param index: the name of the index, or its keys in a form that ``create_index`` accepts. None lets the server
+            choose.
         :returns: this cursor.
-        :raises TypeError: the keys have the wrong type.
-        :raises InvalidOperation: the query has been sent.
+        :raises TypeError: the keys of the index have the wrong type.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("hint", None if index is None else checked_hint(index))
+        return self._set_option("hint", None if index is None else checked_hint(index))
 
     def comment(self, comment: Value) -> Cursor[DocumentType]:
         """Attach a comment to the query and its ``getMore`` commands.
 
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: this cursor.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("comment", comment)
+        return self._set_option("comment", comment)
 
     def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
-        """Limit the server's work on the query. :func:`gmongo.timeout` limits the whole operation and the network.
+        """Limit the time that the server works on the query.
 
-        :param max_time_ms: the limit in milliseconds; None means no limit. A client-side limit (``timeoutMS``,
-            :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one.
-        :returns: this cursor. After the limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`.
+        :func:`gmongo.timeout` limits the time of the whole operation, including the network.
+
+        :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side limit (``timeoutMS``,
+            :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is shorter.
+        :returns: this cursor. After the time limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`.
         :raises TypeError: `max_time_ms` is not an integer.
         :raises ValueError: `max_time_ms` is negative.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("maxTimeMS", None if max_time_ms is None else _non_negative("max_time_ms", max_time_ms))
+        return self._set_option(
+            "maxTimeMS", None if max_time_ms is None else _checked_non_negative("max_time_ms", max_time_ms)
+        )
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Set how long the server waits for new documents before it returns an empty batch.
+        """Set the time that the server waits for new documents before it returns an empty batch.
 
         Only cursors of type ``TAILABLE_AWAIT`` use this option.
 
-        :param max_await_time_ms: the time in milliseconds; None uses the server's default (1,000 ms).
+        :param max_await_time_ms: the waiting time in milliseconds; None uses the server's default (1,000 ms).
         :returns: this cursor.
         :raises TypeError: `max_await_time_ms` is not an integer.
         :raises ValueError: `max_await_time_ms` is negative.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
         if max_await_time_ms is not None:
-            _non_negative("max_await_time_ms", max_await_time_ms)
+            _checked_non_negative("max_await_time_ms", max_await_time_ms)
         if self._flags & _AWAIT_DATA:
             self._max_await_time_ms = max_await_time_ms
         return self
 
     def max_scan(self, max_scan: int | None) -> Cursor[DocumentType]:
-        """Set ``maxScan``, which current servers do not support.
+        """Set the option ``maxScan``. Current servers do not support this option.
 
-        :param max_scan: the value, sent unchanged; None omits the field.
+        :param max_scan: the value of the option, which the driver sends unchanged. None omits the option.
         :returns: this cursor.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("maxScan", max_scan)
+        return self._set_option("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return only documents below these index keys. :meth:`hint` names the index.
+        """Return only documents whose index keys are below `spec`. The method :meth:`hint` must set the index.
 
-        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the index keys.
+        :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
         :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the query has been sent. The first iteration raises it if the hint is missing.
+        :raises InvalidOperation: the cursor has already sent the query. The first iteration raises InvalidOperation if
+            the hint is missing.
         """
-        return self._change("max", _bound("max", spec) or None)
+        return self._set_option("max", _checked_bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return only documents from these index keys on. :meth:`hint` names the index.
+        """Return only documents whose index keys are `spec` or above. The method :meth:`hint` must set the index.
 
-        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the index keys.
+        :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
         :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the query has been sent. The first iteration raises it if the hint is missing.
+        :raises InvalidOperation: the cursor has already sent the query. The first iteration raises InvalidOperation if
+            the hint is missing.
         """
-        return self._change("min", _bound("min", spec) or None)
+        return self._set_option("min", _checked_bound("min", spec) or None)
 
     def collation(self, collation: Collation | Document | None) -> Cursor[DocumentType]:
-        """Set the rules of string comparison.
+        """Set the rules of string comparison for the query.
 
         :param collation: a :class:`~gmongo.collation.Collation` or a mapping; None uses the collection's collation.
         :returns: this cursor.
-        :raises TypeError: `collation` has another type.
-        :raises InvalidOperation: the query has been sent.
+        :raises TypeError: `collation` is neither a collation nor a mapping.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("collation", validate_collation_or_none(collation))
+        return self._set_option("collation", validate_collation_or_none(collation))
 
     def allow_disk_use(self, allow_disk_use: bool) -> Cursor[DocumentType]:
-        """Allow or forbid that the server uses temporary files for a large sort (MongoDB 4.4).
+        """Allow the server to use temporary files for a large sort, or forbid temporary files (MongoDB 4.4).
 
-        :param allow_disk_use: True allows temporary files.
+        :param allow_disk_use: True allows temporary files. False forbids temporary files.
         :returns: this cursor.
         :raises TypeError: `allow_disk_use` is not a bool.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._change("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
+        return self._set_option("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
-        """Return only documents for which a JavaScript expression is true, which names the document ``this``.
+        """Return only documents for which a JavaScript expression is true.
 
-        The last call takes effect. An equivalent ``$expr`` is faster.
+        The expression refers to the document as ``this``.
 
-        :param code: a string, or a :class:`~bson.code.Code` with its scope.
+        A later call replaces the expression of an earlier call. An equivalent ``$expr`` is faster.
+
+        :param code: the expression: a string, or a :class:`~bson.code.Code` with its scope.
         :returns: this cursor.
-        :raises TypeError: `code` has another type.
-        :raises InvalidOperation: the query has been sent.
+        :raises TypeError: `code` is neither a string nor a :class:`~bson.code.Code`.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
         code = code if isinstance(code, Code) else Code(code)
@@ -451,37 +474,38 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def add_option(self, mask: int) -> Cursor[DocumentType]:
-        """Set flags of the query by number.
+        """Set flags of the query by their numbers in the wire protocol.
 
-        The flags are 2 tailable, 8 oplog replay, 16 no timeout, 32 await data, 64 exhaust, and 128 partial results. New
-        programs pass options by name to :meth:`Collection.find <gmongo.collection.Collection.find>`.
+        The flags are 2 (tailable), 8 (oplog replay), 16 (no cursor timeout), 32 (await data), 64 (exhaust) and 128
+        (partial results). New programs should pass options by name to :meth:`Collection.find
+        <gmongo.collection.Collection.find>`.
 
-        :param mask: the sum of the flags.
+        :param mask: the sum of the numbers of the flags.
         :returns: this cursor.
         :raises TypeError: `mask` is not an integer.
-        :raises InvalidOperation: the query has been sent; or an exhaust cursor has a limit.
+        :raises InvalidOperation: the cursor has already sent the query, or an exhaust cursor has a limit.
         """
         self._check_unsent()
-        self._flags |= _integer("mask", mask)
+        self._flags |= _checked_integer("mask", mask)
         self._check_exhaust()
         return self
 
     def remove_option(self, mask: int) -> Cursor[DocumentType]:
-        """Clear flags of the query. See :meth:`add_option`.
+        """Clear flags of the query. :meth:`add_option` lists the flags.
 
-        :param mask: the sum of the flags.
+        :param mask: the sum of the numbers of the flags.
         :returns: this cursor.
         :raises TypeError: `mask` is not an integer.
-        :raises InvalidOperation: the query has been sent.
+        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
-        self._flags &= ~_integer("mask", mask)
+        self._flags &= ~_checked_integer("mask", mask)
         return self
 
     # The query
 
     def _find_fields(self) -> DocumentDict:
-        """Return the fields of the command besides the filter."""
+        """Return the fields of the ``find`` command, without the filter."""
         fields = dict(self._fields)
         if self._skip:
             fields["skip"] = self._skip
@@ -490,7 +514,8 @@ class Cursor(Generic[DocumentType]):
         if self._limit < 0:
             fields["singleBatch"] = True
         if self._batch_size:
-            # If the first batch had exactly `limit` documents, an exhausted cursor would stay open on the server.
+            # If the first batch contained exactly `limit` documents, the cursor would stay open on the server after its
+            # last document.
             equals_limit = self._batch_size == self._limit
             fields["batchSize"] = self._batch_size + 1 if equals_limit else self._batch_size
         if self._flags:
@@ -498,27 +523,27 @@ class Cursor(Generic[DocumentType]):
         return fields
 
     def _query(self) -> tuple[Document, DocumentDict]:
-        """Return the filter, and the other fields of the command.
+        """Return the filter, and the other fields of the ``find`` command.
 
-        :raises InvalidOperation: an index bound has no hint.
+        :raises InvalidOperation: `min` or `max` is set without `hint`.
         """
         filter, fields = without_modifiers(self._filter, self._find_fields())
         if ("min" in fields or "max" in fields) and "hint" not in fields:
-            raise InvalidOperation("min and max are the bounds of an index: hint must name it")
+            raise InvalidOperation("min and max are the bounds of an index: hint must name the index")
         return filter, fields
 
     def _operation(self, exhaust: bool) -> Find | Explain:
         collection = self._collection
         filter, fields = self._query()
         if "explain" in fields:
-            return ExplainedQuery(collection._context, self._explanation())
-        # A server that receives maxTimeMS counts the time of all later batches against it.
-        takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._iterates or self._flags & _TAILABLE)
+            return ExplainedQuery(collection._context, self._explain_command())
+        # If the server receives maxTimeMS, the server counts the time of all later batches toward maxTimeMS.
+        takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._limits_each_iteration or self._flags & _TAILABLE)
         kind = ExhaustFind if exhaust else Find
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
     def _server_cursor(self) -> ServerCursor | None:
-        """Return the server cursor, opened on first use, or None for an empty result or a closed cursor."""
+        """Return the server cursor, or None for an empty result or a closed cursor. The first call sends the query."""
         while self._cursor is None and not (self._empty or self._closed):
             if self._turn is not None:
                 self._turn.wait(self._executor.deadline())
@@ -541,7 +566,8 @@ class Cursor(Generic[DocumentType]):
         try:
             reply = executor.run(operation, session, deadline)
         except BaseException as error:
-            self._closed = self._closed or isinstance(error, BSONError)  # the same query would fail again
+            # A repetition of the query would fail with the same error.
+            self._closed = self._closed or isinstance(error, BSONError)
             end_if_implicit(session)
             raise
         self._cursor = ServerCursor(
@@ -550,45 +576,46 @@ class Cursor(Generic[DocumentType]):
             reply,
             session,
             self._collection.codec_options,
-            limit=min(self._limit, 0) if self._raw else self._limit,  # a negative limit means a single batch
+            # For raw batches, pass only a negative limit, which means a single batch.
+            limit=min(self._limit, 0) if self._raw else self._limit,
             batch_size=self._batch_size,
             max_await_time_ms=self._max_await_time_ms,
             tailable=tailable,
             comment=self._fields.get("comment"),
             raw=self._raw,
-            deadline=None if tailable or self._iterates else deadline,
+            deadline=None if tailable or self._limits_each_iteration else deadline,
             exhaust=exhaust,
         )
         if self._ahead is not None:
             self._cursor.read_ahead(*self._ahead)
 
     def explain(self) -> DocumentDict:
-        """Return the server's query plan without running the query.
+        """Return the server's query plan. The server does not run the query.
 
-        For another verbosity, use :meth:`Database.command <gmongo.database.Database.command>` with ``explain``.
+        To set another verbosity, use :meth:`Database.command <gmongo.database.Database.command>` with ``explain``.
 
         :returns: the server's reply.
-        :raises InvalidOperation: `min` or `max` has no `hint`.
+        :raises InvalidOperation: `min` or `max` is set without `hint`.
         :raises OperationFailure: the server rejected the query.
         """
-        operation = Explain(self._collection._context, self._explanation())
+        operation = Explain(self._collection._context, self._explain_command())
         return self._executor.run(operation, self._session, self._executor.deadline())
 
-    def _explanation(self) -> DocumentDict:
-        """Return the command that explains the query."""
+    def _explain_command(self) -> DocumentDict:
+        """Return the ``explain`` command of the query."""
         filter, fields = self._query()
         fields.pop("explain", None)
         return {"explain": {"find": self._collection.name, "filter": filter, **fields}}
 
     def distinct(self, key: str) -> list[Value]:
-        """Return the distinct values of a field in the documents that match.
+        """Return the distinct values of a field in the documents that match the query.
 
-        This method uses the filter, ``max_time_ms``, ``comment`` and ``collation`` of the query, but not ``hint``,
-        ``skip`` and ``limit``. For a hint (MongoDB 7.1), use :meth:`Collection.distinct
+        This method uses the filter, ``max_time_ms``, ``comment`` and ``collation`` of the query. The method does not
+        use ``hint``, ``skip`` and ``limit``. For a hint (MongoDB 7.1), use :meth:`Collection.distinct
         <gmongo.collection.Collection.distinct>`.
 
-        :param key: the field name, with dots for nested fields.
-        :returns: an unordered list of the values.
+        :param key: the name of the field, with dots for nested fields.
+        :returns: a list of the values, in no defined order.
         :raises TypeError: `key` is not a string.
         """
         options = {name: self._fields[name] for name in ("maxTimeMS", "comment", "collation") if name in self._fields}
@@ -597,16 +624,18 @@ class Cursor(Generic[DocumentType]):
     # Documents
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """Return an iterator over all remaining documents, or for a tailable cursor over the available documents.
+        """Return an iterator over all remaining documents.
 
-        Greenlets may share the iterator, and an error does not end it.
+        For a tailable cursor, return an iterator over the documents that are currently available.
+
+        Several greenlets may share the iterator. An error does not end the iterator.
         """
         return chain.from_iterable(runs(self))
 
     def __next__(self) -> DocumentType:
-        """Wait for the next document, and return it.
+        """Wait for the next document, and return the document.
 
-        :raises StopIteration: no document remains, or a tailable cursor has no new document.
+        :raises StopIteration: no document remains, or a tailable cursor currently has no new document.
         """
         cursor = self._cursor or self._server_cursor()
         if cursor is None:
@@ -620,7 +649,8 @@ class Cursor(Generic[DocumentType]):
     def to_list(self, length: int | None = None) -> list[DocumentType]:
         """Return the remaining documents as a list.
 
-        :param length: the maximum number; None (the default) means all, or for a tailable cursor all available now.
+        :param length: the maximum number of documents; None (the default) means all documents. For a tailable cursor,
+            None means all documents that are currently available.
         :raises TypeError: `length` is not an integer.
         :raises ValueError: `length` is less than 1.
         """
@@ -633,7 +663,7 @@ class Cursor(Generic[DocumentType]):
     def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
 
     def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
-        """Set skip and limit for a slice. For an index, run a separate query and return its document."""
+        """Set skip and limit to a slice. For an integer, run a separate query and return the document at this index."""
         self._check_unsent()
         if isinstance(index, slice):
             return self._slice(index)
@@ -642,7 +672,8 @@ class Cursor(Generic[DocumentType]):
         if index < 0:
             raise IndexError("Cursor instances do not support negative indices")
         with self.clone() as clone:
-            clone._flags &= ~(_TAILABLE | _AWAIT_DATA)  # the server rejects these flags with a single batch
+            # The server does not support these flags in a query with a single batch.
+            clone._flags &= ~(_TAILABLE | _AWAIT_DATA)
             for document in clone.skip(index + self._skip).limit(-1):
                 return document
         raise IndexError("no such item for Cursor instance")
@@ -655,20 +686,20 @@ class Cursor(Generic[DocumentType]):
             raise IndexError(f"stop index must be greater than start index for slice {short(index)}")
         self._skip = start
         self._limit = 0 if stop is None else stop - start
-        self._empty = stop == start  # limit 0 would mean no limit
+        self._empty = stop == start  # a limit of 0 means no limit
         return self
 
     # Copies
 
     def clone(self) -> Cursor[DocumentType]:
-        """Return an unsent copy of the query, with the same session."""
+        """Return a copy of the cursor that has not sent the query. The copy uses the same session."""
         return self._copy(copy.copy)
 
     def __copy__(self) -> Cursor[DocumentType]:
         return self._copy(copy.copy)
 
     def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
-        return self._copy(partial(_deepcopied, memo={}))
+        return self._copy(partial(_deep_copy, memo={}))
 
     def _copy(self, copier: Callable[[Value], Value]) -> Cursor[DocumentType]:
         clone = self.__class__.__new__(self.__class__)
@@ -679,13 +710,13 @@ class Cursor(Generic[DocumentType]):
         return clone
 
     def rewind(self) -> Cursor[DocumentType]:
-        """Close the cursor and make the query unsent again.
+        """Close the cursor, and let the next iteration send the query again.
 
         :returns: this cursor.
         """
         self.close()
         if self._cursor is not None:
-            self._cursor.drop()  # a running iteration starts again, too
+            self._cursor.drop()  # an iteration that is running in another greenlet then also sends the query again
         self._cursor, self._closed = None, False
         return self
 
@@ -693,27 +724,27 @@ class Cursor(Generic[DocumentType]):
 
     @property
     def collection(self) -> Collection[Value]:
-        """The queried collection."""
+        """The collection that the cursor queries."""
         return self._collection
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may return more documents. There may still be no further document."""
+        """True if the cursor may return more documents. An alive cursor may return no further document."""
         return not self._closed if self._cursor is None else self._cursor.alive
 
     @property
     def cursor_id(self) -> int | None:
-        """The server's cursor identifier. None before the query is sent, 0 after the server has closed the cursor."""
+        """The identifier of the cursor on the server. None before the query, 0 after the server closed the cursor."""
         return None if self._cursor is None else self._cursor.resources.cursor_id
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor, as host and port, or None before the query is sent."""
+        """The address of the server that has the cursor, as host and port. None before the query."""
         return None if self._cursor is None else self._cursor.resources.address
 
     @property
     def retrieved(self) -> int:
-        """The number of received documents, including documents not yet returned."""
+        """The number of received documents, including documents that the cursor has not returned yet."""
         return 0 if self._cursor is None else self._cursor.retrieved
 
     @property
@@ -722,7 +753,7 @@ class Cursor(Generic[DocumentType]):
         return self._session
 
     def close(self) -> None:
-        """Close the cursor, also on the server. Further calls do nothing."""
+        """Close the cursor, and close it on the server. Further calls do nothing."""
         self._closed = True
         if self._cursor is not None:
             self._cursor.close()
@@ -738,15 +769,15 @@ class Cursor(Generic[DocumentType]):
             self._cursor.close_after_block(error)
 
 
-_NO_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
-"""The default options, after the filter, in the order of the parameters."""
+_DEFAULT_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
+"""The default values of the options after `filter`, in the order of the parameters."""
 
 
 class RawBatchCursor(Cursor[bytes]):
-    """Iterator over batches of encoded documents, each as concatenated ``bytes``.
+    """Iterator over batches of encoded documents. Each item is ``bytes`` with all documents of a batch.
 
     :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>` creates the cursor. The class
-    has the parameters and methods of :class:`Cursor`, but supports no index or slice.
+    has the parameters and methods of :class:`Cursor`, but does not support indexes and slices.
     """
 
     _raw = True
@@ -755,41 +786,42 @@ class RawBatchCursor(Cursor[bytes]):
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCursor")
 
 
-def _integer(name: str, value: object) -> int:
+def _checked_integer(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
     return value
 
 
-def _non_negative(name: str, value: object) -> int:
-    number = _integer(name, value)
+def _checked_non_negative(name: str, value: object) -> int:
+    number = _checked_integer(name, value)
     if number < 0:
         raise ValueError(f"{name} must be >= 0, not {number}")
     return int(number)
 
 
-def _bound(name: str, spec: object) -> Document:
+def _checked_bound(name: str, spec: object) -> Document:
     try:
         if isinstance(spec, (list, tuple, Mapping)):
             return dict(spec)
-    except (TypeError, ValueError):  # an element is not a pair
+    except (TypeError, ValueError):  # an element is not a (field, value) pair
         pass
     raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
 
 
-def _deepcopied(value: Value, memo: dict[int, Value]) -> Value:
-    """Return a deep copy that shares regular expressions, as not every Python can copy them.
+def _deep_copy(value: Value, memo: dict[int, Value]) -> Value:
+    """Return a deep copy of a value. Share regular expressions, because some versions of Python cannot copy them.
 
-    :param memo: the copies of mappings and lists by the identity of the original, since a value may contain itself.
+    :param memo: the copies of mappings and lists, with the identity of the original as the key. A value may contain
+        itself.
     """
     if id(value) in memo:
         return memo[id(value)]
     if isinstance(value, Mapping):
         copied = memo[id(value)] = SON() if isinstance(value, SON) else {}
-        copied.update((key, _deepcopied(item, memo)) for key, item in value.items())
+        copied.update((key, _deep_copy(item, memo)) for key, item in value.items())
         return copied
     if isinstance(value, list):
         items = memo[id(value)] = []
-        items.extend(_deepcopied(item, memo) for item in value)
+        items.extend(_deep_copy(item, memo) for item in value)
         return items
     return value if isinstance(value, re.Pattern) else copy.deepcopy(value)

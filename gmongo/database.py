@@ -1,4 +1,4 @@
-"""Database, the API of operations on one database."""
+"""The class Database, whose methods are the operations on one database."""
 
 from __future__ import annotations
 
@@ -39,30 +39,31 @@ __all__ = ["Database"]
 DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
 
-_FORBIDDEN = frozenset(' .$/\\\x00"')
+_FORBIDDEN_CHARACTERS = frozenset(' .$/\\\x00"')
 _PRIMARY = Primary()
 _CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
 
 class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], Generic[DocumentType]):
-    """A database, by attribute or item of a client: ``client.shop``, ``client["shop"]``.
+    """A database of a client. ``client.shop`` and ``client["shop"]`` return the database.
 
-    Creating a Database sends nothing. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
+    The constructor sends no command. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
-    :param client: the client. A client of another library may have a class named ``MongoClient`` or derived from such a
-        class, as in Ming. gmongo's operations do not run on such a client.
-    :param name: the name.
-    :param codec_options: the options to encode and decode documents; None uses the client's, here and below.
-    :param read_preference: the servers that reads run on.
-    :param write_concern: the acknowledgement that writes wait for.
+    :param client: the client of the database. The client may belong to another library such as Ming, if its class or a
+        base class has the name ``MongoClient``. Operations of gmongo do not run on such a client.
+    :param name: the name of the database.
+    :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next three
+        parameters, None (the default) uses the option of the client.
+    :param read_preference: the servers to which the client sends reads.
+    :param write_concern: the acknowledgement that each write waits for.
     :param read_concern: the isolation level of reads.
     :param timeout_ms: the time limit of each operation of the database and its collections, in milliseconds; 0 means no
-        limit, None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides it.
-    :raises TypeError: `client` is not a client, the name is not a string, or an option has the wrong type.
-    :raises InvalidName: the name is empty, or has a character that is not allowed.
+        limit, None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+    :raises TypeError: `client` is not a client, `name` is not a string, or an option has the wrong type.
+    :raises InvalidName: `name` is empty, or contains a character that is not allowed.
     """
 
-    _changes: type[DatabaseChangeStream[DocumentType]] = DatabaseChangeStream
+    _stream_class: type[DatabaseChangeStream[DocumentType]] = DatabaseChangeStream
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
         return self["$cmd.aggregate"], 1
@@ -90,13 +91,13 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
     @property
     def _context(self) -> OperationContext:
-        """The context of the database's own commands, which run on the primary."""
+        """The context of the commands that are not for a collection. The commands run on the primary."""
         concern = self._write_concern.document or None
         return OperationContext(self._name, codec_options=self._codec_options, write_concern=concern)
 
     @property
     def client(self) -> MongoClient[DocumentType]:
-        """The client of the database."""
+        """The client to which the database belongs."""
         return self._client
 
     @property
@@ -132,15 +133,18 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return the same database with other options, which its collections inherit.
+        """Return a new object for this database with other options.
 
-        :param codec_options: the options to encode and decode documents; None keeps this database's, here and below.
-        :param read_preference: the servers that reads run on.
-        :param write_concern: the acknowledgement that writes wait for.
+        The collections of the new object inherit the options.
+
+        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
+            three parameters, None (the default) keeps the option of this object.
+        :param read_preference: the servers to which the client sends reads.
+        :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None keeps this
-            database's. :func:`gmongo.timeout` overrides it.
-        :returns: a new database object; this object remains unchanged.
+        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
+            None keeps the limit of this object. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :returns: a new database object. This object remains unchanged.
         :raises TypeError: an option has the wrong type.
         """
         options = options_of(self, "Database", (codec_options, read_preference, write_concern, read_concern))
@@ -185,15 +189,16 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
             database.get_collection("orders", write_concern=WriteConcern("majority"))
 
-        :param name: the name.
-        :param codec_options: the options to encode and decode documents; None uses the database's, here and below.
-        :param read_preference: the servers that reads run on.
-        :param write_concern: the acknowledgement that writes wait for.
+        :param name: the name of the collection.
+        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
+            three parameters, None (the default) uses the option of the database.
+        :param read_preference: the servers to which the client sends reads.
+        :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None uses the
-            database's. :func:`gmongo.timeout` overrides it.
-        :raises TypeError: the name is not a string, or an option has the wrong type.
-        :raises InvalidName: the name is not allowed for a collection.
+        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
+            None uses the limit of the database. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :raises TypeError: `name` is not a string, or an option has the wrong type.
+        :raises InvalidName: `name` is not allowed for a collection.
         """
         return Collection(
             self,
@@ -252,7 +257,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check_exists: bool | None = True,
         **kwargs: Value,
     ) -> Collection[Value]:
-        """Create a collection, and return it. Without options this is unnecessary: the first write creates it.
+        """Create a collection, and return it.
+
+        A collection without options does not need this method, because the first write creates the collection.
 
             >>> capped = database.create_collection("events", capped=True, size=100_000)
             >>> capped.name
@@ -260,29 +267,30 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         Specification: Collection Management.
 
-        :param name: the name.
-        :param codec_options: the options to encode and decode documents; None uses the database's, here and in the next
-            three.
-        :param read_preference: the servers that reads run on.
-        :param write_concern: the acknowledgement that writes wait for.
+        :param name: the name of the collection.
+        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
+            three parameters, None (the default) uses the option of the database.
+        :param read_preference: the servers to which the client sends reads.
+        :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param check_exists: True (the default) first checks that the collection does not exist. There is no check in a
-            transaction, where servers reject the command.
-        :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``max``, ``validator``,
-            ``collation``, ``viewOn`` and ``pipeline``, ``timeseries`` (MongoDB 5.0), ``expireAfterSeconds``,
-            ``changeStreamPreAndPostImages`` (MongoDB 6.0), ``clusteredIndex`` (MongoDB 5.3).
+        :param check_exists: True (the default) first checks that the collection does not exist. In a transaction, the
+            method does not check, because servers reject ``listCollections`` in transactions.
+        :param kwargs: fields of the ``create`` command. Fields are ``capped``, ``size``, ``max``, ``validator``,
+            ``collation``, ``viewOn``, ``pipeline`` and ``expireAfterSeconds``. Since MongoDB 5.0, ``timeseries`` is
+            also a field. Since MongoDB 5.3, ``clusteredIndex`` is also a field. Since MongoDB 6.0,
+            ``changeStreamPreAndPostImages`` is also a field.
         :raises CollectionInvalid: the collection exists, and `check_exists` is True.
         :raises OperationFailure: the server rejected the command, for example because the collection exists with other
             options.
-        :raises InvalidName: the name is not allowed for a collection.
+        :raises InvalidName: `name` is not allowed for a collection.
         """
         in_transaction = session is not None and checked_session(session).in_transaction
         if check_exists and not in_transaction:
             existing = self.list_collections(session, {"name": name}, nameOnly=True)
             if any(each.get("name") == name for each in existing):
                 raise CollectionInvalid(f"collection {name} already exists")
-        encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, ask=False)
+        encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, query_server=False)
         if encrypted_fields:
             checked_mapping("encryptedFields", encrypted_fields)
             create_state_collections(self, name, encrypted_fields, session)
@@ -301,14 +309,15 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         comment: Value = None,
         encrypted_fields: Document | None = None,
     ) -> DocumentDict:
-        """Drop a collection with its indexes. Do nothing if the collection does not exist.
+        """Drop a collection and its indexes. Do nothing if the collection does not exist.
 
         Specification: Collection Management.
 
-        :param name_or_collection: the name, or a collection.
+        :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param encrypted_fields: the encrypted fields, as a mapping, for compatibility with PyMongo; None by default.
+        :param encrypted_fields: the encrypted fields of the collection, as a mapping, for compatibility with PyMongo;
+            None by default.
         :returns: the server's reply.
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
         """
@@ -318,7 +327,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         if encrypted_fields is not None:
             checked_mapping("encrypted_fields", encrypted_fields)
         else:
-            encrypted_fields = encrypted_fields_of(self, name, session, ask=True)
+            encrypted_fields = encrypted_fields_of(self, name, session, query_server=True)
         if encrypted_fields:
             for each in state_collections(name, encrypted_fields):
                 self._drop(each, session, comment)
@@ -344,7 +353,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentDict]:
-        """Return a cursor over descriptions of the collections.
+        """Return a cursor over the descriptions of the collections of the database.
 
             >>> [each["name"] for each in database.list_collections(filter={"type": "collection"})]
             ['notes']
@@ -352,14 +361,16 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         Specification: Enumerating Collections.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param filter: a query for the descriptions; None (the default) matches all.
+        :param filter: a query for the descriptions; None (the default) matches all descriptions.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
-        :param kwargs: further fields of the command, such as ``nameOnly=True`` and ``authorizedCollections=True``.
-        :returns: a cursor over documents with ``name``, ``type``, ``options`` and ``info``.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
+        :param kwargs: further fields of the ``listCollections`` command, such as ``nameOnly=True`` and
+            ``authorizedCollections=True``.
+        :returns: a cursor over documents with the fields ``name``, ``type``, ``options`` and ``info``.
         :raises TypeError: `filter` is not a mapping.
         """
         command: DocumentDict = {"listCollections": 1, "cursor": {}, **kwargs}
@@ -384,7 +395,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         comment: Value = None,
         **kwargs: Value,
     ) -> list[str]:
-        """Return the names of the collections.
+        """Return the names of the collections of the database.
 
             >>> database.list_collection_names()
             ['notes']
@@ -392,10 +403,11 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         Specification: Enumerating Collections.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param filter: a query for the descriptions of :meth:`list_collections`; None (the default) matches all.
+        :param filter: a query for the descriptions that :meth:`list_collections` returns; None (the default) matches
+            all descriptions.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``authorizedCollections=True``.
-        :returns: an unordered list.
+        :param kwargs: further fields of the ``listCollections`` command, such as ``authorizedCollections=True``.
+        :returns: a list of the names, in no defined order.
         :raises TypeError: `filter` is not a mapping.
         """
         if filter is not None:
@@ -417,17 +429,17 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     ) -> DocumentDict:
         """Validate the data and indexes of a collection.
 
-        The server locks the collection during the validation unless `background` is True.
+        The server locks the collection during the validation, except if `background` is True.
 
-        :param name_or_collection: the name, or a collection.
-        :param scandata: True scans all documents; False by default.
+        :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
+        :param scandata: True validates all documents; False by default.
         :param full: True runs a more thorough and slower validation; False by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param background: True allows writes during the validation (MongoDB 4.4); None by default.
+        :param background: True allows writes to the collection during the validation (MongoDB 4.4); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the server's reply.
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
-        :raises CollectionInvalid: the collection is not valid.
+        :raises CollectionInvalid: the server reports that the collection is not valid.
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
         if not isinstance(name, str):
@@ -497,24 +509,26 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.command("ping")["ok"]
             1.0
 
-        The method sends the command unchanged: it ignores the concerns and the read preference of the database. The
+        The method does not apply the read concern, the write concern and the read preference of the database. The
         driver does not retry the command.
 
         Specification: Run Command.
 
         :param command: the name of the command, or the whole command as a mapping.
-        :param value: the value of the first field, if `command` is a name; 1 by default.
+        :param value: the value of the first field, if `command` is the name of the command; 1 by default.
         :param check: True (the default) raises an exception for an error reply; False returns the reply.
-        :param allowable_errors: codes or messages of errors to return instead of raising; None by default.
-        :param read_preference: the server selection; None (the default) selects the primary, not the database's choice.
-        :param codec_options: the options to encode the command and decode the reply; None (the default) uses the
-            defaults of ``bson``, not the database's options.
+        :param allowable_errors: a list of error codes and error messages. For an error in the list, the method returns
+            the reply instead of raising an exception. None by default.
+        :param read_preference: the read preference of the server selection. None (the default) selects the primary, and
+            ignores the read preference of the database.
+        :param codec_options: the options for the encoding of the command and the decoding of the reply. None (the
+            default) uses the default options of ``bson``, and not the options of the database.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command. A :class:`~gmongo.read_concern.ReadConcern` or
-            :class:`~gmongo.write_concern.WriteConcern` is sent as a document.
+        :param kwargs: further fields of the command. The method converts a :class:`~gmongo.read_concern.ReadConcern` or
+            a :class:`~gmongo.write_concern.WriteConcern` to a document.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
-        :raises ValueError: `command` is empty.
+        :raises ValueError: `command` is an empty document.
         :raises OperationFailure: the reply is an error, `check` is True, and the error is not in `allowable_errors`.
         """
         if allowable_errors is not None and (
@@ -523,7 +537,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             raise TypeError(f"allowable_errors must be a list of codes and messages, not {short(allowable_errors)}")
         document = _command_document(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
-        context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
+        context = OperationContext(self._name, codec_options=options, selector=_command_selector(read_preference))
         operation = RunCommand(context, document, selector_is_explicit=read_preference is not None)
         try:
             return self._executor.run(operation, session)
@@ -585,28 +599,31 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         Specification: Run Command, "runCursorCommand".
 
         :param command: the name of the command, or the whole command as a mapping.
-        :param value: the value of the first field, if `command` is a name; 1 by default.
-        :param read_preference: the server selection; None (the default) selects the primary, not the database's choice.
-        :param codec_options: the options to encode and decode documents; None uses the database's.
+        :param value: the value of the first field, if `command` is the name of the command; 1 by default.
+        :param read_preference: the read preference of the server selection. None (the default) selects the primary, and
+            ignores the read preference of the database.
+        :param codec_options: the options for the encoding and decoding of documents; None (the default) uses the
+            options of the database.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment on the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
-        :param max_await_time_ms: how long the server may wait for documents in a ``getMore``, in milliseconds; None
-            (the default) lets the server choose.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
+        :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
+        :param max_await_time_ms: the time that the server may wait for documents in a ``getMore``, in milliseconds;
+            None (the default) lets the server choose.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
         :param kwargs: further fields of the command.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
-        :raises ValueError: `command` is empty.
-        :raises InvalidOperation: the reply has no cursor.
+        :raises ValueError: `command` is an empty document.
+        :raises InvalidOperation: the reply contains no cursor.
         :raises OperationFailure: the reply is an error.
         """
         if max_await_time_ms is not None and not isinstance(max_await_time_ms, int):
             raise TypeError(f"max_await_time_ms must be an integer, not {short(max_await_time_ms)}")
         document = _command_document(command, value, None, kwargs)
         options = self._codec_options if codec_options is None else codec_options
-        context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
+        context = OperationContext(self._name, codec_options=options, selector=_command_selector(read_preference))
         operation = RunCursorCommand(context, document, options)
         collection: Collection[Value] = Collection(self, "$cmd", codec_options=options)
         return CommandCursor._run(
@@ -629,24 +646,27 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentType]:
-        """Run a pipeline that starts without a collection: ``$currentOp`` (on ``admin``), ``$documents`` (MongoDB 5.1).
+        """Run an aggregation pipeline whose first stage reads no collection.
+
+        Such stages are ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]
 
         Specification: CRUD API, "Read".
 
-        :param pipeline: a list of stages.
+        :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
-            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
-            the first command and each iteration separately.
+        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
+            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
+            :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
+            limits the first command and each iteration separately.
         :param kwargs: the options of :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>`, including
             ``let`` and ``comment``.
-        :returns: a cursor over the result.
+        :returns: a cursor over the result of the pipeline.
         :raises TypeError: `pipeline` is not a list.
-        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
+        :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         :raises OperationFailure: the server rejected the pipeline.
         """
         limit = (timeout_ms, timeout_mode)
@@ -655,27 +675,29 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> DocumentType | None:
-        """Return the document that a reference refers to, or None.
+        """Return the document to which a database reference refers. Return None if the document does not exist.
 
         Specification: DBRef.
 
-        :param dbref: the reference.
+        :param dbref: the database reference.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further parameters of :meth:`Collection.find_one <gmongo.collection.Collection.find_one>`.
         :raises TypeError: `dbref` is not a :class:`~bson.dbref.DBRef`.
-        :raises ValueError: the reference names another database.
+        :raises ValueError: the reference refers to another database.
         """
         if not isinstance(dbref, DBRef):
             raise TypeError(f"cannot dereference a {type(dbref).__name__}")
         if dbref.database is not None and dbref.database != self._name:
-            raise ValueError(f"reference points into database {dbref.database!r}, this is {self._name!r}")
+            raise ValueError(
+                f"the reference refers to the database {dbref.database!r}, but this database is {self._name!r}"
+            )
         return self[dbref.collection].find_one({"_id": dbref.id}, session=session, comment=comment, **kwargs)
 
     # Special methods
 
     def __next__(self) -> NoReturn:
-        """Raise TypeError: a database is not iterable. Use :meth:`list_collections`.
+        """Raise TypeError, because a database is not iterable. Use :meth:`list_collections`.
 
         :raises TypeError: always.
         """
@@ -699,8 +721,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         return f"Database({self._client!r}, {self._name!r})"
 
 
-def _selector(read_preference: _ReadPreference | None) -> _ReadPreference:
-    """Return the server selector of a command. The default is the primary, not the database's read preference."""
+def _command_selector(read_preference: _ReadPreference | None) -> _ReadPreference:
+    """Return the server selector of a command. For None, return the primary, and not the database's read preference."""
     if read_preference is not None and not isinstance(read_preference, _ReadPreference):
         raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
     return _PRIMARY if read_preference is None else read_preference
@@ -710,7 +732,7 @@ def _check_name(name: str) -> None:
     if not name:
         raise InvalidName("the name of a database must not be empty")
     for character in name:
-        if character in _FORBIDDEN:
+        if character in _FORBIDDEN_CHARACTERS:
             raise InvalidName(f"the name of a database must not contain {character!r}, was {short(name)}")
 
 
@@ -724,9 +746,9 @@ def _command_document(command: str | Document, value: Value, comment: Value, fie
     if comment is not None:
         document["comment"] = comment
     for name, value in fields.items():
-        # These two options have PyMongo's names in a command, too.
+        # The parameters read_concern and write_concern of a command have the names of PyMongo's parameters.
         if isinstance(value, (ReadConcern, WriteConcern)):
-            if value.document:  # an empty concern means the server's default
+            if value.document:  # an empty read concern or write concern means the server's default
                 document[_CONCERNS.get(name, name)] = value.document
         else:
             document[name] = value

@@ -1,4 +1,4 @@
-"""Metadata of a library that wraps the driver."""
+"""Metadata of a library that uses the driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class _Fields(NamedTuple):
 
 
 class DriverInfo(_Fields):
-    """Name, version and platform of a wrapping library, which the driver appends to its own in the handshake.
+    """Name, version and platform of a library that wraps the driver.
+
+    In the handshake of each connection, the driver appends the metadata of the library to the metadata of the driver.
 
     ::
 
@@ -26,11 +28,11 @@ class DriverInfo(_Fields):
 
     Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
-    :param name: the library's name, such as ``"OurMapper"``, or None.
-    :param version: the library's version; None by default.
-    :param platform: the library's platform; None by default.
+    :param name: the name of the library, such as ``"OurMapper"``, or None.
+    :param version: the version of the library, or None (the default).
+    :param platform: the platform of the library, or None (the default).
     :raises TypeError: a parameter is neither a string nor None.
-    :raises ValueError: a parameter contains ``|``, which separates the entries in the handshake.
+    :raises ValueError: a parameter contains ``|``. The handshake separates the metadata of several libraries by ``|``.
     """
 
     __slots__ = ()
@@ -38,11 +40,11 @@ class DriverInfo(_Fields):
     def __new__(cls, name: str | None, version: str | None = None, platform: str | None = None) -> DriverInfo:
         info = super().__new__(cls, name, version, platform)
         for field, value in info._asdict().items():
-            _check(field, value)
+            _check_field(field, value)
         return info
 
 
-def _check(field: str, value: object) -> None:
+def _check_field(field: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, str):

@@ -45,23 +45,23 @@ class Algorithm(str, Enum):
     """Encryption algorithms."""
 
     AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic = "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"
-    """Deterministic encryption: equal values have equal ciphertexts, which allows equality queries."""
+    """Deterministic encryption. Equal values have equal ciphertexts, which allows equality queries."""
     AEAD_AES_256_CBC_HMAC_SHA_512_Random = "AEAD_AES_256_CBC_HMAC_SHA_512-Random"
-    """Randomized encryption: equal values have different ciphertexts."""
+    """Randomized encryption. Equal values have different ciphertexts."""
     INDEXED = "Indexed"
-    """Queryable Encryption with equality queries."""
+    """Queryable Encryption that allows equality queries."""
     UNINDEXED = "Unindexed"
-    """Queryable Encryption without queries."""
+    """Queryable Encryption that allows no queries."""
     RANGE = "Range"
-    """Queryable Encryption with range queries."""
+    """Queryable Encryption that allows range queries."""
     STRING = "String"
-    """Queryable Encryption with prefix, suffix and substring queries."""
+    """Queryable Encryption that allows prefix, suffix and substring queries."""
     TEXTPREVIEW = "TextPreview"
-    """The preview name of ``STRING``."""
+    """The earlier name of ``STRING``, from the preview of these queries."""
 
 
 class QueryType(str, Enum):
-    """Query types of an encrypted value."""
+    """Types of queries that find an encrypted value."""
 
     EQUALITY = "equality"
     RANGE = "range"
@@ -81,7 +81,7 @@ class RewrapManyDataKeyResult:
 
     @property
     def bulk_write_result(self) -> BulkWriteResult | None:
-        """The result of the updates of the data keys, or None if no key matched."""
+        """The result of the updates of the data keys, or None if no data key matched."""
         return self._bulk_write_result
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class RewrapManyDataKeyResult:
 
 
 class ClientEncryption(Generic[DocumentType]):
-    """Encrypter and decrypter of single values, and manager of data keys.
+    """Object that encrypts and decrypts single values, and manages data keys.
 
     ::
 
@@ -97,21 +97,26 @@ class ClientEncryption(Generic[DocumentType]):
             key_id = encryption.create_data_key("local")
             secret = encryption.encrypt("457-55-5462", Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
 
-    The time limit in force (:func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS`` of the key vault client) limits each
-    method, including its requests to key management services.
+    A time limit applies to each method, including its requests to key management services. The limit is
+    :func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS`` of the key vault client.
 
-    :param kms_providers: the key management services with their credentials; as for
+    :param kms_providers: the key management services with their credentials, as for
         :class:`gmongo.encryption_options.AutoEncryptionOpts`.
-    :param key_vault_namespace: the namespace of the key vault, as ``"database.collection"``.
-    :param key_vault_client: the client of the key vault's deployment.
-    :param codec_options: the options to encode values before encryption, and to decode values after decryption.
-    :param kms_tls_options: TLS options for each KMS provider, with the client's names, such as ``tlsCAFile``.
-    :param key_expiration_ms: how long a data key stays in the cache, in milliseconds; 0 is for ever, None is 60,000 ms.
-    :param kms_connect_callback: a function that connects to key management services; as for ``AutoEncryptionOpts``.
-    :param timeout_ms: the time limit of each method as a whole, in milliseconds; 0 means no limit, None (the default)
-        uses ``timeoutMS`` of the key vault client.
+    :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
+    :param key_vault_client: the client of the deployment that contains the key vault.
+    :param codec_options: the options for the encoding of values before encryption, and for the decoding of values after
+        decryption.
+    :param kms_tls_options: the TLS options for each KMS provider, as a mapping of provider names to options. The
+        options have the names of client options, such as ``tlsCAFile``. None by default.
+    :param key_expiration_ms: the time that a data key stays in the cache, in milliseconds; 0 means no limit, None (the
+        default) means 60,000 ms.
+    :param kms_connect_callback: a function that connects to key management services, as for ``AutoEncryptionOpts``;
+        None by default.
+    :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the default) uses
+        ``timeoutMS`` of the key vault client.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
-    :raises ValueError: `kms_providers` is incomplete; :class:`TypeError` if an option has the wrong type.
+    :raises ValueError: `kms_providers` is incomplete. If an option has the wrong type, the constructor raises
+        :class:`TypeError`.
     :raises EncryptionError: libmongocrypt rejected the options.
 
     Source: Client Side Encryption, "ClientEncryption".
@@ -148,13 +153,13 @@ class ClientEncryption(Generic[DocumentType]):
             kms_connect_callback,
         )
 
-    def _open(self) -> Explicit:
+    def _explicit_if_open(self) -> Explicit:
         if self._explicit is None:
             raise InvalidOperation("Cannot use closed ClientEncryption")
         return self._explicit
 
-    def _vault(self) -> Collection[Value]:
-        self._open()
+    def _key_vault_if_open(self) -> Collection[Value]:
+        self._explicit_if_open()
         return self._keys
 
     # Values
@@ -173,20 +178,24 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> Binary:
         """Encrypt a value.
 
-        To insert or query an "Indexed", "Range" or "String" payload, use a client with ``AutoEncryptionOpts``. Its
-        ``bypass_query_analysis`` may be true, its ``bypass_auto_encryption`` must be false.
+        A client with ``AutoEncryptionOpts`` must insert or query a payload of the algorithms "Indexed", "Range" and
+        "String". The option ``bypass_auto_encryption`` of this client must be False, but ``bypass_query_analysis`` may
+        be True.
 
-        :param value: any BSON value.
-        :param algorithm: one of :class:`Algorithm`.
-        :param key_id: the ``_id`` of the data key. Either `key_id` or `key_alt_name` is required.
+        :param value: the value to encrypt, which is any BSON value.
+        :param algorithm: the encryption algorithm: a value of :class:`Algorithm`.
+        :param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
         :param key_alt_name: an alternative name of the data key.
-        :param query_type: one of :class:`QueryType` for a value in a query; None by default.
-        :param contention_factor: the number of different ciphertexts of equal values. Queryable algorithms require it.
-            The maximum is the contention factor in the collection's encryptedFields.
-        :param range_opts: the options of the algorithm "Range".
-        :param string_opts: the options of the algorithm "String".
-        :returns: the ciphertext, a binary of subtype 6.
-        :raises TypeError: `key_id` is not a UUID, or options have the wrong class.
+        :param query_type: the type of the query, if the value is part of a query: a value of :class:`QueryType`. None
+            by default.
+        :param contention_factor: the number of different ciphertexts that equal values can have. Queryable algorithms
+            require this parameter. The maximum is the contention factor in the collection's encryptedFields. None by
+            default.
+        :param range_opts: the options of the algorithm "Range"; None by default.
+        :param string_opts: the options of the algorithm "String"; None by default.
+        :returns: the ciphertext, which is a :class:`~bson.binary.Binary` of subtype 6.
+        :raises TypeError: `key_id` is not a UUID, `range_opts` is not a :class:`RangeOpts`, or `string_opts` is not a
+            :class:`StringOpts`.
         :raises EncryptionError: the encryption failed.
         """
         encrypted = self._encrypt(
@@ -206,20 +215,20 @@ class ClientEncryption(Generic[DocumentType]):
         contention_factor: int | None = None,
         range_opts: RangeOpts | None = None,
     ) -> Document:
-        """Encrypt the values of a range expression.
+        """Encrypt the values in a range expression.
 
-        The expression is ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}`` of a query, or the
-        equivalent aggregation expression.
+        The expression has the form ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}`` in a query, or an
+        equivalent form in an aggregation.
 
-        :param expression: the expression. ``$gte`` and ``$lte`` are allowed, too.
-        :param algorithm: ``Algorithm.RANGE``.
-        :param key_id: the ``_id`` of the data key. Either `key_id` or `key_alt_name` is required.
+        :param expression: the range expression. The expression may also contain ``$gte`` and ``$lte``.
+        :param algorithm: the encryption algorithm, which must be ``Algorithm.RANGE``.
+        :param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
         :param key_alt_name: an alternative name of the data key.
-        :param query_type: ``QueryType.RANGE``.
-        :param contention_factor: the number of different ciphertexts of equal values. The maximum is the contention
-            factor in the collection's encryptedFields.
-        :param range_opts: the bounds and the precision of the field.
-        :returns: the expression with ciphertexts.
+        :param query_type: the type of the query, which must be ``QueryType.RANGE``.
+        :param contention_factor: the number of different ciphertexts that equal values can have. The maximum is the
+            contention factor in the collection's encryptedFields. None by default.
+        :param range_opts: the bounds and the precision of the encrypted field; None by default.
+        :returns: the expression with ciphertexts instead of the values.
         :raises EncryptionError: the encryption failed.
         """
         encrypted = self._encrypt(
@@ -240,35 +249,35 @@ class ClientEncryption(Generic[DocumentType]):
         string_opts: StringOpts | None,
         is_expression: bool = False,
     ) -> bytes:
-        explicit = self._open()
+        explicit = self._explicit_if_open()
         for name, options, kind in (("range_opts", range_opts, RangeOpts), ("string_opts", string_opts, StringOpts)):
             if options is not None and not isinstance(options, kind):
                 raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(options)}")
         return explicit.encrypt(
             bson.encode({"v": value}, codec_options=self._codec_options),
             algorithm,
-            None if key_id is None else bytes(_uuid(key_id)),
+            None if key_id is None else bytes(_checked_key_id(key_id)),
             key_alt_name,
             query_type=query_type,
             contention_factor=contention_factor,
-            range_opts=None if range_opts is None else self._encoded(range_opts.document),
-            string_opts=None if string_opts is None else self._encoded(string_opts.document),
+            range_opts=None if range_opts is None else self._encode(range_opts.document),
+            string_opts=None if string_opts is None else self._encode(string_opts.document),
             is_expression=is_expression,
         )
 
-    def _encoded(self, document: Document) -> bytes:
+    def _encode(self, document: Document) -> bytes:
         return bson.encode(document, codec_options=self._codec_options)
 
     @clears_locals
     def decrypt(self, value: Binary) -> Value:
-        """Decrypt a ciphertext, which identifies its key and algorithm.
+        """Decrypt a ciphertext. The ciphertext contains the identifiers of its data key and algorithm.
 
-        :param value: a binary of subtype 6.
-        :returns: the value.
-        :raises TypeError: `value` is not a binary of subtype 6.
+        :param value: the ciphertext, which is a :class:`~bson.binary.Binary` of subtype 6.
+        :returns: the decrypted value.
+        :raises TypeError: `value` is not a :class:`~bson.binary.Binary` of subtype 6.
         :raises EncryptionError: the decryption failed.
         """
-        explicit = self._open()
+        explicit = self._explicit_if_open()
         if not isinstance(value, Binary) or value.subtype != _CIPHERTEXT_SUBTYPE:
             raise TypeError("value to decrypt must be a bson.binary.Binary with subtype 6")
         return bson.decode(explicit.decrypt(bson.encode({"v": value})), self._codec_options)["v"]
@@ -283,38 +292,40 @@ class ClientEncryption(Generic[DocumentType]):
         key_alt_names: Sequence[str] | None = None,
         key_material: bytes | None = None,
     ) -> Binary:
-        """Create a data key, encrypt it with a key management service, and insert it into the key vault.
+        """Create a data key, encrypt the data key with a key management service, and insert it into the key vault.
 
-        :param kms_provider: one of `kms_providers`.
-        :param master_key: the key of the service that encrypts the data key. ``aws`` requires ``region`` and
-            ``key``, which is an ARN; ``endpoint`` is optional. ``azure`` requires ``keyVaultEndpoint`` and ``keyName``;
-            ``keyVersion`` is optional. ``gcp`` requires ``projectId``, ``location``, ``keyRing`` and ``keyName``;
-            ``keyVersion`` and ``endpoint`` are optional. ``kmip`` has the optional fields ``keyId``, ``endpoint``, and
-            ``delegated``, which lets the service encrypt and decrypt. ``local`` has no master key.
-        :param key_alt_names: alternative names of the data key; None by default.
-        :param key_material: the 96 bytes of the data key; None (the default) generates random bytes.
-        :returns: the ``_id`` of the data key, a binary of subtype 4.
+        :param kms_provider: the name of a key management service in `kms_providers`.
+        :param master_key: the key that the service uses to encrypt the data key, as a mapping. ``aws`` requires
+            ``region`` and ``key`` (an ARN), and allows ``endpoint``. ``azure`` requires ``keyVaultEndpoint`` and
+            ``keyName``, and allows ``keyVersion``. ``gcp`` requires ``projectId``, ``location``, ``keyRing`` and
+            ``keyName``, and allows ``keyVersion`` and ``endpoint``. ``kmip`` allows ``keyId``, ``endpoint`` and
+            ``delegated``. With ``delegated``, the service encrypts and decrypts. ``local`` has no master key. None by
+            default.
+        :param key_alt_names: a list of alternative names of the data key; None by default.
+        :param key_material: the 96 bytes of the data key. None (the default) generates random bytes.
+        :returns: the ``_id`` of the data key, which is a :class:`~bson.binary.Binary` of subtype 4.
         :raises EncryptionError: the creation failed.
         """
         if isinstance(key_alt_names, str):
             raise TypeError("key_alt_names must be a list of strings, not one string")
-        return self._open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
+        return self._explicit_if_open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
 
     @clears_locals
     def rewrap_many_data_key(
         self, filter: Document, provider: str | None = None, master_key: Document | None = None
     ) -> RewrapManyDataKeyResult:
-        """Decrypt data keys, and encrypt these keys again with another key management service or master key.
+        """Decrypt data keys, and encrypt the data keys with another key management service or master key.
 
-        Existing ciphertexts do not change.
+        The method does not change existing ciphertexts.
 
-        :param filter: a query for the data keys.
-        :param provider: one of `kms_providers`; None (the default) keeps the provider of each key.
-        :param master_key: as for :meth:`create_data_key`.
-        :raises ConfigurationError: `master_key` has no `provider`.
-        :raises EncryptionError: the operation failed, and changed no key.
+        :param filter: a query for the data keys to encrypt again.
+        :param provider: the name of a key management service in `kms_providers`. None (the default) keeps the service
+            of each data key.
+        :param master_key: the new master key, as for :meth:`create_data_key`; None by default.
+        :raises ConfigurationError: `master_key` is set without `provider`.
+        :raises EncryptionError: the operation failed, and no data key has changed.
         """
-        explicit = self._open()
+        explicit = self._explicit_if_open()
         if master_key is not None and provider is None:
             raise ConfigurationError("A provider must be given if a master_key is given")
         updates = [
@@ -330,52 +341,54 @@ class ClientEncryption(Generic[DocumentType]):
         return RewrapManyDataKeyResult(self._keys.bulk_write(updates) if updates else None)
 
     def get_keys(self) -> Cursor[Value]:
-        """Return a cursor over all data keys, each a :class:`bson.raw_bson.RawBSONDocument`."""
-        return self._vault().find({})
+        """Return a cursor over all data keys. Each data key is a :class:`bson.raw_bson.RawBSONDocument`."""
+        return self._key_vault_if_open().find({})
 
     def get_key(self, id: Binary | UUID) -> RawBSONDocument | None:
-        """Return a data key, or None.
+        """Return a data key, or None if the data key does not exist.
 
         :param id: the ``_id`` of the data key.
         """
-        return self._vault().find_one({"_id": _uuid(id)})
+        return self._key_vault_if_open().find_one({"_id": _checked_key_id(id)})
 
     def get_key_by_alt_name(self, key_alt_name: str) -> RawBSONDocument | None:
-        """Return a data key, or None.
+        """Return a data key, or None if the data key does not exist.
 
         :param key_alt_name: an alternative name of the data key.
         """
-        return self._vault().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
+        return self._key_vault_if_open().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
-        """Delete a data key. Ciphertexts of the key can never be decrypted again.
+        """Delete a data key. No client can decrypt the ciphertexts of this data key afterwards.
 
         :param id: the ``_id`` of the data key.
         """
-        return self._vault().delete_one({"_id": _uuid(id)})
+        return self._key_vault_if_open().delete_one({"_id": _checked_key_id(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Add an alternative name to a data key.
 
         :param id: the ``_id`` of the data key.
-        :param key_alt_name: the name.
-        :returns: the original key, or None if the key does not exist.
+        :param key_alt_name: the alternative name.
+        :returns: the data key before the change, or None if the data key does not exist.
         """
         update = {"$addToSet": {"keyAltNames": _checked_key_alt_name(key_alt_name)}}
-        return self._vault().find_one_and_update({"_id": _uuid(id)}, update)
+        return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
     def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Remove an alternative name from a data key.
 
         :param id: the ``_id`` of the data key.
-        :param key_alt_name: the name.
-        :returns: the original key, or None if the key does not exist.
+        :param key_alt_name: the alternative name.
+        :returns: the data key before the change, or None if the data key does not exist.
         """
         name = _checked_key_alt_name(key_alt_name)
-        # Remove an empty field, which the unique index on names would include.
+        # Remove the field if no name remains. The unique index on names would include an empty field.
         remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
-        return self._vault().find_one_and_update({"_id": _uuid(id)}, [{"$set": {"keyAltNames": names}}])
+        return self._key_vault_if_open().find_one_and_update(
+            {"_id": _checked_key_id(id)}, [{"$set": {"keyAltNames": names}}]
+        )
 
     # Collections
 
@@ -389,21 +402,24 @@ class ClientEncryption(Generic[DocumentType]):
         master_key: Document | None = None,
         **kwargs: Value,
     ) -> tuple[Collection[Value], Document]:
-        """Create a collection for Queryable Encryption, with a new data key for each field with a ``keyId`` of None.
+        """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
-        Existing clients do not know the fields: create a client with the fields in its ``encrypted_fields_map``.
+        Existing clients do not encrypt the fields of the collection. Create a client whose ``encrypted_fields_map``
+        contains the returned fields.
 
-        :param database: the database of the collection.
-        :param name: the name of the collection.
-        :param encrypted_fields: the value of the option encryptedFields of the ``create`` command.
-        :param kms_provider: the KMS provider of the new keys.
-        :param master_key: the master key of the new keys; as for :meth:`create_data_key`.
-        :param kwargs: as for :meth:`gmongo.database.Database.create_collection`.
-        :returns: the collection, and `encrypted_fields` with the new keys.
+        :param database: the database in which to create the collection.
+        :param name: the name of the new collection.
+        :param encrypted_fields: the encrypted fields, in the form of the option encryptedFields of the ``create``
+            command.
+        :param kms_provider: the name of the KMS provider that encrypts the new data keys; None by default.
+        :param master_key: the master key for the new data keys, as for :meth:`create_data_key`; None by default.
+        :param kwargs: further parameters of :meth:`gmongo.database.Database.create_collection`.
+        :returns: a tuple of the collection and a copy of `encrypted_fields` with the new data keys.
         :raises TypeError: `database` is not a database, or `encrypted_fields` is not a mapping.
-        :raises EncryptedCollectionError: the creation failed; the error has the fields with the created keys.
+        :raises EncryptedCollectionError: the creation failed. The attribute `encrypted_fields` contains the data keys
+            that the method has created.
         """
-        self._open()
+        self._explicit_if_open()
         if not isinstance(database, Database):
             raise TypeError(f"database must be a Database, not {short(database)}")
         if not isinstance(encrypted_fields, Mapping):
@@ -429,17 +445,19 @@ class ClientEncryption(Generic[DocumentType]):
         self.close()
 
     def close(self) -> None:
-        """Close the handle and discard cached keys. The key vault client stays open."""
+        """Close the handle of libmongocrypt, and discard the cached data keys. The key vault client stays open."""
         explicit, self._explicit = self._explicit, None
         if explicit is not None:
             explicit.close()
 
 
-def _uuid(value: Binary | UUID) -> Binary:
+def _checked_key_id(value: Binary | UUID) -> Binary:
     if isinstance(value, UUID):
         return Binary.from_uuid(value)
     if not isinstance(value, Binary) or value.subtype != UUID_SUBTYPE:
-        raise TypeError(f"a key is named by a bson.binary.Binary with subtype 4 or a uuid.UUID, not {short(value)}")
+        raise TypeError(
+            f"a key identifier must be a bson.binary.Binary with subtype 4 or a uuid.UUID, not {short(value)}"
+        )
     return value
 
 

@@ -1,4 +1,8 @@
-"""Options of client-side encryption: automatic, of single fields, and connections to key management services."""
+"""Options of client-side encryption.
+
+The options are for automatic encryption, for the encryption of single values, and for connections to key management
+services.
+"""
 
 from __future__ import annotations
 
@@ -46,40 +50,48 @@ class AutoEncryptionOpts:
     If automatic encryption fails on an operation, use a client with ``bypass_auto_encryption=True`` and encrypt values
     with :meth:`gmongo.encryption.ClientEncryption.encrypt`.
 
-    :param kms_providers: the key management services with their credentials, by name; ``aws`` (``accessKeyId``,
-        ``secretAccessKey``, ``sessionToken``); ``azure`` (``tenantId``, ``clientId``, ``clientSecret``,
-        ``identityPlatformEndpoint``); ``gcp`` (``email``, ``privateKey``, ``endpoint``); ``kmip`` (``endpoint``);
-        ``local`` (``key``, which is 96 bytes, or their base64). A suffix distinguishes several providers of a type, as
-        in ``"aws:payroll"``. For an empty mapping of ``aws``, ``azure`` or ``gcp``, the client fetches the credentials
-        on demand, from the environment or the cloud's metadata service.
-    :param key_vault_namespace: the namespace of the key vault, as ``"database.collection"``.
-    :param key_vault_client: the client of the key vault's deployment; None (the default) uses the client's deployment.
-    :param schema_map: JSON schemas of collections by namespace, with the fields to encrypt. Supplying a schema_map
-        provides more security than relying on JSON Schemas obtained from the server. It protects against a malicious
-        server advertising a false JSON Schema, which could trick the client into sending unencrypted data that should
-        be encrypted. Schemas supplied in the schema_map only apply to configuring automatic encryption for client side
-        encryption. Other validation rules in the JSON schema will not be enforced by the driver and will result in an
-        error.
-    :param bypass_auto_encryption: True only decrypts. False by default.
-    :param mongocryptd_uri: the URI of mongocryptd, which analyses commands; ``"mongodb://localhost:27020"`` by default.
-    :param mongocryptd_bypass_spawn: True never starts mongocryptd. False (the default) starts it if it is unreachable.
-    :param mongocryptd_spawn_path: the path of mongocryptd; ``"mongocryptd"`` (the default) is searched in ``PATH``.
-    :param mongocryptd_spawn_args: the arguments of mongocryptd; ``["--idleShutdownTimeoutSecs=60"]`` by default, which
-        the driver also adds to other arguments.
-    :param kms_tls_options: TLS options for each KMS provider, with the client's names, such as ``tlsCAFile`` and
-        ``tlsCertificateKeyFile``.
-    :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands in the process; None
-        (the default) searches the system's library path. All clients in the same process should use the same
-        setting. It is an error to load more than one crypt_shared library simultaneously in a process.
-    :param crypt_shared_lib_required: True requires this library and never uses mongocryptd. False by default.
-    :param bypass_query_analysis: True disables the analysis of commands, for explicit encryption of queryable fields
-        with automatic decryption. False by default.
-    :param encrypted_fields_map: the encrypted fields of collections (Queryable Encryption), by namespace. Supplying an
-        encrypted_fields_map provides more security than relying on an encryptedFields obtained from the server. It
-        protects against a malicious server advertising a false encryptedFields.
-    :param key_expiration_ms: how long a data key stays in the cache, in milliseconds; 0 is for ever, None is 60,000 ms.
-    :param kms_connect_callback: a function that connects to key management services, for proxies. It takes a
-        :class:`KMSConnectContext` and returns a connected socket, on which gmongo starts TLS.
+    :param kms_providers: the key management services with their credentials, by name. ``aws`` has the fields
+        ``accessKeyId``, ``secretAccessKey`` and ``sessionToken``. ``azure`` has ``tenantId``, ``clientId``,
+        ``clientSecret`` and ``identityPlatformEndpoint``. ``gcp`` has ``email``, ``privateKey`` and ``endpoint``.
+        ``kmip`` has ``endpoint``. ``local`` has ``key``, which is 96 bytes or the base64 of 96 bytes. A suffix
+        distinguishes several providers of a type, as in ``"aws:payroll"``. If ``aws``, ``azure`` or ``gcp`` is an empty
+        mapping, the client fetches the credentials when it needs them. The sources are the environment and the cloud's
+        metadata service.
+    :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
+    :param key_vault_client: the client of the deployment that contains the key vault. None (the default) uses the
+        deployment of the encrypted client.
+    :param schema_map: a mapping of namespaces to JSON schemas, which describe the fields to encrypt; None by default.
+        Supplying a schema_map provides more security than relying on JSON Schemas obtained from the server. It protects
+        against a malicious server advertising a false JSON Schema, which could trick the client into sending
+        unencrypted data that should be encrypted. Schemas supplied in the schema_map only apply to configuring
+        automatic encryption for client side encryption. Other validation rules in the JSON schema will not be enforced
+        by the driver and will result in an error.
+    :param bypass_auto_encryption: True disables automatic encryption, but not automatic decryption. False by default.
+    :param mongocryptd_uri: the URI of mongocryptd, a program that analyses commands; ``"mongodb://localhost:27020"`` by
+        default.
+    :param mongocryptd_bypass_spawn: True never starts mongocryptd. False (the default) starts mongocryptd if it is
+        unreachable.
+    :param mongocryptd_spawn_path: the path of the program mongocryptd. The default is ``"mongocryptd"``, which the
+        client searches in ``PATH``.
+    :param mongocryptd_spawn_args: the command-line arguments of mongocryptd. The default is
+        ``["--idleShutdownTimeoutSecs=60"]``. The driver also adds this argument to a list without an idle timeout.
+    :param kms_tls_options: the TLS options for each KMS provider, as a mapping of provider names to options. The
+        options have the names of client options, such as ``tlsCAFile`` and ``tlsCertificateKeyFile``. None by default.
+    :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands within the process; None
+        (the default) searches the system's library path. All clients in the same process should use the same setting.
+        It is an error to load more than one crypt_shared library simultaneously in a process.
+    :param crypt_shared_lib_required: True requires the crypt_shared library, and never uses mongocryptd. False by
+        default.
+    :param bypass_query_analysis: True disables the analysis of commands. The application then encrypts queryable fields
+        explicitly, and the client decrypts automatically. False by default.
+    :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections (Queryable Encryption);
+        None by default. Supplying an encrypted_fields_map provides more security than relying on an encryptedFields
+        obtained from the server. It protects against a malicious server advertising a false encryptedFields.
+    :param key_expiration_ms: the time that a data key stays in the cache, in milliseconds; 0 means no limit, None (the
+        default) means 60,000 ms.
+    :param kms_connect_callback: a function that connects to key management services, for example through a proxy. The
+        function receives a :class:`KMSConnectContext` and returns a connected socket. gmongo then starts TLS on the
+        socket. None by default.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
     :raises TypeError: an option has the wrong type.
 
@@ -140,7 +152,7 @@ class AutoEncryptionOpts:
         )
 
     @property
-    def _kms_providers(self) -> Document:  # libraries create a ClientEncryption from this attribute
+    def _kms_providers(self) -> Document:  # libraries read this attribute to create a ClientEncryption
         return self._settings.kms_providers
 
 
@@ -156,13 +168,13 @@ def _check_flags(**options: object) -> None:
             raise TypeError(f"{name} must be True or False, not {short(flag)}")
 
 
-def _spawn_arguments(given: Sequence[str] | None) -> list[str]:
-    if given is None:
+def _spawn_arguments(arguments: Sequence[str] | None) -> list[str]:
+    if arguments is None:
         return [f"{_IDLE_OPTION}=60"]
-    if not isinstance(given, list):
-        raise TypeError(f"mongocryptd_spawn_args must be a list, not {type(given)}")
-    has_limit = any(str(each).partition("=")[0] == _IDLE_OPTION for each in given)
-    return [str(each) for each in given] + ([] if has_limit else [f"{_IDLE_OPTION}=60"])
+    if not isinstance(arguments, list):
+        raise TypeError(f"mongocryptd_spawn_args must be a list, not {type(arguments)}")
+    has_limit = any(str(each).partition("=")[0] == _IDLE_OPTION for each in arguments)
+    return [str(each) for each in arguments] + ([] if has_limit else [f"{_IDLE_OPTION}=60"])
 
 
 def _check_callback(callback: Callable[..., object] | None) -> None:
@@ -176,14 +188,15 @@ def _check_number(option: str, value: object) -> None:
 
 
 class RangeOpts:
-    """Options of the algorithm "Range". They must equal the options in the collection's encryptedFields.
+    """Options of the algorithm "Range". The options must equal the options in the collection's encryptedFields.
 
-    :param sparsity: the sparsity of the index; None uses libmongocrypt's default.
-    :param trim_factor: the number of omitted top levels of the index; None uses libmongocrypt's default.
-    :param min: the minimum value, with the type of the field; required with `precision`.
-    :param max: the maximum value, with the type of the field; required with `precision`.
-    :param precision: the number of significant decimal places, for ``double`` and ``decimal128`` only.
-    :raises TypeError: a number is not an integer.
+    :param sparsity: the sparsity of the index; None (the default) uses libmongocrypt's default.
+    :param trim_factor: the number of top levels that the index omits; None (the default) uses libmongocrypt's default.
+    :param min: the minimum value of the field, with the type of the field; required with `precision`. None by default.
+    :param max: the maximum value of the field, with the type of the field; required with `precision`. None by default.
+    :param precision: the number of significant decimal places. Only fields of the types ``double`` and ``decimal128``
+        support a precision. None by default.
+    :raises TypeError: `sparsity`, `trim_factor` or `precision` is not an integer.
 
     Source: Client Side Encryption, "EncryptOpts".
     """
@@ -206,7 +219,7 @@ class RangeOpts:
 
     @property
     def document(self) -> DocumentDict:
-        """The options in libmongocrypt's form."""
+        """The options in the form that libmongocrypt expects."""
         named = {
             "sparsity": None if self.sparsity is None else Int64(self.sparsity),
             "trimFactor": self.trim_factor,
@@ -221,33 +234,33 @@ class SubstringOpts(TypedDict):
     """Options of substring queries on a string."""
 
     strMaxLength: int
-    """The maximum length of the string."""
+    """The maximum length of the encrypted string."""
     strMinQueryLength: int
-    """The minimum length of the queried substring."""
+    """The minimum length of the substring in a query."""
     strMaxQueryLength: int
-    """The maximum length of the queried substring."""
+    """The maximum length of the substring in a query."""
 
 
 class PrefixOpts(TypedDict):
     """Options of prefix queries on a string."""
 
     strMinQueryLength: int
-    """The minimum length of the queried prefix."""
+    """The minimum length of the prefix in a query."""
     strMaxQueryLength: int
-    """The maximum length of the queried prefix."""
+    """The maximum length of the prefix in a query."""
 
 
 class SuffixOpts(TypedDict):
     """Options of suffix queries on a string."""
 
     strMinQueryLength: int
-    """The minimum length of the queried suffix."""
+    """The minimum length of the suffix in a query."""
     strMaxQueryLength: int
-    """The maximum length of the queried suffix."""
+    """The maximum length of the suffix in a query."""
 
 
 class StringOpts:
-    """Options of the algorithm "String". They must equal the options in the collection's encryptedFields.
+    """Options of the algorithm "String". The options must equal the options in the collection's encryptedFields.
 
     :param substring: the options of substring queries; None by default.
     :param prefix: the options of prefix queries; None by default.
@@ -272,7 +285,7 @@ class StringOpts:
 
     @property
     def document(self) -> DocumentDict:
-        """The options in libmongocrypt's form."""
+        """The options in the form that libmongocrypt expects."""
         named = {
             "substring": self.substring,
             "prefix": self.prefix,

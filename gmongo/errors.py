@@ -1,8 +1,8 @@
-"""Exceptions, with PyMongo's names, tree and attributes.
+"""Exceptions with the names, the class hierarchy and the attributes of PyMongo's exceptions.
 
-Two groups matter to the rest of the driver. A *network error* (:class:`AutoReconnect` and its subclasses) may be
-retried, and changes the state of a server. A *server error* (:class:`OperationFailure` and its subclasses) carries a
-code and the reply.
+The driver distinguishes two groups of errors. After a *network error* (:class:`AutoReconnect` and its subclasses), the
+driver may retry an operation, and changes the state of a server. A *server error* (:class:`OperationFailure` and its
+subclasses) has a code and the reply.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ __all__ = [
 
 
 class PyMongoError(Exception):
-    """Base class of the driver's exceptions, except :class:`DocumentTooLarge`, :class:`TypeError`, :class:`ValueError`.
+    """Base class of the driver's exceptions.
+
+    :class:`DocumentTooLarge`, :class:`TypeError` and :class:`ValueError` do not have this base class.
 
     :param message: the error message; empty by default.
     :param error_labels: the error labels from the server or the driver; None (the default) means no labels.
@@ -70,13 +72,15 @@ class PyMongoError(Exception):
         self._error_labels: set[str] = set(error_labels or ())
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Subclasses take different arguments: copy the attributes without a call of the constructor.
+        # Copy the attributes without a call of the constructor, because the constructors of subclasses have different
+        # parameters.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def has_error_label(self, label: str) -> bool:
-        """Return True if the error has the label.
+        """Return True if the error has the given label.
 
-        :param label: such as ``"TransientTransactionError"``, ``"RetryableWriteError"`` or ``"SystemOverloadedError"``.
+        :param label: the error label, such as ``"TransientTransactionError"``, ``"RetryableWriteError"`` or
+            ``"SystemOverloadedError"``.
         """
         return label in self._error_labels
 
@@ -90,7 +94,7 @@ class PyMongoError(Exception):
 
 
 class ProtocolError(PyMongoError):
-    """A message violated the wire protocol."""
+    """A received message violated the wire protocol."""
 
 
 class ConnectionFailure(PyMongoError):
@@ -98,15 +102,16 @@ class ConnectionFailure(PyMongoError):
 
 
 class AutoReconnect(ConnectionFailure):
-    """The driver lost a connection. The next operation reconnects.
+    """The driver lost a connection. The next operation establishes a new connection.
 
     :param message: the error message; empty by default.
-    :param errors: the underlying errors (a list) or the server's reply; None (the default) means no errors.
+    :param errors: a list of the underlying errors, or the server's reply; None (the default) means no errors.
     """
 
     errors: Document | Sequence[object]
     details: Document | Sequence[object]
-    _stable_text: str | None = None  # the message without durations, so that equal errors compare equal
+    # The message without durations: the messages of equal errors may have different durations.
+    _stable_text: str | None = None
 
     def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:
         labels = errors.get("errorLabels") if isinstance(errors, Mapping) else None
@@ -115,7 +120,7 @@ class AutoReconnect(ConnectionFailure):
 
 
 class NetworkTimeout(AutoReconnect):
-    """The server did not reply in time (``socketTimeoutMS``, ``connectTimeoutMS``, ``timeoutMS``)."""
+    """The server did not reply within a time limit (``socketTimeoutMS``, ``connectTimeoutMS``, ``timeoutMS``)."""
 
     @property
     def timeout(self) -> bool:
@@ -123,7 +128,7 @@ class NetworkTimeout(AutoReconnect):
 
 
 class NotPrimaryError(AutoReconnect):
-    """The server replied that it is not the primary, is recovering or is shutting down.
+    """The server replied that the server is not the primary, is recovering or is shutting down.
 
     Specification: Server Discovery and Monitoring, "Error handling".
 
@@ -136,14 +141,14 @@ class NotPrimaryError(AutoReconnect):
 
     @property
     def code(self) -> int | None:
-        """The error code of the reply, or None."""
+        """The error code in the server's reply, or None."""
         return self.details.get("code") if isinstance(self.details, Mapping) else None
 
 
 class ServerSelectionTimeoutError(AutoReconnect):
     """Server selection found no suitable server within ``serverSelectionTimeoutMS``.
 
-    The message names the required servers and shows the last topology description of the client.
+    The message names the required kind of server, and shows the last topology description of the client.
 
     Specification: Server Selection.
     """
@@ -154,12 +159,14 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """The pool was cleared: it is paused, or it interrupted this connection. The operation may be retried.
+    """The driver cleared the pool.
+
+    The pool is paused, or the pool has interrupted the connection of the operation. The operation can be retried.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
     :param message: the error message.
-    :param address: the address of the pool, as host and port.
+    :param address: the address of the pool's server, as host and port; None by default.
     """
 
     def __init__(self, message: str, address: _Address | None = None) -> None:
@@ -172,7 +179,7 @@ class PoolClosedError(ConnectionFailure):
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
-    :param address: the address of the pool, as host and port.
+    :param address: the address of the pool's server, as host and port; None by default.
     """
 
     def __init__(self, address: _Address | None = None) -> None:
@@ -183,16 +190,17 @@ class PoolClosedError(ConnectionFailure):
 class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became available within ``waitQueueTimeoutMS``.
 
-    `holders` describes up to five checked-out connections, the longest-held first, as in
-    :meth:`MongoClient.pool_stats() <gmongo.mongo_client.MongoClient.pool_stats>`. The message shows the pool's limits,
-    the connections in use by purpose, and the first holder. From Python 3.11, a traceback shows all holders as notes.
+    `holders` describes up to five checked-out connections, as in :meth:`MongoClient.pool_stats()
+    <gmongo.mongo_client.MongoClient.pool_stats>`. The connection with the longest check-out is the first. The message
+    shows the pool's limits, the number of connections in use by purpose, and the first element of `holders`. Since
+    Python 3.11, a traceback shows all elements of `holders` as notes.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
-    :param message: the message of the specification, also available as the attribute `message`.
-    :param address: the address of the pool, as host and port.
-    :param holders: one mapping for each checked-out connection; none by default.
-    :param details: the rest of the error text: the limits and the connections in use; empty by default.
+    :param message: the message that the specification defines. The attribute `message` has this value.
+    :param address: the address of the pool's server, as host and port; None by default.
+    :param holders: a mapping for each checked-out connection; empty by default.
+    :param details: the rest of the error text, with the pool's limits and the connections in use; empty by default.
     """
 
     def __init__(
@@ -220,9 +228,9 @@ class ConfigurationError(PyMongoError):
 
 
 class InsecureConnectionWarning(UserWarning):
-    """The client is about to send a password or a token without TLS.
+    """The client will send a password or a token without TLS.
 
-    To forbid this, call ``warnings.simplefilter("error", InsecureConnectionWarning)``.
+    To raise an exception instead, call ``warnings.simplefilter("error", InsecureConnectionWarning)``.
     """
 
 
@@ -239,16 +247,16 @@ class InvalidURI(ConfigurationError):
 
 
 class InvalidHost(InvalidURI, ValueError):
-    """A host or its port is malformed."""
+    """The name or the port of a host is malformed."""
 
 
 class OperationFailure(PyMongoError):
     """The server replied with an error.
 
     :param error: the server's error message.
-    :param code: the error code of the reply; None (the default) means no code.
-    :param details: the whole reply; None (the default) means no reply.
-    :param max_wire_version: the server's highest wire version, for compatibility with PyMongo; None by default.
+    :param code: the error code in the server's reply; None (the default) means no code.
+    :param details: the whole reply of the server; None (the default) means no reply.
+    :param max_wire_version: the highest wire version of the server, for compatibility with PyMongo; None by default.
     """
 
     def __init__(
@@ -262,12 +270,12 @@ class OperationFailure(PyMongoError):
 
     @property
     def code(self) -> int | None:
-        """The error code of the reply, or None."""
+        """The error code in the server's reply, or None."""
         return self._code
 
     @property
     def details(self) -> Document | None:
-        """The whole reply, which may contain more than the message, or None."""
+        """The whole reply of the server, or None. The reply may contain more information than the message."""
         return self._details
 
     @property
@@ -276,7 +284,7 @@ class OperationFailure(PyMongoError):
 
 
 class CursorNotFound(OperationFailure):
-    """The server does not know the cursor: the cursor timed out, or was killed."""
+    """The server does not know the cursor, because the cursor timed out or was killed."""
 
     @property
     def timeout(self) -> bool:
@@ -284,7 +292,7 @@ class CursorNotFound(OperationFailure):
 
 
 class ExecutionTimeout(OperationFailure):
-    """An operation exceeded ``max_time_ms``."""
+    """An operation took longer than ``max_time_ms``."""
 
     @property
     def timeout(self) -> bool:
@@ -294,7 +302,7 @@ class ExecutionTimeout(OperationFailure):
 class WriteConcernError(OperationFailure):
     """The server executed a write, but could not satisfy its write concern."""
 
-    _topology_version: Document | None = None  # topology version of the reply
+    _topology_version: Document | None = None  # the topologyVersion in the server's reply
 
 
 class WriteError(OperationFailure):
@@ -310,16 +318,17 @@ class WTimeoutError(WriteConcernError):
 
 
 class DuplicateKeyError(WriteError):
-    """A write violated a unique index."""
+    """A write would have violated a unique index."""
 
 
 class BulkWriteError(OperationFailure):
-    """Some writes of a bulk write failed. `details` contains the errors and the result.
+    """Some writes of a bulk write failed. `details` contains the errors and the result of the other writes.
 
     Specification: CRUD API, "Error Handling".
 
-    :param results: ``writeErrors`` (each with ``index``, ``code``, ``errmsg`` and ``op``), ``writeConcernErrors`` and
-        the counts of the whole bulk write.
+    :param results: the errors and the result. ``writeErrors`` is a list of mappings with ``index``, ``code``,
+        ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of errors. The other fields are the numbers of written
+        documents of the whole bulk write.
     """
 
     details: Document
@@ -341,9 +350,10 @@ class ClientBulkWriteException(OperationFailure):
 
     Specification: Bulk Write, "Exception".
 
-    :param results: the errors and the partial result.
-    :param verbose: True if the caller requested verbose results; False by default.
-    :param partial_result: the result of the completed writes, if any write is known to have succeeded; else None.
+    :param results: the errors, and the numbers of written documents.
+    :param verbose: True if the application requested verbose results; False by default.
+    :param partial_result: the result of the successful writes. None (the default) if the client does not know of a
+        successful write.
     """
 
     details: Document
@@ -357,12 +367,12 @@ class ClientBulkWriteException(OperationFailure):
 
     @property
     def error(self) -> PyMongoError | None:
-        """The error that ended the whole bulk write, or None."""
+        """The error that ended the bulk write before its last write, or None."""
         return self.details.get("error")
 
     @property
     def write_errors(self) -> list[Document]:
-        """The errors of individual writes."""
+        """The errors of single writes."""
         return list(self.details.get("writeErrors", []))
 
     @property
@@ -372,7 +382,7 @@ class ClientBulkWriteException(OperationFailure):
 
     @property
     def partial_result(self) -> ClientBulkWriteResult | None:
-        """The result of the writes before the error, or None if no write is known to have succeeded."""
+        """The result of the successful writes, or None if the client does not know of a successful write."""
         return self._partial_result
 
     @property
@@ -383,19 +393,19 @@ class ClientBulkWriteException(OperationFailure):
 
 
 class InvalidOperation(PyMongoError):
-    """The state of an object does not allow the operation."""
+    """The operation is not allowed in the current state of an object."""
 
 
 class InvalidName(PyMongoError):
-    """A database or collection name is not allowed."""
+    """The name of a database or a collection is not allowed."""
 
 
 class CollectionInvalid(PyMongoError):
-    """A collection could not be created or validated."""
+    """A collection could not be created, or is not valid."""
 
 
 class DocumentTooLarge(InvalidDocument):
-    """An encoded document exceeds the server's maximum size."""
+    """An encoded document is larger than the server's maximum size."""
 
 
 class EncryptionError(PyMongoError):
@@ -419,10 +429,10 @@ class EncryptionError(PyMongoError):
 
 
 class EncryptedCollectionError(EncryptionError):
-    """The creation of an encrypted collection failed after it had started.
+    """The creation of an encrypted collection failed after the creation of data keys had started.
 
-    :param cause: the underlying exception.
-    :param encrypted_fields: the encrypted fields, including the data keys created before the failure.
+    :param cause: the exception that interrupted the creation.
+    :param encrypted_fields: the encrypted fields, including the data keys that were created before the failure.
     """
 
     def __init__(self, cause: Exception, encrypted_fields: Document) -> None:
@@ -431,14 +441,14 @@ class EncryptedCollectionError(EncryptionError):
 
     @property
     def encrypted_fields(self) -> Document:
-        """The encrypted fields, including the data keys created before the failure."""
+        """The encrypted fields, including the data keys that were created before the failure."""
         return self._encrypted_fields
 
 
 def _with_full_error(message: str, details: object) -> str:
     if details is None:
         return message
-    message = printable(str(message))  # the text comes from the server
+    message = printable(str(message))  # the text comes from the server, and may contain control characters
     try:
         return f"{message}, full error: {details}"
     except RecursionError:

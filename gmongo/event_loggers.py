@@ -1,7 +1,7 @@
 """Listeners that log every event at level INFO, and important events at level WARNING.
 
-They are ready for use, ``MongoClient(event_listeners=[CommandLogger()])``, and serve as examples of listeners.
-The name of the logger is ``gmongo.event_loggers``.
+The listeners are ready for use, as in ``MongoClient(event_listeners=[CommandLogger()])``, and are examples for other
+listeners. The name of the logger is ``gmongo.event_loggers``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class CommandLogger(monitoring.CommandListener):
-    """Listener that logs commands."""
+    """Listener that logs the start, success and failure of each command."""
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         _log.info(
@@ -46,7 +46,7 @@ class CommandLogger(monitoring.CommandListener):
 
 
 class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
-    """Listener that logs connection pools and their connections."""
+    """Listener that logs the events of connection pools and of their connections."""
 
     def pool_created(self, event: monitoring.PoolCreatedEvent) -> None:
         _log.info("[pool %s] pool created", event.address)
@@ -83,7 +83,7 @@ class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
 
 
 class HeartbeatLogger(monitoring.ServerHeartbeatListener):
-    """Listener that logs heartbeats."""
+    """Listener that logs the start, success and failure of each heartbeat."""
 
     def started(self, event: monitoring.ServerHeartbeatStartedEvent) -> None:
         _log.info("Heartbeat to server %s started", event.connection_id)
@@ -98,7 +98,7 @@ class HeartbeatLogger(monitoring.ServerHeartbeatListener):
 
 
 class ServerLogger(monitoring.ServerListener):
-    """Listener that logs the servers of the topology, and changes of server types."""
+    """Listener that logs added and removed servers, and changes of server types."""
 
     def opened(self, event: monitoring.ServerOpeningEvent) -> None:
         _log.info("Server %s added to topology %s", event.server_address, event.topology_id)
@@ -118,7 +118,7 @@ class ServerLogger(monitoring.ServerListener):
 
 
 class TopologyLogger(monitoring.TopologyListener):
-    """Listener that logs the topology, with a warning if no server is readable or writable."""
+    """Listener that logs changes of the topology, with a warning if no server is readable or writable."""
 
     def opened(self, event: monitoring.TopologyOpenedEvent) -> None:
         _log.info("Topology %s opened", event.topology_id)

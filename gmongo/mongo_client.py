@@ -1,4 +1,4 @@
-"""MongoClient, the entry point of the API."""
+"""The class MongoClient, the entry point of the API."""
 
 from __future__ import annotations
 
@@ -66,148 +66,163 @@ if TYPE_CHECKING:
 __all__ = ["MongoClient"]
 
 _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
-# The time limit of all server requests of close(), in seconds.
+# The total time limit of the commands that close() sends, in seconds.
 _CLOSE_TIMEOUT = 1.0
-_READY_INTERVAL = 0.01  # seconds
+_READY_INTERVAL = 0.01  # seconds between two checks of wait_until_ready()
 
 DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
 
 
 class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]], Generic[DocumentType]):
-    r"""A client for a MongoDB deployment, to be shared by all greenlets of a process.
+    r"""A client of a MongoDB deployment. All greenlets of a process can share one client.
 
     ::
 
         client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
         orders = client.shop.orders
 
-    The client starts to monitor its servers when it is created. Its greenlets never keep the process or ``hub.join()``
-    alive. A client belongs to the native thread that creates it (with ``connect=False``, to the thread of its first
-    use). A client may be created before a fork: it starts afresh in the child. To end a client, call :meth:`close`,
-    use ``with``, or drop the last reference.
+    The constructor starts the monitors of the servers. The greenlets of a client keep neither the process nor
+    ``hub.join()`` alive. A client belongs to the native thread that creates the client, or with ``connect=False`` to
+    the thread that first uses the client. An application may create a client before a fork. In the child, the client
+    then opens new connections. To end a client, call :meth:`close`, use a ``with`` statement, or drop the last
+    reference.
 
     :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
-    **Options** may be in the URI or keywords, in any case. Keywords override the URI. Options marked \* can only be
-    keywords. All times are in milliseconds.
+    **Options** may be parameters of the URI or keywords. The names are not case-sensitive. A keyword overrides the
+    option of the URI. Options marked \* can only be keywords. All times are in milliseconds.
 
     *Connection pool of each server:*
 
     - ``maxPoolSize``: the maximum number of connections. The default is 100, and 0 means no limit.
     - ``minPoolSize``: the minimum number of open connections. The default is 0.
     - ``maxIdleTimeMS``: the maximum idle time of a connection. The default is no limit.
-    - ``maxConnecting``: the maximum number of connections being established concurrently. The default is 2.
-    - ``waitQueueTimeoutMS``: how long an operation waits for a connection. The default is no limit.
-    - ``drainLateReplies``: True keeps the connection of an operation that was interrupted (by a timeout, a
-      ``gevent.Timeout``, a kill) while it waited for its reply. The pool reads the late reply, and then reuses the
-      connection. False (the default) closes the connection.
-    - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the limits of the wait for a late reply and of its length,
-      1,000 ms and 1,048,576 bytes by default. The pool closes a connection that exceeds a limit.
+    - ``maxConnecting``: the maximum number of connections that the pool establishes concurrently. The default is 2.
+    - ``waitQueueTimeoutMS``: the time limit of an operation's wait for a connection. The default is no limit.
+    - ``drainLateReplies``: True keeps a connection after a timeout, a ``gevent.Timeout`` or a kill interrupted the wait
+      for a reply. The pool reads the late reply, and then reuses the connection. False (the default) closes the
+      connection.
+    - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the maximum wait for a late reply, and the maximum size of a
+      late reply. The defaults are 1,000 ms and 1,048,576 bytes. The pool closes a connection that exceeds a limit.
 
     *Time limits:*
 
-    - ``timeoutMS``: the limit of each operation as a whole. 0 or the default means no limit. :func:`gmongo.timeout`
-      sets another limit for a block.
-    - ``connectTimeoutMS``: the limit of each attempt to connect to one address, including all handshakes. The default
-      is 20,000, and 0 means no limit.
-    - ``socketTimeoutMS``: the limit of a request with its reply. The default is no limit. ``timeoutMS`` is better.
-    - ``serverSelectionTimeoutMS``: how long an operation waits for a suitable server. The default is 30,000.
-    - ``heartbeatFrequencyMS``: the interval between two checks of a server. The default is 10,000, 500 at least.
-    - ``localThresholdMS``: the width of the latency window in server selection. The default is 15.
+    - ``timeoutMS``: the time limit of each operation including its retries. 0 and the default mean no limit.
+      :func:`gmongo.timeout` sets another limit for a block of code.
+    - ``connectTimeoutMS``: the time limit of each attempt to connect to one address, including all handshakes. The
+      default is 20,000, and 0 means no limit.
+    - ``socketTimeoutMS``: the time limit of a request and its reply. The default is no limit. Prefer ``timeoutMS``.
+    - ``serverSelectionTimeoutMS``: the time limit of an operation's wait for a suitable server. The default is 30,000.
+    - ``heartbeatFrequencyMS``: the interval between two checks of a server. The default is 10,000, the minimum is 500.
+    - ``localThresholdMS``: the width of the latency window of server selection. The default is 15.
 
     *Servers:*
 
     - ``replicaSet``: the name that the replica set must have.
-    - ``directConnection``: True connects only to the given host, whatever its role.
+    - ``directConnection``: True connects only to the given host. The host may be a server of any type.
     - ``loadBalanced``: True if the host is a load balancer (MongoDB 5.0).
     - ``serverMonitoringMode``: ``"auto"`` (the default), ``"stream"`` or ``"poll"``.
-    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the selection of hosts in SRV records, for a
-      ``mongodb+srv`` URI. The defaults are ``"mongodb"``, 0 (all hosts), and the domain of the URI.
+    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the service name of the SRV records, the maximum
+      number of hosts, and the required suffix of the host names. The options are for a ``mongodb+srv`` URI. The
+      defaults are ``"mongodb"``, 0 (all hosts), and the domain of the URI.
     - ``srv_host_validator`` \*: a function that returns True if the client may use a host from DNS.
-    - ``server_selector`` \*: a function that takes a list of suitable servers and returns the eligible servers.
+    - ``server_selector`` \*: a function that receives the list of suitable servers, and returns the servers that the
+      client may use.
 
     *Connections:*
 
-    - ``appName``: the application's name, up to 128 bytes, which the server logs.
-    - ``compressors``: a selection of ``zstd``, ``snappy`` and ``zlib``, in the order of preference. None by default.
-    - ``zlibCompressionLevel``: 0 to 9. -1 (the default) is zlib's default level.
-    - ``proxyHost``, ``proxyPort``, ``proxyUsername``, ``proxyPassword``: a SOCKS5 proxy. The default port is 1080.
-    - ``driver`` \*: a :class:`~gmongo.driver_info.DriverInfo` of a library that wraps the driver.
-    - ``server_api`` \*: a :class:`~gmongo.server_api.ServerApi`.
-    - ``event_listeners`` \*: a list of listeners (:mod:`gmongo.monitoring`).
+    - ``appName``: the name of the application, of at most 128 bytes. The server logs this name.
+    - ``compressors``: a list of ``zstd``, ``snappy`` and ``zlib``, in the order of preference. The default is no
+      compression.
+    - ``zlibCompressionLevel``: the compression level of zlib, from 0 to 9. -1 (the default) uses zlib's default level.
+    - ``proxyHost``, ``proxyPort``, ``proxyUsername``, ``proxyPassword``: the address and the credential of a SOCKS5
+      proxy. The default port is 1080.
+    - ``driver`` \*: a :class:`~gmongo.driver_info.DriverInfo` with the metadata of a library that wraps the driver.
+    - ``server_api`` \*: a :class:`~gmongo.server_api.ServerApi`, which declares a version of the Stable API.
+    - ``event_listeners`` \*: a list of event listeners (:mod:`gmongo.monitoring`).
 
     *TLS:*
 
-    - ``tls`` (or ``ssl``): True encrypts connections. The default is False, but True with ``mongodb+srv``.
-    - ``tlsCAFile``: the file with trusted certificate authorities. The default is the system's authorities.
-    - ``tlsCRLFile``: the file with a certificate revocation list.
-    - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the client's certificate and private key.
-    - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: True disables these checks.
+    - ``tls`` (or ``ssl``): True encrypts connections. The default is True for ``mongodb+srv``, and otherwise False.
+    - ``tlsCAFile``: the path of the file with trusted certificate authorities. The default is the system's authorities.
+    - ``tlsCRLFile``: the path of the file with certificate revocation lists. The default is no file.
+    - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the path of the file with the client's certificate
+      and private key, and the password of the private key.
+    - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: ``tlsAllowInvalidCertificates``
+      disables the check of certificates, and ``tlsAllowInvalidHostnames`` disables the check of host names.
+      ``tlsInsecure`` disables both checks. The default of each option is False.
     - ``tlsDisableOCSPEndpointCheck``: True restricts OCSP to stapled responses. False (the default) also queries OCSP
       responders. OCSP needs the extra ``gmongo[ocsp]``.
     - ``tlsDisableCertificateRevocationCheck``: True disables OCSP and ``tlsCRLFile``.
 
     *Authentication:*
 
-    - ``username`` \*, ``password`` \*: in a URI, these precede the host.
-    - ``authSource``: the database of the user. The default is the URI's database or ``"admin"``.
-    - ``authMechanism``, ``authMechanismProperties``: the authentication mechanism. For a user name, the default is a
-      SCRAM mechanism negotiated with the server.
+    - ``username`` \*, ``password`` \*: the credential. A URI contains the user name and the password before the host.
+    - ``authSource``: the database that defines the user. The default is the URI's database or ``"admin"``.
+    - ``authMechanism``, ``authMechanismProperties``: the authentication mechanism and its properties. If a user name is
+      given, the default is a SCRAM mechanism that the client negotiates with the server.
     - ``auto_encryption_opts`` \*: an :class:`~gmongo.encryption_options.AutoEncryptionOpts`, for automatic encryption
       and decryption of fields.
 
     *Retries:*
 
-    - ``retryReads``, ``retryWrites``: True (the default) retries operations.
-    - ``maxAdaptiveRetries``: the maximum number of retries of an operation on an overloaded server. The default is 5.
+    - ``retryReads``, ``retryWrites``: True (the default) retries reads or writes.
+    - ``maxAdaptiveRetries``: the maximum number of retries of an operation after errors of overloaded servers. The
+      default is 5.
     - ``baseBackoffMS``: the maximum backoff before the first overload retry. The default is 100.
-    - ``enableOverloadRetargeting``: True lets a retry avoid an overloaded replica set member. The default is False.
+    - ``enableOverloadRetargeting``: True lets an overload retry avoid the overloaded replica set member. The default is
+      False.
 
     *Reads and writes:*
 
-    - ``readPreference``, ``readPreferenceTags``, ``maxStalenessSeconds``: the servers that reads run on. The default is
-      ``"primary"``.
+    - ``readPreference``, ``readPreferenceTags``, ``maxStalenessSeconds``: the servers to which the client sends reads.
+      The default is ``"primary"``.
     - ``read_preference`` \*: the read preference as an object (:mod:`gmongo.read_preferences`).
     - ``readConcernLevel``: the isolation level of reads. The default is the server's default.
-    - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: see :class:`~gmongo.write_concern.WriteConcern`.
+    - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: the write concern (see
+      :class:`~gmongo.write_concern.WriteConcern`).
 
     *Observation:*
 
-    - ``tracing`` \*: a mapping of OpenTelemetry trace options. ``enabled`` is by default the environment variable
-      ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or False. ``query_text_max_length`` is the number of shown
-      characters of a command, 0 by default. ``tracer_provider`` is the global provider by default.
-    - ``metrics`` \*: True enables OpenTelemetry metrics, False by default, or a mapping with ``enabled`` and
-      ``meter_provider``.
-    - ``slow_operation_ms`` \*: the duration from which an operation is logged, with its phases. The default is None.
+    - ``tracing`` \*: a mapping with options of OpenTelemetry traces. The default of ``enabled`` is the environment
+      variable ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or else False. ``query_text_max_length`` is the maximum
+      number of characters of a command in a span, 0 by default. The default of ``tracer_provider`` is the global
+      provider.
+    - ``metrics`` \*: True enables OpenTelemetry metrics. A mapping with ``enabled`` and ``meter_provider`` is also
+      allowed. The default is False.
+    - ``slow_operation_ms`` \*: the duration from which an operation is slow. The client logs each slow operation with
+      its phases. The default is None, which logs no slow operations.
 
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
-    - ``uuidRepresentation``: the encoding of UUIDs. ``"unspecified"`` (the default) rejects them.
-    - ``unicode_decode_error_handler``: ``"strict"`` (the default), ``"replace"`` or ``"ignore"``.
-    - ``datetime_conversion``: the decoding of datetimes. The default is ``"DATETIME"``.
-    - ``tzinfo`` \*: the time zone of decoded datetimes, with ``tz_aware``. The default is UTC.
+    - ``uuidRepresentation``: the encoding of UUIDs. ``"unspecified"`` (the default) rejects UUIDs.
+    - ``unicode_decode_error_handler``: the treatment of strings that are not valid UTF-8: ``"strict"`` (the default),
+      ``"replace"`` or ``"ignore"``.
+    - ``datetime_conversion``: the Python type of decoded datetimes. The default is ``"DATETIME"``.
+    - ``tzinfo`` \*: the time zone of decoded datetimes if ``tz_aware`` is True. The default is UTC.
 
-    Specifications: URI Options, Connection String, and for the pool Connection Monitoring and Pooling, "Connection Pool
-    Options".
+    Specifications: URI Options, Connection String, and Connection Monitoring and Pooling ("Connection Pool Options").
 
     :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or ``mongodb+srv://`` URI,
-        or a list of these. None (the default) is ``localhost``.
-    :param port: the port of hosts without a port; None (the default) is 27017.
+        or a list of hosts. None (the default) means ``localhost``.
+    :param port: the port of each host that is given without a port; None (the default) means 27017.
     :param document_class: the class of returned documents; None (the default) is ``dict``.
-    :param tz_aware: True returns datetimes with a time zone (UTC, or `tzinfo`); False by default.
-    :param connect: True (the default) starts to monitor the servers now, False with the first operation. With
-        ``mongodb+srv``, True queries DNS in the constructor. False queries DNS in the first operation, within
-        ``serverSelectionTimeoutMS`` and ``timeoutMS``. If the query fails, the next operation repeats it.
+    :param tz_aware: True returns datetimes with a time zone, which is `tzinfo` or UTC. None (the default) returns
+        datetimes without a time zone.
+    :param connect: True (the default) starts the monitors of the servers in the constructor. False starts the monitors
+        with the first operation. With ``mongodb+srv``, True queries DNS in the constructor. False queries DNS in the
+        first operation, within ``serverSelectionTimeoutMS`` and ``timeoutMS``. If the query fails, the next operation
+        repeats the query.
     :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
-    :param kwargs: the options above.
+    :param kwargs: the options that this docstring describes.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; the message names the
-        option. Or a DNS query for a ``mongodb+srv`` URI failed.
+        option. The constructor also raises ConfigurationError if a DNS query for a ``mongodb+srv`` URI fails.
     :raises InvalidURI: the URI is malformed.
     :raises TypeError: an argument has the wrong type.
     """
 
-    _changes: type[ClusterChangeStream[DocumentType]] = ClusterChangeStream
+    _stream_class: type[ClusterChangeStream[DocumentType]] = ClusterChangeStream
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
         return self["admin"]["$cmd.aggregate"], 1
@@ -244,13 +259,14 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         options = self._options
         codec_options = options.codec_options
         if codec_options == DEFAULT_CODEC_OPTIONS:
-            codec_options = DEFAULT_CODEC_OPTIONS  # the identical object: a comparison by identity is fast
+            # Use the identical object, because a comparison of identical objects is fast.
+            codec_options = DEFAULT_CODEC_OPTIONS
         super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
         observers = observers_of(options.telemetry())
         self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
         if options.auto_encryption_opts is not None:
-            # Import late: the module loads libmongocrypt, which other clients do not need.
+            # Import this module only if it is necessary: the module loads libmongocrypt.
             from gmongo._encryption.automatic import Encrypter
 
             construction = {"host": host, "port": port, **keywords}
@@ -329,14 +345,15 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
             'shop'
 
-        :param name: the name; None uses the URI's database.
-        :param codec_options: the options to encode and decode documents; None uses the client's, here and below.
-        :param read_preference: the servers that reads run on.
-        :param write_concern: the acknowledgement that writes wait for.
+        :param name: the name of the database; None (the default) uses the database that the URI names.
+        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
+            three parameters, None (the default) uses the option of the client.
+        :param read_preference: the servers to which the client sends reads.
+        :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None uses the client's
-            ``timeoutMS``. :func:`gmongo.timeout` overrides it.
-        :raises ConfigurationError: `name` is None and the URI has no database.
+        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
+            None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :raises ConfigurationError: `name` is None, and the URI names no database.
         :raises InvalidName: the name is not allowed for a database.
         """
         if name is None:
@@ -388,14 +405,15 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     ) -> Database[Value]:
         """Return the database that the URI names.
 
-        :param default: the name if the URI has no database; None by default.
-        :param codec_options: the options to encode and decode documents; None uses the client's, here and below.
-        :param read_preference: the servers that reads run on.
-        :param write_concern: the acknowledgement that writes wait for.
+        :param default: the name of the database if the URI names no database; None by default.
+        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
+            three parameters, None (the default) uses the option of the client.
+        :param read_preference: the servers to which the client sends reads.
+        :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None uses the client's
-            ``timeoutMS``. :func:`gmongo.timeout` overrides it.
-        :raises ConfigurationError: the URI has no database and `default` is None.
+        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
+            None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :raises ConfigurationError: the URI names no database, and `default` is None.
         :raises InvalidName: the name is not allowed for a database.
         """
         name = self._default_database_name(default)
@@ -420,14 +438,15 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def list_databases(
         self, session: ClientSession | None = None, comment: Value = None, **kwargs: object
     ) -> CommandCursor[DocumentDict]:
-        """Return a cursor over descriptions of the databases.
+        """Return a cursor over the descriptions of the databases.
 
         Specification: Enumerating Databases.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``filter``, ``nameOnly`` and ``authorizedDatabases``.
-        :returns: a cursor over documents with ``name``, ``sizeOnDisk`` and ``empty``.
+        :param kwargs: further fields of the ``listDatabases`` command, such as ``filter``, ``nameOnly`` and
+            ``authorizedDatabases``.
+        :returns: a cursor over documents with the fields ``name``, ``sizeOnDisk`` and ``empty``.
         """
         command = {"listDatabases": 1, **kwargs}
         if comment is not None:
@@ -443,16 +462,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: an unordered list.
+        :returns: a list of the names, in no defined order.
         """
         return [required_field(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
 
     def drop_database(
         self, name_or_database: str | Database[Value], session: ClientSession | None = None, comment: Value = None
     ) -> None:
-        """Drop a database with its collections. Do nothing if the database does not exist.
+        """Drop a database and its collections. Do nothing if the database does not exist.
 
-        :param name_or_database: the name, or a :class:`~gmongo.database.Database`.
+        :param name_or_database: the name of the database, or a :class:`~gmongo.database.Database`.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :raises TypeError: `name_or_database` is neither a name nor a database.
@@ -462,10 +481,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         command: DocumentDict = {"dropDatabase": 1}
         if comment is not None:
             command["comment"] = comment
-        self._executor.run(WriteCommand(self._context_in(database.name, self._write_concern), command), session)
+        self._executor.run(WriteCommand(self._write_context(database.name, self._write_concern), command), session)
 
-    def _context_in(self, database: str, write_concern: WriteConcern) -> OperationContext:
-        """Return the context of client writes in a database."""
+    def _write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
+        """Return the context of a write command that belongs to a database, and not to a collection."""
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
 
     # Client bulk write
@@ -481,7 +500,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         let: Document | None = None,
         write_concern: WriteConcern | None = None,
     ) -> ClientBulkWriteResult:
-        """Run many writes on any collections (MongoDB 8.0), in as few messages as possible.
+        """Run many writes to any collections in as few messages as possible (MongoDB 8.0).
 
         Other greenlets run while the client encodes the writes::
 
@@ -494,24 +513,28 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Bulk Write.
 
-        :param models: a list of :class:`~gmongo.operations.InsertOne`, :class:`~gmongo.operations.UpdateOne`,
-            :class:`~gmongo.operations.UpdateMany`, :class:`~gmongo.operations.ReplaceOne`,
-            :class:`~gmongo.operations.DeleteOne` and :class:`~gmongo.operations.DeleteMany`, each with its `namespace`.
+        :param models: a list of write models: :class:`~gmongo.operations.InsertOne`,
+            :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
+            :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
+            :class:`~gmongo.operations.DeleteMany`. Each model must have a `namespace`.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param ordered: True (the default) runs the writes in order and stops at the first error; False runs all writes,
-            in any order. Unacknowledged writes (``w=0``) need False.
-        :param verbose_results: True returns the result of each write; False (the default) returns only the counts.
-            Unacknowledged writes need False.
-        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
-            the field, and the server validates.
+        :param ordered: True (the default) runs the writes in order and stops at the first error. False runs all writes,
+            in any order. Unacknowledged writes (``w=0``) must be unordered.
+        :param verbose_results: True returns the result of each write. False (the default) returns only the numbers of
+            written documents. Unacknowledged writes support only False.
+        :param bypass_document_validation: True disables the document validation of the collections. With None (the
+            default), the driver omits the field, and the server validates documents.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param write_concern: the acknowledgement that the writes wait for; None uses the client's write concern.
-        :raises ClientBulkWriteException: some writes failed; the exception has the errors and the partial result.
+        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
+            5.0). None by default.
+        :param write_concern: the acknowledgement that the writes wait for; None (the default) uses the client's write
+            concern.
+        :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the result of the
+            other writes.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
             the client has ``auto_encryption_opts``.
-        :raises DocumentTooLarge: a write exceeds the maximum message size.
-        :raises TypeError: an element is not a write model, or an argument has the wrong type.
+        :raises DocumentTooLarge: a write is larger than the maximum size of a message.
+        :raises TypeError: an element of `models` is not a write model, or an argument has the wrong type.
         """
         if self._encrypter is not None:
             raise InvalidOperation("MongoClient.bulk_write does not currently support automatic encryption")
@@ -523,12 +546,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         if not isinstance(concern, WriteConcern):
             raise TypeError(f"write_concern must be a WriteConcern, not {short(concern)}")
         acknowledged = concern.acknowledged or in_transaction(self._executor, session)
-        _check_bulk(models, acknowledged, ordered, verbose_results)
+        _check_unacknowledged_bulk(models, acknowledged, ordered, verbose_results)
         optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
         bulk = ClientBulk(
             self._executor,
             self._cursor_killer,
-            self._context_in("admin", concern),
+            self._write_context("admin", concern),
             ordered=ordered,
             verbose=verbose_results,
             fields={name: value for name, value in optional.items() if value is not None},
@@ -546,7 +569,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         snapshot: bool | None = False,
         default_timeout_ms: float | None = None,
     ) -> ClientSession:
-        """Start a session, for use in a ``with`` statement, by one greenlet at a time.
+        """Start a session.
+
+        Use the session in a ``with`` statement. Only one greenlet at a time may use a session.
 
         ::
 
@@ -556,13 +581,15 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specifications: Driver Sessions, Causal Consistency, Snapshot Reads.
 
-        :param causal_consistency: True lets reads see earlier operations of the session; None (the default) is True,
-            but False with `snapshot`.
-        :param default_transaction_options: the default options of transactions; None uses the client's options.
-        :param snapshot: True lets all reads see the data of the time of the first read (MongoDB 5.0); False by default.
-        :param default_timeout_ms: the limit of ``with_transaction``, and of each commit, abort and end of the session,
-            in milliseconds; 0 means no limit, None uses the client's ``timeoutMS``. Operations in the session have
-            the limits of their collections.
+        :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the
+            default) means False with `snapshot`, and True otherwise.
+        :param default_transaction_options: the default options of transactions in the session. None (the default) uses
+            the client's options.
+        :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
+            (MongoDB 5.0); False by default.
+        :param default_timeout_ms: the time limit in milliseconds. The limit applies to ``with_transaction``, and to
+            each commit, abort and end of the session. 0 means no limit, None (the default) uses the client's
+            ``timeoutMS``. For other operations in the session, the limits of their collections apply.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
         :raises TypeError: `default_transaction_options` is not a :class:`~gmongo.client_session.TransactionOptions`.
         """
@@ -574,15 +601,17 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def topology_description(self) -> TopologyDescription:
-        """The current topology description, empty before the first use and after the client was closed."""
+        """The current topology description. The description is empty before the first use and after :meth:`close`."""
         return self._topology.description
 
     @property
     def address(self) -> Address | None:
-        """The address of the standalone, the mongos or the primary, as host and port. It waits for the server.
+        """The address of the standalone, the mongos or the primary, as host and port.
 
-        :raises InvalidOperation: the cluster has several mongos.
-        :raises ServerSelectionTimeoutError: no such server was found within ``serverSelectionTimeoutMS``.
+        The property waits until the client knows such a server.
+
+        :raises InvalidOperation: the client knows several mongos servers.
+        :raises ServerSelectionTimeoutError: the client found no such server within ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "address")
         kind = self._topology.description.topology_type
@@ -592,17 +621,17 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def primary(self) -> Address | None:
-        """The current primary's address as host and port, or None if no primary of a replica set is known."""
+        """The address of the primary as host and port. None if the client knows no primary of a replica set."""
         return next(iter(self._addresses_of(SERVER_TYPE.RSPrimary)), None)
 
     @property
     def secondaries(self) -> set[Address]:
-        """The addresses of the currently known secondaries."""
+        """The addresses of the secondaries that the client currently knows."""
         return self._addresses_of(SERVER_TYPE.RSSecondary)
 
     @property
     def arbiters(self) -> set[Address]:
-        """The addresses of the currently known arbiters."""
+        """The addresses of the arbiters that the client currently knows."""
         return self._addresses_of(SERVER_TYPE.RSArbiter)
 
     def _addresses_of(self, server_type: int) -> set[Address]:
@@ -614,16 +643,19 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def nodes(self) -> frozenset[Address]:
-        """The addresses of the currently known servers, empty before the first use and after the client was closed."""
+        """The addresses of the servers that the client currently knows.
+
+        The set is empty before the first use and after :meth:`close`.
+        """
         if self._topology.closed:
             return frozenset()
         return frozenset(server.address for server in self.topology_description.known_servers)
 
     @property
     def is_primary(self) -> bool:
-        """True if the server accepts writes. The property waits for a writable server.
+        """True if the selected server accepts writes. The property waits for a writable server.
 
-        :raises ServerSelectionTimeoutError: no writable server was found within ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: the client found no writable server within ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "is_primary")
         description = self._topology.description.get(server.address)
@@ -631,9 +663,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def is_mongos(self) -> bool:
-        """True if the server is a mongos. The property waits for a writable server.
+        """True if the selected server is a mongos. The property waits for a writable server.
 
-        :raises ServerSelectionTimeoutError: no writable server was found within ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: the client found no writable server within ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "is_mongos")
         description = self._topology.description.get(server.address)
@@ -641,18 +673,18 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def options(self) -> ClientOptions:
-        """The client's options, including defaults."""
+        """The options of the client, including the defaults of options that the application did not set."""
         return self._options
 
     def append_metadata(self, driver_info: DriverInfo) -> None:
-        """Add a wrapping library to the metadata that new connections send in the handshake.
+        """Add the metadata of a wrapping library to the client metadata, which new connections send in the handshake.
 
-        Earlier additions remain. The client adds equal metadata only once.
+        The metadata from earlier calls remain. The client adds equal metadata only once.
 
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
-        :param driver_info: the library's name, version and platform.
-        :raises TypeError: `driver_info` is not a DriverInfo.
+        :param driver_info: the name, the version and the platform of the library.
+        :raises TypeError: `driver_info` is not a :class:`~gmongo.driver_info.DriverInfo`.
         """
         if not isinstance(driver_info, DriverInfo):
             raise TypeError(f"driver_info must be a DriverInfo, not {short(driver_info)}")
@@ -660,66 +692,73 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             return
         self._options.libraries += (driver_info,)
         metadata = self._topology.settings.connection.metadata
-        assert isinstance(metadata, dict)  # every handshake reads the metadata again
+        assert isinstance(metadata, dict)  # each handshake reads this dict, so that a change applies to new connections
         metadata.clear()
         metadata.update(self._options.metadata())
 
     def server_info(self, session: ClientSession | None = None) -> DocumentDict:
-        """Return the server's build information: the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
+        """Return the build information of a server.
+
+        The build information is the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         """
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 
     def pool_stats(self) -> list[DocumentDict]:
-        """Return the state of the connection pools: one mapping for each server, with these keys.
+        """Return a list with the state of each server's connection pool. Each state is a mapping with these keys.
 
-        - ``address``: the server's address.
-        - ``state``: ``"paused"`` (no connections are checked out until the server is available), ``"ready"`` or
-          ``"closed"``.
-        - ``generation``: the pool generation: how often the pool was cleared.
-        - ``total``: the number of connections. ``available``, ``pending``, ``in_use`` and ``draining``: the number of
-          connections that are idle, being established, checked out, and waiting for a late reply.
-        - ``in_use_by``: the number of checked-out connections by purpose.
-        - ``held``: the checked-out connections, the longest check-out first, each as a mapping with ``connection`` (its
-          number), ``greenlet``, ``operation`` (the last command), ``purpose`` and ``seconds``.
+        - ``address``: the address of the server.
+        - ``state``: ``"ready"``, ``"closed"``, or ``"paused"``. A paused pool hands out no connections until the server
+          is available.
+        - ``generation``: the pool generation, which is the number of times that the pool was cleared.
+        - ``total``: the number of connections. ``available``: the number of idle connections. ``pending``: the number
+          of connections that the pool is establishing. ``in_use``: the number of checked-out connections. ``draining``:
+          the number of connections that wait for a late reply.
+        - ``in_use_by``: the number of checked-out connections for each purpose.
+        - ``held``: a list of mappings, one for each checked-out connection. The connection with the longest check-out
+          is the first. The keys are ``connection`` (the number of the connection), ``greenlet``, ``operation`` (the
+          last command), ``purpose`` and ``seconds`` (the time since the check-out).
         - ``waiting``: the number of greenlets in the wait queue.
-        - ``oldest_wait``: how long the first greenlet of the queue has waited, in seconds, or None.
+        - ``oldest_wait``: the seconds that the first greenlet in the wait queue has waited. None if the queue is empty.
 
-        This method sends nothing. Specification: Connection Monitoring and Pooling, "Connection Pool".
+        This method sends no command. Specification: Connection Monitoring and Pooling, "Connection Pool".
         """
         return [pool.stats() for pool in self._topology.pools()]
 
     def retry_stats(self) -> dict[str, float]:
-        """Return statistics of overload retries since the client was created, as a mapping with these keys.
+        """Return statistics of the overload retries of the client.
 
-        - ``tokens``: the tokens left for retries, of 1000.
-        - ``retries``: the number of retries.
-        - ``slept``: the total backoff, in seconds.
-        - ``exhausted``: how often an operation failed because no token was left.
+        The statistics are a mapping with these keys.
 
-        This method sends nothing. Specification: Client Backpressure.
+        - ``tokens``: the number of remaining tokens for retries. The maximum is 1000.
+        - ``retries``: the number of overload retries since the creation of the client.
+        - ``slept``: the total backoff since the creation of the client, in seconds.
+        - ``exhausted``: the number of operations that failed because no token remained.
+
+        This method sends no command. Specification: Client Backpressure.
         """
         return self._executor.overload.stats()
 
     # Lifetime
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
-        """Wait for a usable server, and for the ``minPoolSize`` connections to each available server.
+        """Wait for a usable server, and until each available server has ``minPoolSize`` connections.
 
         ::
 
             client = MongoClient(uri, minPoolSize=5)
             client.wait_until_ready(timeout=10)
 
-        A program that calls this method at its start ends there if its URI or password is wrong. The method sends
-        ``ping`` with the client's read preference, and repeats ``ping`` after network errors.
+        If a program calls this method at its start, a wrong URI or password ends the program immediately. The method
+        sends ``ping`` with the client's read preference, and repeats ``ping`` after network errors.
 
-        :param timeout: the limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the default)
-            means ``serverSelectionTimeoutMS``.
-        :raises ServerSelectionTimeoutError: the client was not ready in time. The message has the reason.
+        :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the
+            default) uses ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The message contains the
+            reason.
         :raises OperationFailure: the authentication failed.
-        :raises ConfigurationError: the server or its DNS records do not fit the options.
+        :raises ConfigurationError: the server or the DNS records contradict the options.
         """
         limit = checked_seconds(timeout), "timeout of wait_until_ready"
         if timeout is None:
@@ -734,7 +773,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     sleep(_READY_INTERVAL)
 
     def _ping_error(self) -> str | None:
-        """Send a ping, and return the text of an error that may pass."""
+        """Send a ``ping``. Return the text of an error that a repetition may avoid, and None after a success."""
         try:
             self.admin.command("ping", read_preference=self.read_preference)
         except PyMongoError as error:
@@ -746,7 +785,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return None
 
     def _missing_connections(self) -> str | None:
-        """Return a text about an available server with less than ``minPoolSize`` connections."""
+        """Return a text that names each available server with less than ``minPoolSize`` connections, or None."""
         required = self._options.pool_options.min_pool_size
         established = {
             address_text(pool["address"]): pool["total"] - pool["pending"]
@@ -759,18 +798,19 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return f"minPoolSize is {required} connections, and {', '.join(missing)}" if missing else None
 
     def close(self) -> None:
-        """End sessions and cursors on the server, stop all greenlets, and close all connections.
+        """End sessions and cursors on the server, stop all greenlets of the client, and close all connections.
 
-        The client cannot be used afterwards. A client without references ends its greenlets and connections by
-        itself, and sends nothing.
+        After this method, the application cannot use the client. If the application drops the last reference instead,
+        the client stops its greenlets and closes its connections without a command.
 
-        Operations in progress in other greenlets continue for up to ten seconds. Then they raise
-        :class:`~gmongo.errors.AutoReconnect`, or :class:`~gmongo.errors.InvalidOperation` when they retry.
-        During interpreter shutdown, this method does nothing.
+        Operations in progress in other greenlets continue for up to ten seconds. After that, such an operation raises
+        :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. During
+        interpreter shutdown, this method does nothing.
 
-        :raises InvalidOperation: the client belongs to another native thread, whose greenlets this thread cannot end.
+        :raises InvalidOperation: the client belongs to another native thread. This thread cannot end greenlets of
+            another thread.
         """
-        # During interpreter shutdown no greenlet can run, and the process closes the sockets.
+        # During interpreter shutdown no greenlet can run. The end of the process closes the sockets.
         if self._topology.closed or sys.is_finalizing():
             return
         self._topology.check_thread()
@@ -782,7 +822,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):
-            pass  # the sessions expire on the server later
+            pass  # the server ends the sessions after their lifetime
         finally:
             self._cursor_killer.stop_reading()
             self._session_reaper.close()
@@ -799,7 +839,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self.close()
 
     def __next__(self) -> NoReturn:
-        """Raise TypeError: a client is not iterable. Use :meth:`list_databases`.
+        """Raise TypeError, because a client is not iterable. Use :meth:`list_databases`.
 
         :raises TypeError: always.
         """
@@ -812,10 +852,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         raise TypeError("cannot pickle a MongoClient; create a client in each process")
 
     def __copy__(self) -> MongoClient[DocumentType]:
-        return self  # copies share one pool, which one close() ends
+        return self  # a copy would share the pools, and its close() would close the pools of the original
 
     def eq_props(self) -> tuple[object, ...]:
-        """Return the identity of the deployment: two clients with equal values are equal."""
+        """Return the identity of the deployment. Clients with equal identities are equal."""
         return self._options.identity
 
     def __eq__(self, other: object) -> bool:
@@ -843,22 +883,22 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
 
 class _SilentClient(MongoClient[Value]):
-    """Internal client for plaintext commands of automatic encryption.
+    """Internal client that sends the plaintext commands of automatic encryption.
 
-    Its commands are never logged, published, traced, measured or shown, regardless of global listeners and the
-    environment.
+    The client never logs, publishes, traces, measures or shows its commands. Global listeners and environment variables
+    do not change this rule.
     """
 
     _is_silent = True
 
 
 def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
-    """Return True if two libraries have equal names. None and an empty field are equal."""
+    """Return True if two libraries have equal metadata. None and an empty text are equal."""
     return all((left or None) == (right or None) for left, right in zip(first, second, strict=True))
 
 
 def _option_repr(name: str, value: object) -> str:
-    """Return the repr of an option. Times are stored in seconds, and most are shown in milliseconds."""
+    """Return the ``repr`` of an option. The client stores times in seconds, and the text shows milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):
@@ -866,7 +906,7 @@ def _option_repr(name: str, value: object) -> str:
     return repr(value)
 
 
-def _check_bulk(models: list[Value], acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
+def _check_unacknowledged_bulk(models: list[Value], acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
     checked_flag("ordered", ordered)
     checked_flag("verbose_results", verbose_results)
     if acknowledged:

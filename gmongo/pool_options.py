@@ -12,22 +12,25 @@ __all__ = ["PoolOptions"]
 
 
 class PoolOptions(NamedTuple):
-    """Options of each connection pool. Times are in seconds, and None means no limit.
+    """Options of a connection pool. Times are in seconds. None means no limit for a size or a time.
 
     :param max_pool_size: the maximum number of connections to one server; 0 also means no limit. 100 by default.
     :param min_pool_size: the minimum number of open connections; 0 by default.
-    :param max_idle_time_seconds: the maximum idle time of a connection.
-    :param max_connecting: the maximum number of connections being established concurrently; 2 by default.
-    :param wait_queue_timeout: the time limit of the wait queue.
-    :param connect_timeout: the time limit of connecting with the handshake; 20 by default.
-    :param socket_timeout: the time limit of a request with its reply.
-    :param tls_allow_invalid_hostnames: True allows a server certificate for another host.
-    :param appname: the application's name, which the server logs.
-    :param driver: the wrapping library, or None.
-    :param server_api: the declared Stable API, or None.
-    :param load_balanced: True if the host is a load balancer; None if not specified.
-    :param metadata: the client metadata of the handshake.
-    :param non_default_options: the specified options, by the names of the specification; times in milliseconds.
+    :param max_idle_time_seconds: the maximum idle time of a connection, in seconds; None (the default) means no limit.
+    :param max_connecting: the maximum number of connections that the pool establishes concurrently; 2 by default.
+    :param wait_queue_timeout: the time limit of an operation's wait for a connection, in seconds; None (the default)
+        means no limit.
+    :param connect_timeout: the time limit of a connection attempt including the handshake, in seconds; 20 by default.
+    :param socket_timeout: the time limit of a request and its reply, in seconds; None (the default) means no limit.
+    :param tls_allow_invalid_hostnames: True accepts a server certificate for another host name; False by default.
+    :param appname: the name of the application, which the server logs; None by default.
+    :param driver: the metadata of a library that wraps the driver, or None (the default).
+    :param server_api: the declared version of the Stable API, or None (the default).
+    :param load_balanced: True if the host is a load balancer. None (the default) if the application did not set the
+        option.
+    :param metadata: the client metadata that the handshake sends.
+    :param non_default_options: the options that the application has set, with their names in the specification. Times
+        are in milliseconds.
     """
 
     max_pool_size: int | None
@@ -47,5 +50,5 @@ class PoolOptions(NamedTuple):
 
     @property
     def pause_enabled(self) -> bool:
-        """True: the pool is paused until its server is available."""
+        """True, because a pool is paused until its server is available."""
         return True

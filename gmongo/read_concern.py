@@ -1,4 +1,4 @@
-"""Read concern: the consistency and isolation of reads."""
+"""Read concern: the consistency and isolation of the data that reads return."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReadConcern:
     Specification: Read and Write Concern, "Read Concern".
 
     :param level: ``"local"``, ``"available"``, ``"majority"``, ``"linearizable"``, ``"snapshot"`` (MongoDB 5.0, outside
-        of transactions) or another level that the server supports; None uses the server's default.
+        of transactions) or another level that the server supports. None (the default) uses the server's default.
     :raises TypeError: `level` is neither a string nor None.
     """
 
@@ -31,17 +31,17 @@ class ReadConcern:
 
     @property
     def level(self) -> str | None:
-        """The level, or None for the server's default."""
+        """The isolation level, or None for the server's default."""
         return self.__level
 
     @property
     def ok_for_legacy(self) -> bool:
-        """True if a server without read concerns has this behaviour."""
+        """True if reads on a server without read concerns have this isolation level."""
         return self.__level is None or self.__level == "local"
 
     @property
     def document(self) -> DocumentDict:
-        """The document sent as ``readConcern``, empty for the server's default."""
+        """The document that commands contain as ``readConcern``. The document is empty for the server's default."""
         return {"level": self.__level} if self.__level else {}
 
     def __eq__(self, other: object) -> bool:
@@ -56,4 +56,4 @@ class ReadConcern:
 
 
 DEFAULT_READ_CONCERN = ReadConcern()
-"""The default read concern of a client."""
+"""The read concern of a client that sets no read concern."""

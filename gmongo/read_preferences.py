@@ -1,4 +1,4 @@
-"""Read preferences: the members of a deployment that may serve a read."""
+"""Read preferences: the servers of a deployment to which a client sends reads."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def _checked_hedge(hedge: object) -> Document | None:
 
 
 class _ReadPreference:
-    """Base class of the five modes.
+    """Base class of the read preferences. Each subclass has one of the five modes.
 
-    :param mode: 0 for primary to 4 for nearest.
-    :param tag_sets: tag sets in the order of preference; ``{}`` matches any member.
+    :param mode: the number of the mode, from 0 (primary) to 4 (nearest).
+    :param tag_sets: a list of tag sets in the order of preference; ``{}`` matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds; -1 means no limit.
-    :param hedge: options of hedged reads on a sharded cluster; deprecated by the server.
+    :param hedge: the options of hedged reads on a sharded cluster. Hedged reads are deprecated.
     """
 
     __slots__ = ("__document", "__hedge", "__max_staleness", "__tag_sets", "_mode")
@@ -94,22 +94,22 @@ class _ReadPreference:
 
     @property
     def name(self) -> str:
-        """The name of the class, such as ``"SecondaryPreferred"``."""
+        """The name of the class of this read preference, such as ``"SecondaryPreferred"``."""
         return type(self).__name__
 
     @property
     def mode(self) -> int:
-        """The mode as a number, 0 for primary to 4 for nearest."""
+        """The number of the mode, from 0 (primary) to 4 (nearest)."""
         return self._mode
 
     @property
     def mongos_mode(self) -> str:
-        """The name of the mode on the wire, such as ``"secondaryPreferred"``."""
+        """The name of the mode in messages, such as ``"secondaryPreferred"``."""
         return _MONGOS_MODES[self._mode]
 
     @property
     def document(self) -> DocumentDict:
-        """The document sent as ``$readPreference``."""
+        """The document that commands contain as ``$readPreference``."""
         return self.__document.copy()
 
     @property
@@ -151,7 +151,7 @@ class _ReadPreference:
 
 
 class Primary(_ReadPreference):
-    """Read preference for the primary only, without tags or a maximum staleness.
+    """Read preference for the primary only. This read preference has neither tag sets nor a maximum staleness.
 
     Specification: Server Selection, "Read Preference".
     """
@@ -170,11 +170,11 @@ class PrimaryPreferred(_ReadPreference):
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
-        default) matches any member.
+    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
+        None (the default) matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
         no limit.
-    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -192,11 +192,11 @@ class Secondary(_ReadPreference):
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
-        default) matches any member.
+    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
+        None (the default) matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
         no limit.
-    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -214,11 +214,11 @@ class SecondaryPreferred(_ReadPreference):
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
-        default) matches any member.
+    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
+        None (the default) matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
         no limit.
-    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -232,15 +232,15 @@ class SecondaryPreferred(_ReadPreference):
 
 
 class Nearest(_ReadPreference):
-    """Read preference for any member within the latency window (``localThresholdMS``).
+    """Read preference for any data-bearing member within the latency window (``localThresholdMS``).
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
-        default) matches any member.
+    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
+        None (the default) matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
         no limit.
-    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -254,7 +254,7 @@ class Nearest(_ReadPreference):
 
 
 class ReadPreference:
-    """The five read preferences without tags or a maximum staleness."""
+    """The five read preferences, without tag sets and without a maximum staleness."""
 
     PRIMARY = Primary()
     PRIMARY_PREFERRED = PrimaryPreferred()
@@ -270,13 +270,14 @@ _TUNABLE: dict[int, _Tunable] = {1: PrimaryPreferred, 2: Secondary, 3: Secondary
 def make_read_preference(
     mode: int, tag_sets: _TagSets | None, max_staleness: int = _NO_MAX_STALENESS
 ) -> _ReadPreference:
-    """Return a read preference with the given mode and options.
+    """Return a read preference with the given mode, tag sets and maximum staleness.
 
-    :param mode: 0 for primary to 4 for nearest, see :func:`read_pref_mode_from_name`.
-    :param tag_sets: tag sets in the order of preference, or None.
-    :param max_staleness: the maximum replication lag in seconds; -1 (the default) means no limit.
-    :raises ConfigurationError: the mode primary has tags or a maximum staleness.
-    :raises IndexError: the mode does not exist.
+    :param mode: the number of the mode, from 0 (primary) to 4 (nearest). :func:`read_pref_mode_from_name` returns the
+        number of a name.
+    :param tag_sets: a list of tag sets in the order of preference. None matches any member.
+    :param max_staleness: the maximum replication lag of a secondary, in seconds; -1 (the default) means no limit.
+    :raises ConfigurationError: `mode` is primary, but `tag_sets` or `max_staleness` is set.
+    :raises IndexError: no mode has the number `mode`.
     """
     if mode == 0:
         if tag_sets not in (None, [{}]):
@@ -290,11 +291,11 @@ def make_read_preference(
 
 
 def read_pref_mode_from_name(name: str) -> int:
-    """Return the number of a mode, for :func:`make_read_preference`.
+    """Return the number of a mode for :func:`make_read_preference`.
 
-    :param name: the name on the wire, such as ``"primaryPreferred"``.
-    :returns: 0 for primary to 4 for nearest.
-    :raises ValueError: the mode does not exist.
+    :param name: the name of the mode in messages, such as ``"primaryPreferred"``.
+    :returns: the number of the mode, from 0 (primary) to 4 (nearest).
+    :raises ValueError: no mode has the name `name`.
     """
     if name not in _MONGOS_MODES:
         raise ValueError(f"a read preference mode is one of {', '.join(_MONGOS_MODES)}, not {short(name)}")

@@ -1,4 +1,4 @@
-"""Results of writes."""
+"""Results of write operations."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ class _Result:
 
     @property
     def acknowledged(self) -> bool:
-        """True if the server acknowledged the write. After an unacknowledged write (``w=0``) its effect is unknown."""
+        """True if the server acknowledged the write.
+
+        The effect of an unacknowledged write (``w=0``) is unknown.
+        """
         return self._acknowledged
 
-    def _unknown(self, name: str) -> InvalidOperation:
+    def _unacknowledged_error(self, name: str) -> InvalidOperation:
         return InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
 
-    def _show(self, value: Value) -> str:
+    def _repr_with(self, value: Value) -> str:
         return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
 
 
@@ -40,7 +43,7 @@ class InsertOneResult(_Result):
 
     Specification: CRUD API, "Write Results".
 
-    :param inserted_id: the ``_id`` of the document.
+    :param inserted_id: the ``_id`` of the inserted document.
     :param acknowledged: True if the server acknowledged the write.
     """
 
@@ -52,11 +55,11 @@ class InsertOneResult(_Result):
 
     @property
     def inserted_id(self) -> Value:
-        """The ``_id`` of the document, or None for a raw document without ``_id``."""
+        """The ``_id`` of the inserted document. None for a raw document, which the driver does not decode."""
         return self._inserted_id
 
     def __repr__(self) -> str:
-        return self._show(self._inserted_id)
+        return self._repr_with(self._inserted_id)
 
 
 class InsertManyResult(_Result):
@@ -64,7 +67,7 @@ class InsertManyResult(_Result):
 
     Specification: CRUD API, "Write Results".
 
-    :param inserted_ids: the ``_id`` of each document, in the order of the documents.
+    :param inserted_ids: the ``_id`` of each inserted document, in the order of the documents.
     :param acknowledged: True if the server acknowledged the writes.
     """
 
@@ -80,7 +83,7 @@ class InsertManyResult(_Result):
         return self._inserted_ids
 
     def __repr__(self) -> str:
-        return self._show(self._inserted_ids)
+        return self._repr_with(self._inserted_ids)
 
 
 class UpdateResult(_Result):
@@ -88,7 +91,8 @@ class UpdateResult(_Result):
 
     Specification: CRUD API, "Write Results".
 
-    :param raw_result: the reply, with the plain ``_id`` in ``upserted`` (in a client bulk write, ``{"_id": ...}``).
+    :param raw_result: the server's reply. The field ``upserted`` is the ``_id`` of the upserted document, or in a
+        client bulk write a document ``{"_id": ...}``.
     :param acknowledged: True if the server acknowledged the write.
     :param in_client_bulk: True for a result of :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>`; False by default.
@@ -108,13 +112,15 @@ class UpdateResult(_Result):
 
     @property
     def matched_count(self) -> int:
-        """The number of matched documents. A client bulk write also counts upserted documents.
+        """The number of documents that matched the filter.
+
+        In a client bulk write, the number includes upserted documents.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("matched_count")
-        # The reply to `update` includes an upsert in `n`, although no document matched.
+            raise self._unacknowledged_error("matched_count")
+        # The field `n` of the reply to `update` is 1 for an upsert, although no document matched.
         reply = self._reply
         return 0 if not self._in_client_bulk and reply.get("upserted") is not None else reply.get("n", 0)
 
@@ -125,29 +131,29 @@ class UpdateResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("modified_count")
+            raise self._unacknowledged_error("modified_count")
         modified: int = self._reply.get("nModified", 0)
         return modified
 
     @property
     def upserted_id(self) -> Value:
-        """The ``_id`` of the upserted document, or None.
+        """The ``_id`` of the upserted document, or None if the write upserted no document.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("upserted_id")
+            raise self._unacknowledged_error("upserted_id")
         upserted = self._reply.get("upserted")
         return upserted["_id"] if self._in_client_bulk and upserted is not None else upserted
 
     @property
     def did_upsert(self) -> bool:
-        """True if the write inserted a document, also with an ``_id`` of None.
+        """True if the write upserted a document, even if the ``_id`` of the document is None.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("did_upsert")
+            raise self._unacknowledged_error("did_upsert")
         return "upserted" in self._reply
 
     @property
@@ -155,7 +161,7 @@ class UpdateResult(_Result):
         return self._raw_result or {}
 
     def __repr__(self) -> str:
-        return self._show(self._raw_result)
+        return self._repr_with(self._raw_result)
 
 
 class DeleteResult(_Result):
@@ -185,12 +191,12 @@ class DeleteResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("deleted_count")
+            raise self._unacknowledged_error("deleted_count")
         deleted: int = self._raw_result.get("n", 0)
         return deleted
 
     def __repr__(self) -> str:
-        return self._show(self._raw_result)
+        return self._repr_with(self._raw_result)
 
 
 class _BulkResult(_Result):
@@ -202,7 +208,7 @@ class _BulkResult(_Result):
 
     @property
     def bulk_api_result(self) -> Document:
-        """The total counts and errors of all batches."""
+        """The total numbers of written documents and the errors of all commands of the bulk write."""
         return self._bulk_api_result
 
     @property
@@ -215,7 +221,7 @@ class _BulkResult(_Result):
 
     @property
     def matched_count(self) -> int:
-        """The number of documents that matched an update.
+        """The number of documents that matched the filter of an update.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -247,7 +253,7 @@ class _BulkResult(_Result):
 
     def _count(self, name: str, field: str) -> int:
         if not self._acknowledged:
-            raise self._unknown(name)
+            raise self._unacknowledged_error(name)
         count: int = self._bulk_api_result.get(field, 0)
         return count
 
@@ -257,7 +263,7 @@ class BulkWriteResult(_BulkResult):
 
     Specification: CRUD API, "Write Results".
 
-    :param bulk_api_result: the total counts and errors of all batches.
+    :param bulk_api_result: the total numbers of written documents and the errors of all commands of the bulk write.
     :param acknowledged: True if the server acknowledged the writes.
     """
 
@@ -265,16 +271,16 @@ class BulkWriteResult(_BulkResult):
 
     @property
     def upserted_ids(self) -> dict[int, Value]:
-        """The ``_id`` of each upserted document, by the index of the operation.
+        """The ``_id`` of each upserted document, with the index of the write model as the key.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
-            raise self._unknown("upserted_ids")
+            raise self._unacknowledged_error("upserted_ids")
         return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
 
     def __repr__(self) -> str:
-        return self._show(self._bulk_api_result)
+        return self._repr_with(self._bulk_api_result)
 
 
 class ClientBulkWriteResult(_BulkResult):
@@ -282,9 +288,9 @@ class ClientBulkWriteResult(_BulkResult):
 
     Specification: Bulk Write, "Result".
 
-    :param bulk_api_result: the counts, errors and results of all batches.
+    :param bulk_api_result: the total numbers of written documents, the errors, and the results of all commands.
     :param acknowledged: True if the server acknowledged the writes.
-    :param has_verbose_results: True if there are results of individual operations.
+    :param has_verbose_results: True if the result contains the results of single writes.
     """
 
     __slots__ = ("_has_verbose_results",)
@@ -303,36 +309,36 @@ class ClientBulkWriteResult(_BulkResult):
 
     @property
     def has_verbose_results(self) -> bool:
-        """True if there are results of individual operations."""
+        """True if the result contains the results of single writes."""
         return self._has_verbose_results
 
     @property
     def insert_results(self) -> Mapping[int, InsertOneResult]:
-        """The result of each successful insert, by the index of the operation.
+        """The result of each successful insert, with the index of the write model as the key.
 
-        :raises InvalidOperation: the writes were not acknowledged, or had no ``verbose_results=True``.
+        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
         """
-        return self._verbose("insert_results", "insertResults")
+        return self._results_by_index("insert_results", "insertResults")
 
     @property
     def update_results(self) -> Mapping[int, UpdateResult]:
-        """The result of each successful update and replacement, by the index of the operation.
+        """The result of each successful update and replacement, with the index of the write model as the key.
 
-        :raises InvalidOperation: the writes were not acknowledged, or had no ``verbose_results=True``.
+        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
         """
-        return self._verbose("update_results", "updateResults")
+        return self._results_by_index("update_results", "updateResults")
 
     @property
     def delete_results(self) -> Mapping[int, DeleteResult]:
-        """The result of each successful delete, by the index of the operation.
+        """The result of each successful deletion, with the index of the write model as the key.
 
-        :raises InvalidOperation: the writes were not acknowledged, or had no ``verbose_results=True``.
+        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
         """
-        return self._verbose("delete_results", "deleteResults")
+        return self._results_by_index("delete_results", "deleteResults")
 
-    def _verbose(self, name: str, field: str) -> Mapping[int, Value]:
+    def _results_by_index(self, name: str, field: str) -> Mapping[int, Value]:
         if not self._acknowledged:
-            raise self._unknown(name)
+            raise self._unacknowledged_error(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results was not True")
         results: Mapping[int, Value] = self._bulk_api_result.get(field, {})

@@ -1,4 +1,4 @@
-"""Stable API: versions of server commands with guaranteed behaviour."""
+"""Stable API: versions of the server's commands with guaranteed behaviour."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ class ServerApiVersion:
     """The versions of the Stable API."""
 
     V1 = "1"
-    """Version 1."""
+    """Version 1 of the Stable API."""
 
 
 _VERSIONS = (ServerApiVersion.V1,)
 
 
 class ServerApi:
-    """Declaration of a Stable API version (MongoDB 5.0).
+    """Declaration that a client uses a version of the Stable API (MongoDB 5.0).
 
     ::
 
         MongoClient(server_api=ServerApi("1", strict=True))
 
-    The object is immutable. A flag of None is not sent. ``python -m gmongo.stable_api`` shows the parts of a program
-    outside of the version.
+    The object is immutable. The driver does not send a flag that is None. ``python -m gmongo.stable_api`` shows the
+    parts of a program that do not belong to the version.
 
     Specification: Stable API.
 
-    :param version: a value of :class:`ServerApiVersion`.
-    :param strict: True lets the server reject commands outside the version. None uses the server's default, which is
-        False.
-    :param deprecation_errors: True lets the server reject deprecated features of the version; None uses the server's
-        default, which is False.
-    :raises ValueError: the version does not exist.
-    :raises TypeError: a flag is neither True, False nor None.
+    :param version: the version: a value of :class:`ServerApiVersion`.
+    :param strict: True lets the server reject commands that do not belong to the version. None (the default) uses the
+        server's default, which is False.
+    :param deprecation_errors: True lets the server reject deprecated features of the version. None (the default) uses
+        the server's default, which is False.
+    :raises ValueError: `version` does not exist.
+    :raises TypeError: `strict` or `deprecation_errors` is neither True, False nor None.
     """
 
     __slots__ = ("_deprecation_errors", "_strict", "_version")
@@ -54,12 +54,12 @@ class ServerApi:
 
     @property
     def strict(self) -> bool | None:
-        """True if the server rejects commands outside the version. None uses the server's default."""
+        """True if the server rejects commands that do not belong to the version. None uses the server's default."""
         return self._strict
 
     @property
     def deprecation_errors(self) -> bool | None:
-        """True if the server rejects deprecated features. None uses the server's default."""
+        """True if the server rejects deprecated features of the version. None uses the server's default."""
         return self._deprecation_errors
 
     def __repr__(self) -> str:

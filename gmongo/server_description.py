@@ -1,4 +1,4 @@
-"""Descriptions of servers, as the client sees them."""
+"""Server descriptions, which contain what the client knows about each server."""
 
 from __future__ import annotations
 

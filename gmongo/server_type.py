@@ -8,19 +8,20 @@ __all__ = ["SERVER_TYPE", "ServerType"]
 
 
 class ServerType(NamedTuple):
-    """Server types with their numbers. :data:`SERVER_TYPE` is the only instance.
+    """Numbers of the server types. :data:`SERVER_TYPE` is the only instance.
 
     Specification: Server Discovery and Monitoring, "ServerType".
 
-    :param Unknown: not checked yet, or its last check failed.
-    :param Mongos: a mongos of a sharded cluster.
-    :param RSPrimary: the primary of a replica set.
-    :param RSSecondary: a secondary of a replica set.
-    :param RSArbiter: an arbiter of a replica set, without data.
-    :param RSOther: a hidden member, or a member in another state such as startup or recovering.
-    :param RSGhost: a member without a replica set configuration.
-    :param Standalone: a server outside of any replica set.
-    :param LoadBalancer: a server behind a load balancer.
+    :param Unknown: the number for a server that was not checked, or whose last check failed.
+    :param Mongos: the number for a mongos of a sharded cluster.
+    :param RSPrimary: the number for the primary of a replica set.
+    :param RSSecondary: the number for a secondary of a replica set.
+    :param RSArbiter: the number for an arbiter of a replica set. An arbiter has no data.
+    :param RSOther: the number for a hidden member of a replica set, or a member in a state such as startup or
+        recovering.
+    :param RSGhost: the number for a member that has no replica set configuration.
+    :param Standalone: the number for a server that belongs to no replica set.
+    :param LoadBalancer: the number for a load balancer.
     """
 
     Unknown: int
@@ -36,10 +37,10 @@ class ServerType(NamedTuple):
     def name_of(self, value: int) -> str:
         """Return the name of a server type, such as ``"RSPrimary"``.
 
-        :param value: the number.
+        :param value: the number of the server type.
         """
         return self._fields[value]
 
 
 SERVER_TYPE = ServerType(*range(9))
-"""The server types by name: ``SERVER_TYPE.RSPrimary``."""
+"""The numbers of the server types. For example, ``SERVER_TYPE.RSPrimary`` is 2."""

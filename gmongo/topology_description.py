@@ -1,4 +1,4 @@
-"""Descriptions of topologies, as the client sees them."""
+"""Topology descriptions, which contain what the client knows about a deployment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parser of connection strings, ``mongodb://`` and ``mongodb+srv://``."""
+"""Parser of connection strings (``mongodb://`` and ``mongodb+srv://``)."""
 
 from __future__ import annotations
 
@@ -39,29 +39,34 @@ def parse_uri(
     srv_allowed_hosts_suffix: str | None = None,
     srv_host_validator: Callable[[str], object] | None = None,
 ) -> DocumentDict:
-    """Parse a connection string. For ``mongodb+srv``, query DNS for the hosts and further options.
+    """Parse a connection string. For ``mongodb+srv``, query DNS for the hosts and for further options.
 
     :param uri: the connection string.
-    :param default_port: the port of a host without a port.
-    :param validate: True converts option values and rejects unknown and contradictory options; False keeps strings.
-    :param warn: True warns about invalid options and omits them, instead of raising.
-    :param normalize: True replaces option aliases by their canonical names.
-    :param connect_timeout: the time limit of a DNS query, in seconds; None uses connectTimeoutMS of the URI, or
-        20 seconds.
-    :param srv_service_name: the SRV service name; overrides srvServiceName.
-    :param srv_max_hosts: the maximum number of randomly selected hosts; 0 means no limit; overrides
-        srvMaxHosts.
-    :param srv_allowed_hosts_suffix: the required domain of hosts from DNS; overrides
-        srvAllowedHostsSuffix.
-    :param srv_host_validator: a function that takes the name of a host from DNS, and returns True to accept it.
-    :returns: ``nodelist`` (pairs of host and port; the port of a Unix domain socket is None), ``username``,
-        ``password``, ``database``, ``collection``, ``options`` (case-insensitive, by the names of the specification;
-        times are in seconds, except localThresholdMS) and ``fqdn`` (the host of a ``mongodb+srv`` URI).
-    :raises gmongo.errors.InvalidURI: the URI is malformed. No message shows a username or password.
-    :raises gmongo.errors.ConfigurationError: an option is unknown (unless `warn`), options contradict each other, or
-        DNS has no suitable hosts.
-    :raises ValueError: (a ConfigurationError as well) a port is invalid, or an option does not accept a value
-        (unless `warn`).
+    :param default_port: the port of each host that is given without a port; 27017 by default.
+    :param validate: True (the default) converts option values, and rejects unknown and contradictory options. False
+        keeps the values as strings.
+    :param warn: True warns about invalid options and omits these options, instead of raising an exception. False by
+        default.
+    :param normalize: True (the default) replaces aliases of options by the canonical names.
+    :param connect_timeout: the time limit of a DNS query, in seconds; None (the default) uses connectTimeoutMS of the
+        URI, or 20 seconds.
+    :param srv_service_name: the service name of the SRV records, which overrides the option srvServiceName; None by
+        default.
+    :param srv_max_hosts: the maximum number of randomly selected hosts, which overrides the option srvMaxHosts; 0 means
+        no limit, None by default.
+    :param srv_allowed_hosts_suffix: the required domain of hosts from DNS, which overrides the option
+        srvAllowedHostsSuffix; None by default.
+    :param srv_host_validator: a function that receives the name of a host from DNS, and returns True to accept the
+        host; None by default.
+    :returns: a mapping. ``nodelist`` is a list of pairs of host and port. The port of a Unix domain socket is None.
+        ``username``, ``password``, ``database`` and ``collection`` are parts of the URI. ``options`` is a
+        case-insensitive mapping. The options have their names in the specification, and times are in seconds, except
+        localThresholdMS. ``fqdn`` is the host of a ``mongodb+srv`` URI.
+    :raises gmongo.errors.InvalidURI: the URI is malformed. The message does not show the user name and the password.
+    :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False, options contradict each other,
+        or DNS has no suitable hosts.
+    :raises ValueError: a port is invalid, or an option does not accept a value and `warn` is False. The exception is
+        also a ConfigurationError.
     """
     parsed = read_uri(
         uri,
@@ -76,69 +81,76 @@ def parse_uri(
         srv_host_validator,
     )
     del parsed["own"]
-    parsed["options"] = _AnyCase(parsed["options"])
+    parsed["options"] = _CaseInsensitiveOptions(parsed["options"])
     return parsed
 
 
 def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Address]:
     """Split a list of hosts in the form of a URI, such as ``"a.example.com,b.example.com:27018"``.
 
-    :param hosts: a comma-separated list, percent-encoded where necessary.
-    :param default_port: the port of a host without a port.
-    :returns: pairs of host and port; the port of a Unix domain socket is None.
-    :raises gmongo.errors.ConfigurationError: a host is empty.
-    :raises ValueError: (a ConfigurationError as well) a host or a port is malformed.
+    :param hosts: a comma-separated list of hosts. Special characters must be percent-encoded.
+    :param default_port: the port of each host that is given without a port; 27017 by default.
+    :returns: a list of pairs of host and port. The port of a Unix domain socket is None.
+    :raises gmongo.errors.ConfigurationError: the name of a host is empty.
+    :raises ValueError: a host or a port is malformed. The exception is also a ConfigurationError.
     """
     return split_encoded_hosts(hosts, default_port)
 
 
 def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:
-    """Parse the options part of a connection string.
+    """Parse the options in a connection string.
 
-    :param opts: the part after the question mark; all separators are ``&``, or all are ``;``.
-    :param validate: True converts values and rejects unknown options; False keeps strings.
-    :param warn: True warns about invalid options and omits them, instead of raising.
-    :param normalize: True replaces aliases by their canonical names, such as ``ssl`` by ``tls``.
-    :returns: the options by the names of the specification, case-insensitive. Times are in seconds, except
-        ``localThresholdMS``.
-    :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
-    :raises ValueError: (a ConfigurationError as well) an option does not accept a value, unless `warn`.
+    :param opts: the part of the connection string after the question mark. All separators must be ``&``, or all
+        separators must be ``;``.
+    :param validate: True (the default) converts values and rejects unknown options. False keeps the values as strings.
+    :param warn: True warns about invalid options and omits these options, instead of raising an exception. False by
+        default.
+    :param normalize: True (the default) replaces aliases by the canonical names, for example ``ssl`` by ``tls``.
+    :returns: a case-insensitive mapping of the options. The options have their names in the specification. Times are in
+        seconds, except ``localThresholdMS``.
+    :raises gmongo.errors.InvalidURI: `opts` is malformed, or contains options that exclude each other.
+    :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
+    :raises ValueError: an option does not accept a value and `warn` is False. The exception is also a
+        ConfigurationError.
     """
-    return _AnyCase(query.split_options(opts, validate, warn, normalize))
+    return _CaseInsensitiveOptions(query.split_options(opts, validate, warn, normalize))
 
 
 def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
-    """Check options and convert their values.
+    """Check options, and convert their values.
 
-    :param opts: the options by case-insensitive name; values may be strings, as in a URI.
-    :param warn: True warns about invalid options and omits them, instead of raising.
-    :returns: the options by lower-case name. Times are in seconds, except ``localThresholdMS``.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
-    :raises ValueError: (a ConfigurationError as well) an option does not accept a value, unless `warn`.
+    :param opts: a mapping of option names to values. The names are not case-sensitive. Values may be strings, as in a
+        URI.
+    :param warn: True warns about invalid options and omits these options, instead of raising an exception. False by
+        default.
+    :returns: a mapping of option names in lower case to converted values. Times are in seconds, except
+        ``localThresholdMS``.
+    :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
+    :raises ValueError: an option does not accept a value and `warn` is False. The exception is also a
+        ConfigurationError.
     """
     return dict(query.validated(opts, warn))
 
 
-class _AnyCase(DocumentDict):
-    """Case-insensitive mapping of options by the names of the specification.
+class _CaseInsensitiveOptions(DocumentDict):
+    """Case-insensitive mapping of options. The options have their names in the specification.
 
-    :param options: the options by name; an unresolved alias keeps its name.
+    :param options: the options by name. An alias that was not replaced keeps its name.
     """
 
     def __init__(self, options: Document) -> None:
-        super().__init__((_spelled(name), value) for name, value in options.items())
+        super().__init__((_canonical_spelling(name), value) for name, value in options.items())
 
     def __missing__(self, name: str) -> Any:
-        if name == _spelled(name):
+        if name == _canonical_spelling(name):
             raise KeyError(name)
-        return self[_spelled(name)]
+        return self[_canonical_spelling(name)]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and super().__contains__(_spelled(name))
+        return isinstance(name, str) and super().__contains__(_canonical_spelling(name))
 
     def get(self, name: str, default: object = None) -> Any:
-        return super().get(_spelled(name), default)
+        return super().get(_canonical_spelling(name), default)
 
     def __eq__(self, other: object) -> bool:
         return Options(self) == other
@@ -146,6 +158,6 @@ class _AnyCase(DocumentDict):
     __hash__ = None
 
 
-def _spelled(name: str) -> str:
+def _canonical_spelling(name: str) -> str:
     option = find(name)
     return option.name if option is not None and option.key == name.lower() else name

@@ -10,7 +10,7 @@ __all__ = ["DEFAULT_WRITE_CONCERN", "WriteConcern"]
 
 
 class WriteConcern:
-    """Acknowledgement that writes wait for.
+    """Acknowledgement that each write waits for.
 
     ::
 
@@ -18,15 +18,16 @@ class WriteConcern:
 
     Specification: Read and Write Concern, "Write Concern".
 
-    :param w: the number of members that must acknowledge a write; 0 means unacknowledged writes. A name is
-        ``"majority"`` or a name in the replica set configuration. None uses the server's default.
-    :param wtimeout: the server's time limit for the acknowledgement, in milliseconds; 0 and None mean no limit. After
-        the limit the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
-    :param j: True requires that the write is in the journal; None uses the server's default.
-    :param fsync: True requires that the server flushes its files; deprecated, use `j`.
+    :param w: the number of members that must acknowledge a write; 0 means unacknowledged writes. A string is
+        ``"majority"`` or a name in the replica set configuration. None (the default) uses the server's default.
+    :param wtimeout: the server's time limit for the acknowledgement, in milliseconds; 0 and None (the default) mean no
+        limit. After the limit the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
+    :param j: True requires that the write is in the journal. None (the default) uses the server's default.
+    :param fsync: True requires that the server flushes its files. The parameter is deprecated; use `j`. None by
+        default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `w` or `wtimeout` is negative.
-    :raises ConfigurationError: ``w=0`` with ``j=True``, or `j` and `fsync` both true.
+    :raises ConfigurationError: `w` is 0 and `j` is True, or `j` and `fsync` are both True.
     """
 
     __slots__ = ("__acknowledged", "__document")
@@ -38,28 +39,28 @@ class WriteConcern:
             raise ConfigurationError("j=True and fsync=True cannot be used together")
         if w == 0 and j:
             raise ConfigurationError("w=0 and j=True contradict each other: w=0 means no acknowledgement")
-        given = {
+        fields = {
             "wtimeout": _checked_count("wtimeout", wtimeout, "an integer"),
             "j": _checked_flag("j", j),
             "fsync": _checked_flag("fsync", fsync),
             "w": w if isinstance(w, str) else _checked_count("w", w, "an integer or a string"),
         }
-        self.__document = {field: value for field, value in given.items() if value is not None}
+        self.__document = {field: value for field, value in fields.items() if value is not None}
         self.__acknowledged = w != 0
 
     @property
     def is_server_default(self) -> bool:
-        """True if all fields are absent, so that the server's default applies."""
+        """True if the document is empty, so that the server's default applies."""
         return not self.__document
 
     @property
     def document(self) -> DocumentDict:
-        """The document sent as ``writeConcern``, empty for the server's default."""
+        """The document that commands contain as ``writeConcern``. The document is empty for the server's default."""
         return self.__document.copy()
 
     @property
     def acknowledged(self) -> bool:
-        """True if the server replies to writes. False only for ``w=0``."""
+        """True if the server replies to writes. False only if `w` is 0."""
         return self.__acknowledged
 
     def __eq__(self, other: object) -> bool:
@@ -91,4 +92,4 @@ def _checked_flag(name: str, value: object) -> bool | None:
 
 
 DEFAULT_WRITE_CONCERN = WriteConcern()
-"""The default write concern of a client."""
+"""The write concern of a client that sets no write concern."""

@@ -1,1 +1,1 @@
-"""Client-side encryption over libmongocrypt: the state machine, its I/O, and the data keys."""
+"""Client-side encryption with libmongocrypt: the state machine, its requests to servers, and the data keys."""

@@ -21,14 +21,15 @@ from gmongo.wire.message import Buffer
 
 
 class Encrypter:
-    """Encrypts the commands of a client, and decrypts the replies.
+    """Object that encrypts the commands of a client, and decrypts the replies.
 
-    :param client: the client, which owns the encrypter.
-    :param options: the options of automatic encryption.
-    :param new_client: creates a further client, for the key vault and for the schemas of collections.
-    :param new_silent_client: creates a client without events and logs for mongocryptd, which receives plaintext.
-    :param construction: the arguments that create an equal client.
-    :raises EncryptionError: libmongocrypt rejects the options.
+    :param client: the client that creates this object and sends the commands.
+    :param options: the options of automatic encryption of the client.
+    :param new_client: a function that creates another client, which reads the key vault and the schemas of collections.
+    :param new_silent_client: a function that creates a client for mongocryptd. The client publishes no events and
+        writes no logs, because mongocryptd receives plaintext.
+    :param construction: the arguments with which the application created `client`.
+    :raises EncryptionError: libmongocrypt rejected the options.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Encrypter:
         self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
-        """Encrypt a command. Return a command that needs no encryption unchanged."""
+        """Encrypt a command. If the command needs no encryption, return the command unchanged."""
         if not self._encrypts:
             return command
 
@@ -65,7 +66,7 @@ class Encrypter:
         return command if encrypted is None else encrypted
 
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
-        """Decrypt a reply, or None if the reply has no encrypted fields."""
+        """Decrypt a reply. Return None if the reply contains no encrypted values."""
 
         def make_context(new: Callable[[], Native]) -> Native:
             return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)
@@ -74,26 +75,28 @@ class Encrypter:
         return None if decrypted == reply else decrypted
 
     def encrypted_fields(self, namespace: str) -> Document | None:
-        """Return the encrypted fields of a collection in ``encrypted_fields_map``, or None."""
+        """Return the encrypted fields of a collection from ``encrypted_fields_map``, or None."""
         fields: Document | None = self.options._encrypted_fields_map.get(namespace)
         return fields
 
     # Clients
 
     def key_vault(self) -> KeyVault:
-        """Return the key vault."""
+        """Return the key vault, with the client that the options name or with :meth:`client_for_keys`."""
         client = self.options._key_vault_client or self.client_for_keys()
         return KeyVault(key_vault(client, self.options._key_vault_namespace))
 
     def client_for_keys(self) -> Client:
-        """Return a client for the same deployment: the client itself if its pool is unlimited, or a second client.
+        """Return the encrypted client if its pool is unlimited.
 
-        An operation uses the second client while it has a connection checked out. In one limited pool, operations that
-        wait for a second connection could check out all connections.
+        Otherwise return a second client for the deployment of the encrypted client.
+
+        An operation reads keys while the operation has a connection checked out. If such operations waited for another
+        connection of one limited pool, the waiting operations could check out all connections.
         """
         client = self._client()
         if client is None:
-            raise EncryptionError(ReferenceError("the client is gone"))
+            raise EncryptionError(ReferenceError("the client no longer exists"))
         if self._is_unlimited:
             return client
         if self._internal is None:
@@ -103,13 +106,15 @@ class Encrypter:
         return self._internal
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Return a command with the marks of mongocryptd."""
+        """Return the command in which mongocryptd has marked the values to encrypt."""
         if self._mongocryptd is None:
-            raise EncryptionError(RuntimeError("libmongocrypt asks for an analysis that the options rule out"))
+            raise EncryptionError(
+                RuntimeError("libmongocrypt requests an analysis, but the options disable the analysis")
+            )
         return self._mongocryptd.analyse(database, command)
 
     def close(self) -> None:
-        """Discard the keys, and close the clients that the encrypter created."""
+        """Discard the data keys, and close the clients that this object created."""
         self._handle.close()
         internal, self._internal = self._internal, None
         for each in (internal, self._mongocryptd):
@@ -118,7 +123,7 @@ class Encrypter:
 
 
 class _Servers:
-    """Requests of the state machine to servers."""
+    """Requests to servers that the state machine needs."""
 
     def __init__(self, encrypter: Encrypter) -> None:
         self._encrypter = weakref.proxy(encrypter)

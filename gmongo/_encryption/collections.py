@@ -1,4 +1,4 @@
-"""Collections for Queryable Encryption: each has two state collections and an index.
+"""State collections for Queryable Encryption. Each encrypted collection has two state collections and an index.
 
 Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection Helpers".
 """
@@ -23,28 +23,28 @@ INDEX = [("__safeContent__", 1)]
 
 
 class Database(Protocol):
-    """The part of a :class:`~gmongo.database.Database` that these functions use."""
+    """The part of a :class:`~gmongo.database.Database` that the functions of this module use."""
 
     _executor: Executor
 
     @property
     def _context(self) -> OperationContext:
-        """The context of the operations of the database."""
+        """The context of the commands of the database."""
 
     @property
     def client(self) -> Any:
-        """The client of the database."""
+        """The client to which the database belongs."""
 
     @property
     def name(self) -> str:
         """The name of the database."""
 
     def list_collections(self, session: Any, filter: Document) -> Iterable[DocumentDict]:
-        """List the collections that match."""
+        """List the descriptions of the collections that match `filter`."""
 
 
 def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
-    """Return the names of the state collections of a collection."""
+    """Return the names of the two state collections of an encrypted collection."""
     return (
         encrypted_fields.get("escCollection") or f"enxcol_.{name}.esc",
         encrypted_fields.get("ecocCollection") or f"enxcol_.{name}.ecoc",
@@ -52,10 +52,10 @@ def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
 
 
 class _CreateStateCollection(WriteCommand):
-    """Create a state collection for Queryable Encryption."""
+    """Command that creates a state collection for Queryable Encryption."""
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build the command.
+        """Return the command.
 
         :raises ConfigurationError: the server is older than MongoDB 7.0.
         """
@@ -71,7 +71,7 @@ class _CreateStateCollection(WriteCommand):
 def create_state_collections(
     database: Database, name: str, encrypted_fields: Document, session: SessionHandle | None
 ) -> None:
-    """Create the state collections before their collection.
+    """Create the two state collections of an encrypted collection, before the creation of the encrypted collection.
 
     :raises ConfigurationError: the server is older than MongoDB 7.0.
     """
@@ -80,17 +80,19 @@ def create_state_collections(
         database._executor.run(operation, session)
 
 
-def encrypted_fields_of(database: Database, name: str, session: SessionHandle | None, *, ask: bool) -> Document | None:
+def encrypted_fields_of(
+    database: Database, name: str, session: SessionHandle | None, *, query_server: bool
+) -> Document | None:
     """Return the encrypted fields of a collection from the client options or from the server.
 
-    :param ask: True to query the server if the client options do not name the collection.
+    :param query_server: True to query the server if the client options do not contain the fields of the collection.
     :raises InvalidOperation: the client belongs to another library.
     """
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None
     fields: Document | None = encrypter.encrypted_fields(f"{database.name}.{name}")
-    if fields is None and ask:
+    if fields is None and query_server:
         for each in database.list_collections(session, {"name": name}):
             fields = (each.get("options") or {}).get("encryptedFields")
     return fields

@@ -1,4 +1,4 @@
-"""Connections to key management services (KMS) by a callback of the application or through an HTTP proxy."""
+"""Connections to key management services (KMS) through a callback of the application or an HTTP proxy."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ _END = b"\r\n\r\n"
 
 @dataclass(frozen=True)
 class KMSConnectContext:
-    """Target of a ``kms_connect_callback``.
+    """Argument of a ``kms_connect_callback``: the address of the key management service, and the time limit.
 
-    :param host: the host of the key management service. TLS verifies this name.
+    :param host: the host of the key management service. gmongo requires that the certificate of the service contains
+        this name.
     :param port: the port of the key management service.
-    :param timeout: the limit of the connection attempt in seconds: ten, or the rest of the operation's timeout.
+    :param timeout: the time limit of the connection attempt, in seconds. The limit is ten seconds, or less if the
+        operation has less time left.
     """
 
     host: str
@@ -37,26 +39,28 @@ class KMSConnectContext:
 
 
 KMSConnectCallback = Callable[[KMSConnectContext], socket.socket]
-"""Connects to the host and port of a :class:`KMSConnectContext` in a separate greenlet, and returns the socket. gmongo
-starts TLS on the socket and closes it. An exception counts as a network error, after which libmongocrypt may retry.
+"""A function that connects to the host and port of a :class:`KMSConnectContext`, and returns the socket. gmongo calls
+the function in a separate greenlet, starts TLS on the socket, and closes the socket. gmongo treats an exception of the
+function as a network error, after which libmongocrypt may retry.
 """
 
 
 class HTTPProxyKMSConnect:
-    """Connects to key management services through an HTTP proxy, by its ``CONNECT``.
+    """Callback that connects to key management services through an HTTP proxy, with the method ``CONNECT``.
 
     ::
 
         AutoEncryptionOpts(..., kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
 
-    The proxy cannot read the TLS stream of the service.
+    The proxy cannot read the data, because gmongo uses TLS with the key management service.
 
-    :param proxy_url: an ``http://`` or ``https://`` URL, with an optional user, password, and port (80 or 443 by
-        default).
-    :param ssl_context: for TLS with the proxy; None (the default) uses the certificate authorities of the system.
-    :param headers: further headers of the CONNECT request; None (the default) adds no header.
+    :param proxy_url: an ``http://`` or ``https://`` URL of the proxy. A user, a password and a port are optional. The
+        default port is 80 or 443.
+    :param ssl_context: the context for TLS with the proxy. None (the default) trusts the certificate authorities of the
+        system.
+    :param headers: further headers of the CONNECT request, as a mapping; None (the default) adds no header.
     :raises TypeError: `proxy_url` is not a string.
-    :raises ConfigurationError: `proxy_url` is not the URL of a proxy, or a header is not allowed.
+    :raises ConfigurationError: `proxy_url` is not the URL of a proxy, or a header in `headers` is not allowed.
     """
 
     @clears_locals
@@ -80,7 +84,7 @@ class HTTPProxyKMSConnect:
         if ssl_context is not None and not secure:
             raise ConfigurationError("ssl_context is for TLS with the proxy, so proxy_url must begin with https://")
         self._address = parts.hostname, port or (443 if secure else 80)
-        self._context = (ssl_context or _usual_context()) if secure else None
+        self._context = (ssl_context or _default_context()) if secure else None
         self._headers = _checked_headers(headers or {})
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -92,9 +96,9 @@ class HTTPProxyKMSConnect:
 
     @clears_locals
     def __call__(self, context: KMSConnectContext) -> socket.socket:
-        """Connect, and return the socket.
+        """Connect to the key management service through the proxy, and return the socket.
 
-        :raises OSError: the proxy is unreachable or refuses the connection.
+        :raises OSError: the proxy is unreachable, or the proxy refuses the connection.
         """
         with Timeout(context.timeout, TimeoutError(f"the proxy took more than {context.timeout:.3g} seconds")):
             plain = socket.create_connection(self._address)
@@ -120,7 +124,8 @@ class HTTPProxyKMSConnect:
         lines += [f"{name}: {value}" for name, value in self._headers.items()]
         sock.sendall("\r\n".join(lines).encode("latin-1") + _END)
         answer = b""
-        while not answer.endswith(_END):  # byte by byte: the service sends the following bytes
+        # Read single bytes, because the bytes after the end of the answer belong to the service.
+        while not answer.endswith(_END):
             piece = sock.recv(1)
             if not piece or len(answer) > _LONGEST_ANSWER:
                 raise OSError("the proxy sent a malformed answer to CONNECT")
@@ -139,21 +144,24 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
             raise ConfigurationError(f"the value of the proxy header {name} is not allowed")
         if name.lower() == "host":
-            raise ConfigurationError("the header Host must name the key management service")
+            raise ConfigurationError("headers must not contain Host, which names the key management service")
     return dict(headers)
 
 
-def _usual_context() -> ssl.SSLContext:
+def _default_context() -> ssl.SSLContext:
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     return context
 
 
 def _bridge(secure: socket.socket) -> socket.socket:
-    """Return a plain socket whose bytes travel through a TLS socket, as TLS with the service begins inside it."""
+    """Return a plain socket whose bytes travel through a TLS socket.
+
+    TLS with the key management service needs a plain socket, but the connection to the proxy is a TLS socket.
+    """
     near_end, far_end = socket.socketpair()
 
-    def pass_on(source: socket.socket, target: socket.socket) -> None:
+    def forward(source: socket.socket, target: socket.socket) -> None:
         try:
             while data := source.recv(_PIECE):
                 target.sendall(data)
@@ -163,6 +171,6 @@ def _bridge(secure: socket.socket) -> socket.socket:
             for each in (source, target):
                 each.close()
 
-    spawn(pass_on, far_end, secure)
-    spawn(pass_on, secure, far_end)
+    spawn(forward, far_end, secure)
+    spawn(forward, secure, far_end)
     return near_end

@@ -1,4 +1,7 @@
-"""One use of libmongocrypt. Short steps run in the calling greenlet, long steps in the thread pool of the hub."""
+"""Context of libmongocrypt for one task.
+
+Short steps run in the calling greenlet. Long steps run in the thread pool of the hub.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from gmongo.errors import EncryptionError
 
 T = TypeVar("T")
 
-# A step on fewer bytes takes a few milliseconds at most.
+# A step on fewer bytes takes at most a few milliseconds, and runs in the calling greenlet.
 AT_ONCE_BELOW = 16 * 1024
 
 
@@ -24,17 +27,20 @@ Make = Callable[[Callable[[], Native]], Native]
 
 
 class Context:
-    """Context of libmongocrypt. It is closed once, when no greenlet and no thread uses it.
+    """Context of libmongocrypt for one task, such as the encryption of one command.
 
-    :param handle: the handle of the open library.
-    :param make: creates the pymongocrypt context from a ``mongocrypt_ctx_t``, which the context then owns. Its argument
-        is a function that returns the ``mongocrypt_ctx_t``. `make` calls the function last.
+    The context is closed once, when neither a greenlet nor a thread uses the context.
+
+    :param handle: the handle of libmongocrypt.
+    :param make: a function that creates the pymongocrypt context. The argument of `make` is a function that returns a
+        new ``mongocrypt_ctx_t``. `make` must call that function after all work that may fail, because the pymongocrypt
+        context frees the ``mongocrypt_ctx_t``.
     :param size: the size of the input in bytes.
     """
 
     def __init__(self, handle: Handle, make: Make, size: int) -> None:
         self._handle = handle
-        self._crypt = handle.crypt()  # must outlive the context
+        self._crypt = handle.crypt()  # a reference, because the mongocrypt_t must live longer than the context
         self._make = make
         self._native: Native = None
         self._pointer: Native = None
@@ -67,7 +73,7 @@ class Context:
         self._handle.log()
 
     def close(self) -> None:
-        """Close the context. Only its last user may call this."""
+        """Close the context. Only the last greenlet or thread that uses the context may call this method."""
         native, self._native = self._native, None
         if native is not None:
             native._close()
@@ -79,16 +85,19 @@ class Context:
 
     @property
     def database(self) -> str:
-        """The database of the requested collections, which may differ from the database of the command."""
+        """The database of the collections that libmongocrypt requests.
+
+        The database may differ from the database of the command.
+        """
         name: bytes = ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer))
         return name.decode()
 
     def step(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run a step of libmongocrypt.
+        """Run a step of libmongocrypt, and return its result.
 
         :raises EncryptionError: the step failed.
         """
-        outcome = self._in_pool(work, arguments) if self.long else _outcome_of(work, arguments)
+        outcome = self._run_in_pool(work, arguments) if self.long else _result_or_error(work, arguments)
         try:
             if isinstance(outcome, Exception):
                 if isinstance(outcome, (BSONError, EncryptionError)):
@@ -96,34 +105,36 @@ class Context:
                 raise EncryptionError(outcome) from outcome
             return outcome
         finally:
-            del outcome  # an error references this frame
+            del outcome  # an error refers to this frame
 
-    def _in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
-        """Run a step in a thread. If this greenlet is interrupted meanwhile, the thread closes the context."""
-        # Both sides pop one token at their end. Each pop is atomic.
+    def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
+        """Run a step in a thread. If an exception interrupts this greenlet meanwhile, the thread closes the context."""
+        # At its end, the thread pops a token. An interrupted greenlet also pops a token. Each pop is atomic. The second
+        # pop returns "last".
         tokens = ["last", "first"]
 
         def in_thread() -> T | Exception | None:
             outcome = None
             if not self._left_to_thread:
-                outcome = in_worker(lambda: _outcome_of(work, arguments))
+                outcome = in_worker(lambda: _result_or_error(work, arguments))
             if tokens.pop() == "last":
                 self.close()
             return outcome
 
-        waiting = get_hub().threadpool.spawn(in_thread)  # an exception thrown into this call precedes the step
+        # If an exception interrupts this call, the thread does not run the step.
+        waiting = get_hub().threadpool.spawn(in_thread)
         try:
             outcome: T | Exception = waiting.get()
             return outcome
         except BaseException:
             self._left_to_thread = True
-            if tokens.pop() == "last":  # the thread has just ended
+            if tokens.pop() == "last":  # the thread has already ended
                 self._left_to_thread = False
             raise
 
 
-def _outcome_of(work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
-    """Return the result of a step, or the exception that it raised."""
+def _result_or_error(work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
+    """Run a step, and return its result or exception."""
     try:
         return work(*arguments)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""On-demand credentials of KMS providers: AWS, Azure and Google Cloud."""
+"""Credentials of KMS providers that the driver fetches on demand: AWS, Azure and Google Cloud."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from gmongo.auth.http import request_json, text_field
 from gmongo.errors import ConfigurationError
 from gmongo.wire.timeout import remaining
 
-_TIMEOUT = 10.0  # seconds
-_VALID_FOR = 60.0  # the minimum remaining validity of a cached token, in seconds
+_TIMEOUT = 10.0  # seconds for each request
+_VALID_FOR = 60.0  # the minimum remaining lifetime of a cached token that is used again, in seconds
 _AZURE = "http://169.254.169.254"
 _AZURE_QUERY = "api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net"
 _GOOGLE = "metadata.google.internal"
 
 
 class OnDemand:
-    """Source of on-demand credentials.
+    """Source of the credentials that the driver fetches on demand.
 
-    :param providers: the providers without credentials in ``kms_providers``.
+    :param providers: the names of the providers that have no credentials in ``kms_providers``.
     """
 
     def __init__(self, providers: tuple[str, ...]) -> None:
         self._providers = providers
         self._aws = AwsCredentialsCache()
-        self._azure = "", 0.0  # the token, and the time of its expiration
+        self._azure = "", 0.0  # the access token, and the time of its expiration
 
     def __repr__(self) -> str:
         return f"<OnDemand {', '.join(self._providers)}>"
 
     def find(self, deadline: float | None) -> DocumentDict:
-        """Return the credentials of all providers in the format of libmongocrypt.
+        """Return the credentials of all providers of this object, in the format of libmongocrypt.
 
-        :param deadline: the deadline of the requests.
-        :raises OperationFailure: a service returns no credentials.
+        :param deadline: the deadline of the requests for credentials; None means no deadline.
+        :raises OperationFailure: a service returned no credentials.
         """
         fetch = {"aws": self._aws_credentials, "azure": self._azure_credentials, "gcp": self._google_credentials}
         return {provider: fetch[provider](deadline) for provider in self._providers}

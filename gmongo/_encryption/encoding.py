@@ -1,4 +1,4 @@
-"""Encoded commands."""
+"""Conversion of an encoded message to one encoded command document."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gmongo.wire.message import HEADER_SIZE
 _INT32 = struct.Struct("<i")
 _ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
 _FLAGS_SIZE = 4
-_LONGEST_NAME = 64  # bytes of the name of a document sequence, including the zero byte
+_LONGEST_NAME = 64  # bytes of the longest name of a document sequence, including the zero byte at its end
 
 
 def one_document(buffers: Sequence[bytes]) -> bytes:
-    """Return the command of a message as one document, with its document sequences as arrays.
+    """Return the command of a message as one encoded document. Convert document sequences to arrays.
 
     :param buffers: the buffers of an OP_MSG that gmongo has created.
     """
@@ -28,26 +28,26 @@ def one_document(buffers: Sequence[bytes]) -> bytes:
             fields.append(section[4:-1])
         else:
             name = bytes(section[4 : 4 + _LONGEST_NAME]).partition(_END)[0]
-            fields += (_ARRAY, name, _END, _array(section[4 + len(name) + 1 :]))
-    return _enclosed(fields)
+            fields += (_ARRAY, name, _END, _encoded_array(section[4 + len(name) + 1 :]))
+    return _encoded_document(fields)
 
 
-def _array(documents: memoryview) -> bytes:
+def _encoded_array(documents: memoryview) -> bytes:
     elements: list[bytes | memoryview] = []
     work = LongWork()
-    for index, document in enumerate(_each(documents)):
+    for index, document in enumerate(_split_documents(documents)):
         elements += (_DOCUMENT, str(index).encode(), _END, document)
         work.checkpoint()
-    return _enclosed(elements)
+    return _encoded_document(elements)
 
 
-def _each(documents: memoryview) -> Iterator[memoryview]:
+def _split_documents(documents: memoryview) -> Iterator[memoryview]:
     while documents:
         (size,) = _INT32.unpack_from(documents)
         yield documents[:size]
         documents = documents[size:]
 
 
-def _enclosed(elements: Sequence[bytes | memoryview]) -> bytes:
+def _encoded_document(elements: Sequence[bytes | memoryview]) -> bytes:
     content = b"".join(elements)
     return _INT32.pack(len(content) + 5) + content + _END

@@ -1,4 +1,4 @@
-"""Executor of a client with automatic encryption. Other clients do not import this module."""
+"""Executor of a client with automatic encryption. Clients without automatic encryption do not import this module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmongo.sdam.topology import Topology
 class EncryptingExecutor(Executor):
     """Executor that encrypts commands and decrypts replies.
 
-    :param encrypter: the encrypter of the client. See Executor for the other parameters.
+    :param encrypter: the object that encrypts and decrypts. :class:`Executor` describes the other parameters.
     """
 
     def __init__(

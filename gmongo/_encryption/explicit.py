@@ -1,4 +1,4 @@
-"""Explicit encryption and decryption, and operations on data keys, with encoded documents."""
+"""Explicit encryption, explicit decryption and operations on data keys. All documents are encoded."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
-# Other algorithms expand a small value to an index of hundreds of tokens.
-_LIGHT = ("AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "Indexed", "Unindexed")
+# Each other algorithm is slow even for a small value, because it creates an index of hundreds of tokens.
+_FAST_ALGORITHMS = (
+    "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
+    "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
+    "Indexed",
+    "Unindexed",
+)
 
 
 class _Encoder:
-    """Encoder that pymongocrypt requires."""
+    """The functions of ``bson`` that pymongocrypt requires."""
 
     bson_encode = staticmethod(bson.encode)
 
@@ -33,10 +38,10 @@ class Explicit:
     """Explicit encryption and decryption of values.
 
     :param settings: the settings of libmongocrypt.
-    :param keys: the key vault collection.
-    :param tls: the TLS settings of each KMS provider.
-    :param connect_callback: the callback of the application for connections to KMS providers.
-    :raises EncryptionError: libmongocrypt rejects the settings.
+    :param keys: the collection of the key vault.
+    :param tls: the TLS settings of all KMS providers.
+    :param connect_callback: the function of the application that connects to KMS providers, or None.
+    :raises EncryptionError: libmongocrypt rejected the settings.
     """
 
     def __init__(
@@ -51,23 +56,23 @@ class Explicit:
         self._machine = Machine(opened(settings), self._vault, Kms(tls, connect_callback))
 
     def close(self) -> None:
-        """Discard the keys."""
+        """Discard the data keys."""
         self._machine.handle.close()
 
     def encrypt(
         self, value: bytes, algorithm: str, key_id: bytes | None, key_alt_name: str | None, **options: object
     ) -> bytes:
-        """Encrypt ``{"v": value}``."""
+        """Encrypt the value in an encoded document ``{"v": value}``."""
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
 
         def make(new: Callable[[], Native]) -> Native:
-            chosen = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
-            return contexts.ExplicitEncryptionContext(new(), self._machine.kms_providers, value, chosen)
+            encrypt_options = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
+            return contexts.ExplicitEncryptionContext(new(), self._machine.kms_providers, value, encrypt_options)
 
-        return self._run(make, len(value), heavy=algorithm not in _LIGHT)
+        return self._run(make, len(value), heavy=algorithm not in _FAST_ALGORITHMS)
 
     def decrypt(self, value: bytes) -> bytes:
-        """Decrypt ``{"v": value}``."""
+        """Decrypt the ciphertext in an encoded document ``{"v": ciphertext}``."""
 
         def make(new: Callable[[], Native]) -> Native:
             return contexts.ExplicitDecryptionContext(new(), self._machine.kms_providers, value)
@@ -81,13 +86,13 @@ class Explicit:
         key_alt_names: Sequence[str] | None,
         key_material: bytes | None,
     ) -> Binary:
-        """Create a data key, insert it, and return its ``_id``."""
+        """Create a data key, insert the data key into the key vault, and return its ``_id``."""
 
         def make(new: Callable[[], Native]) -> Native:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
             material = None if key_material is None else bson.encode({"keyMaterial": key_material})
-            chosen = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
-            return contexts.DataKeyContext(new(), self._machine.kms_providers, kms_provider, chosen, _Encoder)
+            key_options = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
+            return contexts.DataKeyContext(new(), self._machine.kms_providers, kms_provider, key_options, _Encoder)
 
         deadline = self._executor.deadline()
         key = self._run(make, 0, deadline=deadline)
@@ -98,7 +103,7 @@ class Explicit:
             raise EncryptionError(error) from error
 
     def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
-        """Encrypt matching data keys again, and return them."""
+        """Encrypt the matching data keys with another master key, and return the changed data keys."""
 
         def make(new: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers
@@ -110,14 +115,14 @@ class Explicit:
     def _run(self, make: Make, size: int, *, heavy: bool = False, deadline: float | None = None) -> bytes:
         result = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
         if result is None:
-            raise EncryptionError(ValueError("libmongocrypt had nothing to do"))
+            raise EncryptionError(ValueError("libmongocrypt returned no result"))
         return result
 
 
 def opened(settings: Settings) -> Handle:
-    """Return an open library.
+    """Return the handle of a new mongocrypt_t.
 
-    :raises EncryptionError: libmongocrypt rejects the settings.
+    :raises EncryptionError: libmongocrypt rejected the settings.
     """
     try:
         return Handle(settings)

@@ -1,4 +1,4 @@
-"""Handle of an open libmongocrypt: its options, its caches of keys and schemas, and its log messages."""
+"""Handle of a mongocrypt_t of libmongocrypt: its options, its caches of keys and schemas, and its log messages."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ _ON_DEMAND = ("aws", "gcp", "azure")
 class Settings:
     """Settings of libmongocrypt.
 
-    :param kms_providers: the credentials of each KMS provider.
-    :param key_expiration_ms: the cache lifetime of a data key in milliseconds; 0 is unlimited, None is one minute.
-    :param schema_map: the schemas of collections, by namespace.
-    :param encrypted_fields_map: the encrypted fields of collections, by namespace.
-    :param bypass_query_analysis: True to skip the analysis of commands.
-    :param analyses: True to search for a query analysis library (crypt_shared).
-    :param crypt_shared_lib_path: the path of crypt_shared; None uses the library search path of the system.
-    :param crypt_shared_lib_required: True if a missing crypt_shared library is an error.
+    :param kms_providers: the credentials of each KMS provider, by the name of the provider.
+    :param key_expiration_ms: the time that a data key stays in the cache, in milliseconds; 0 means no limit, None (the
+        default) means one minute.
+    :param schema_map: a mapping of namespaces to the JSON schemas of collections; None by default.
+    :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections; None by default.
+    :param bypass_query_analysis: True disables the analysis of commands; False by default.
+    :param analyses: True searches for the query analysis library (crypt_shared); False by default.
+    :param crypt_shared_lib_path: the path of crypt_shared; None (the default) uses the library search path of the
+        system.
+    :param crypt_shared_lib_required: True raises an error if crypt_shared is missing; False by default.
     """
 
     kms_providers: Document = field(repr=False)
@@ -56,16 +58,17 @@ class Settings:
 
     @property
     def on_demand(self) -> tuple[str, ...]:
-        """The KMS providers with on-demand credentials."""
+        """The names of the KMS providers whose credentials the driver fetches on demand."""
         return tuple(name for name in _ON_DEMAND if self.kms_providers.get(name) == {})
 
 
 class Handle:
-    """Open libmongocrypt, which closes when its last user is done.
+    """Handle of a ``mongocrypt_t``. After :meth:`close`, the last user frees the ``mongocrypt_t``.
 
     :raises ConfigurationError: libmongocrypt is not installed.
-    :raises ValueError: an option has an invalid value; :class:`TypeError` if it has an invalid type.
-    :raises pymongocrypt.errors.MongoCryptError: libmongocrypt rejects the options.
+    :raises ValueError: an option has an invalid value. If an option has the wrong type, the constructor raises
+        :class:`TypeError`.
+    :raises pymongocrypt.errors.MongoCryptError: libmongocrypt rejected the options.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -73,20 +76,22 @@ class Handle:
         self.settings = settings
         self._messages: deque[tuple[int, str]] = deque(maxlen=_MOST_MESSAGES)
         self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
-        self._parents: Native = None  # in a forked child, the handle of the parent
+        # In a forked child, this reference keeps the mongocrypt_t of the parent alive.
+        self._parents: Native = None
         self._crypt: Native = self._open()
         register_after_fork(self)
 
     @property
     def crypt_shared_version(self) -> str | None:
-        """The version of the query analysis library, or None without one."""
+        """The version of the query analysis library (crypt_shared), or None without this library."""
         version = lib.mongocrypt_crypt_shared_lib_version_string(self.crypt(), ffi.NULL)
         return None if version == ffi.NULL else ffi.string(version).decode()
 
     def crypt(self) -> Native:
-        """Return the ``mongocrypt_t``. A forked child opens a new handle.
+        """Return the ``mongocrypt_t``. In a forked child, open a new ``mongocrypt_t``.
 
-        A thread of the parent may have locked the handle at the fork, and would never unlock it in the child.
+        At the fork, a thread of the parent may have locked the ``mongocrypt_t`` of the parent. The child has no thread
+        that would unlock it.
 
         :raises InvalidOperation: the handle is closed.
         """
@@ -97,44 +102,44 @@ class Handle:
         return self._crypt
 
     def context(self, crypt: Native) -> Native:
-        """Return a new ``mongocrypt_ctx_t``, which must not outlive `crypt`."""
+        """Return a new ``mongocrypt_ctx_t``. The caller must keep a reference to `crypt` until the context closes."""
         context = lib.mongocrypt_ctx_new(crypt)
         if context == ffi.NULL:
             raise _error_of(crypt)
         return context
 
     def close(self) -> None:
-        """Discard the keys when their present users are done."""
+        """Stop the use of the data keys. libmongocrypt discards the data keys when the current users have ended."""
         self._crypt = self._parents = None
 
     def mark_forked(self) -> None:
-        """Record a fork, in the child process."""
+        """Record in a forked child that the ``mongocrypt_t`` belongs to the parent."""
         if self._crypt is not None:
             self._parents, self._crypt = self._crypt, None
 
     def log(self) -> None:
-        """Log the messages of libmongocrypt, which may come from another thread."""
+        """Log the messages that libmongocrypt has created, possibly in another thread."""
         while self._messages:
             level, message = self._messages.popleft()
             safely(log.encryption_log.log, level, "libmongocrypt: %s", printable(message))
 
     def _open(self) -> Native:
-        chosen = self.settings
+        settings = self.settings
         checked = MongoCryptOptions(
-            _without_access_tokens(chosen.kms_providers),
-            schema_map=None if chosen.schema_map is None else bson.encode(chosen.schema_map),
+            _without_access_tokens(settings.kms_providers),
+            schema_map=None if settings.schema_map is None else bson.encode(settings.schema_map),
             encrypted_fields_map=None
-            if chosen.encrypted_fields_map is None
-            else bson.encode(chosen.encrypted_fields_map),
-            key_expiration_ms=chosen.key_expiration_ms,
+            if settings.encrypted_fields_map is None
+            else bson.encode(settings.encrypted_fields_map),
+            key_expiration_ms=settings.key_expiration_ms,
         )
         crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
         self._configure(crypt, checked)
         _check_success(crypt, lib.mongocrypt_init(crypt))
         self.log()
         version = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
-        if chosen.crypt_shared_lib_required and version == ffi.NULL:
-            # With a path from the application, libmongocrypt itself would have raised an error.
+        if settings.crypt_shared_lib_required and version == ffi.NULL:
+            # If the application had set a path, libmongocrypt would already have raised an error.
             raise MongoCryptError(
                 "crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from the system's "
                 "search path for libraries"
@@ -142,38 +147,38 @@ class Handle:
         return crypt
 
     def _configure(self, crypt: Native, checked: MongoCryptOptions) -> None:
-        """Set the options of a handle before its initialization."""
-        chosen = self.settings
+        """Set the options of a new ``mongocrypt_t`` before its initialization."""
+        settings = self.settings
 
-        def must(success: object) -> None:
+        def check(success: object) -> None:
             _check_success(crypt, success)
 
-        def give(option: Native, document: bytes) -> None:
+        def set_document(option: Native, document: bytes) -> None:
             with MongoCryptBinaryIn(document) as binary:
-                must(option(crypt, binary.bin))
+                check(option(crypt, binary.bin))
 
-        must(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
-        give(lib.mongocrypt_setopt_kms_providers, bson.encode(chosen.kms_providers))
+        check(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
+        set_document(lib.mongocrypt_setopt_kms_providers, bson.encode(settings.kms_providers))
         if checked.schema_map is not None:
-            give(lib.mongocrypt_setopt_schema_map, checked.schema_map)
+            set_document(lib.mongocrypt_setopt_schema_map, checked.schema_map)
         if checked.encrypted_fields_map is not None:
-            give(lib.mongocrypt_setopt_encrypted_field_config_map, checked.encrypted_fields_map)
-        if chosen.bypass_query_analysis:
+            set_document(lib.mongocrypt_setopt_encrypted_field_config_map, checked.encrypted_fields_map)
+        if settings.bypass_query_analysis:
             lib.mongocrypt_setopt_bypass_query_analysis(crypt)
-        must(lib.mongocrypt_setopt_enable_multiple_collinfo(crypt))
+        check(lib.mongocrypt_setopt_enable_multiple_collinfo(crypt))
         lib.mongocrypt_setopt_use_need_mongo_collinfo_with_db_state(crypt)
         if not lib.mongocrypt_is_crypto_available():
-            must(hooks.install(crypt))
-        if chosen.analyses:
-            if chosen.crypt_shared_lib_path is not None:
-                path = chosen.crypt_shared_lib_path.encode()
+            check(hooks.install(crypt))
+        if settings.analyses:
+            if settings.crypt_shared_lib_path is not None:
+                path = settings.crypt_shared_lib_path.encode()
                 lib.mongocrypt_setopt_set_crypt_shared_lib_path_override(crypt, path)
             lib.mongocrypt_setopt_append_crypt_shared_lib_search_path(crypt, b"$SYSTEM")
-        if chosen.on_demand:
+        if settings.on_demand:
             lib.mongocrypt_setopt_use_need_kms_credentials_state(crypt)
-        must(lib.mongocrypt_setopt_retry_kms(crypt, True))
-        if chosen.key_expiration_ms is not None:
-            must(lib.mongocrypt_setopt_key_expiration(crypt, chosen.key_expiration_ms))
+        check(lib.mongocrypt_setopt_retry_kms(crypt, True))
+        if settings.key_expiration_ms is not None:
+            check(lib.mongocrypt_setopt_key_expiration(crypt, settings.key_expiration_ms))
 
 
 def _check_success(crypt: Native, success: object) -> None:
@@ -182,7 +187,7 @@ def _check_success(crypt: Native, success: object) -> None:
 
 
 def _without_access_tokens(kms_providers: Document) -> DocumentDict:
-    """Return the providers without access tokens, which libmongocrypt accepts and pymongocrypt rejects."""
+    """Return the providers without access tokens. Only libmongocrypt accepts access tokens, pymongocrypt does not."""
     return {
         name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
         for name, fields in kms_providers.items()

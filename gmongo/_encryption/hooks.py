@@ -1,7 +1,7 @@
-"""Cryptography functions for a libmongocrypt that was built without cryptography.
+"""Cryptography functions for a libmongocrypt that was built without cryptography functions.
 
-The functions process large data in pieces. Between pieces, a worker thread releases the GIL for the event loop of the
-main thread.
+The functions process large data in pieces. Between two pieces, a worker thread releases the GIL, so that the event loop
+of the main thread can run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHUNK_SIZE = 64 * 1024
-# After working for _TURN seconds, a thread sleeps for _REST seconds. Releasing the GIL without a sleep is not enough:
-# the thread would take the GIL again before another thread wakes up.
+# After _TURN seconds of work, a worker thread sleeps for _REST seconds. A release of the GIL without a sleep is not
+# enough: the worker thread would acquire the GIL again before another thread wakes up.
 _TURN = 0.001
 _REST = 0.00005
 
 _pause: Callable[[float], None] = get_original("time", "sleep")
 _identity: Callable[[], int] = get_original("_thread", "get_ident")
-# Worker threads, and the time at which the turn of each began.
+# The identifier of each worker thread, and the time at which the thread began its current period of work.
 _turns: dict[int, float] = {}
 
 _CIPHER = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, \
@@ -38,7 +38,10 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 
 
 def in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in a worker thread, with pauses for the event loops of other threads."""
+    """Run `work` in a worker thread.
+
+    Between pieces of data, the thread sleeps, so that event loops of other threads can run.
+    """
     thread = _identity()
     _turns[thread] = _clock.monotonic()
     try:
@@ -56,7 +59,7 @@ def _rest() -> None:
 
 
 def install(crypt: Native) -> bool:
-    """Install the cryptography functions. Return False if libmongocrypt rejects them."""
+    """Install the cryptography functions. Return False if libmongocrypt rejects the functions."""
     return bool(
         lib.mongocrypt_setopt_crypto_hooks(
             crypt, _CBC_ENCRYPT, _CBC_DECRYPT, secure_random, _HMAC_512, _HMAC_256, sha_256, ffi.NULL
@@ -71,7 +74,10 @@ def _view(binary: Native) -> Native:
 
 
 def _hook(signature: str, work: Callable[..., None]) -> Native:
-    """Return a C function that returns True for success, and stores an error without its traceback and its secrets."""
+    """Return a C function that calls `work`, and returns True for success.
+
+    The C function stores an error without its traceback and without secrets.
+    """
 
     def call(_context: Native, *arguments: Native) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""The key vault: the collection of the data keys, with read concern and write concern majority."""
+"""The key vault, which is the collection of the data keys. Its read concern and its write concern are majority."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RAW: CodecOptions[Value] = CodecOptions(document_class=RawBSONDocument)
 
 
 class Client(Protocol):
-    """The part of a :class:`~gmongo.mongo_client.MongoClient` that encryption uses."""
+    """The part of a :class:`~gmongo.mongo_client.MongoClient` that the encryption uses."""
 
     _executor: Executor
 
@@ -27,29 +27,29 @@ class Client(Protocol):
         """The options of the client."""
 
     def __getitem__(self, name: str) -> Any:
-        """Return a database."""
+        """Return the database with the given name."""
 
     def close(self) -> None:
         """Close all connections."""
 
 
 class Keys(Protocol):
-    """The part of a collection that encryption uses for data keys."""
+    """The part of a collection that the encryption uses for data keys."""
 
     _executor: Executor
 
     def find(self, filter: Document) -> Any:
-        """Return a cursor over the keys that match."""
+        """Return a cursor over the data keys that match `filter`."""
 
     def insert_one(self, document: Document) -> object:
-        """Insert a key."""
+        """Insert a data key."""
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
-    """Return the names of the database and of the collection.
+    """Return the name of the database and the name of the collection in a namespace.
 
     :raises TypeError: `namespace` is not a string.
-    :raises ConfigurationError: `namespace` is not two names with a dot between them.
+    :raises ConfigurationError: `namespace` does not consist of two names with a dot between them.
     """
     if not isinstance(namespace, str):
         raise TypeError(f"key_vault_namespace must be a string, not {type(namespace).__name__}")
@@ -60,9 +60,9 @@ def split_namespace(namespace: str) -> tuple[str, str]:
 
 
 def key_vault(client: Client, namespace: str) -> Any:
-    """Return the collection of the keys, with raw documents.
+    """Return the collection of the data keys. The collection returns raw documents.
 
-    :raises ConfigurationError: `namespace` is not a namespace.
+    :raises ConfigurationError: `namespace` does not consist of two names with a dot between them.
     """
     database, collection = split_namespace(namespace)
     return client[database][collection].with_options(
@@ -71,30 +71,30 @@ def key_vault(client: Client, namespace: str) -> Any:
 
 
 class KeyVault:
-    """Requests of the state machine to a key vault.
+    """Requests to a key vault that the state machine needs.
 
-    :param collection: the collection of the keys.
+    :param collection: the collection of the data keys.
     """
 
     def __init__(self, collection: Keys) -> None:
         self.collection = collection
 
     def keys(self, filter: bytes) -> list[bytes]:
-        """Return the matching keys, encoded."""
+        """Return the data keys that match the encoded query `filter`, as encoded documents."""
         with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
 
     def insert(self, key: bytes) -> Binary:
-        """Insert a new key, and return its ``_id``."""
+        """Insert a new data key, and return its ``_id``."""
         document: RawBSONDocument = RawBSONDocument(key)
         self.collection.insert_one(document)
         name: Binary = document["_id"]
         return name
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
-        """Raise NotImplementedError: explicit encryption does not call this."""
+        """Raise NotImplementedError. Explicit encryption does not call this method."""
         raise NotImplementedError
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Raise NotImplementedError: explicit encryption does not call this."""
+        """Raise NotImplementedError. Explicit encryption does not call this method."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Requests to key management services (KMS): over TLS, on separate connections, with timeouts."""
+"""Requests to key management services (KMS). Each request uses TLS, a separate connection and a time limit."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _PORT, _KMIP_PORT = 443, 5696
 class Kms:
     """Client of key management services.
 
-    :param tls: the TLS settings of each provider.
-    :param connect_callback: creates the TCP connections; None lets gmongo create them.
+    :param tls: the TLS settings of all KMS providers.
+    :param connect_callback: a function that creates the TCP connections; None lets gmongo create the connections.
     """
 
     def __init__(self, tls: KmsTls, connect_callback: Callable[[KMSConnectContext], object] | None) -> None:
@@ -39,12 +39,12 @@ class Kms:
     def complete(self, request: Native, deadline: float | None) -> None:
         """Send one request, and pass the answer to libmongocrypt.
 
-        After a reported failure, libmongocrypt may retry.
+        If the request fails, report the failure to libmongocrypt, which may then request another attempt.
 
-        :param request: a ``MongoCryptKmsContext``.
-        :param deadline: the deadline of the answer.
-        :raises NetworkTimeout: the answer did not arrive in time.
-        :raises EncryptionError: libmongocrypt does not retry, or cannot parse the answer.
+        :param request: the request, a ``MongoCryptKmsContext``.
+        :param deadline: the deadline of the answer; None means no deadline.
+        :raises NetworkTimeout: the answer did not arrive before the deadline.
+        :raises EncryptionError: libmongocrypt requests no further attempt, or cannot parse the answer.
         """
         pause, seconds_left = request.usleep / 1e6, remaining(deadline)
         if pause:
@@ -107,9 +107,10 @@ def _limit(service: str, problem: str, deadline: float | None) -> AbstractContex
 
 
 def _callback_socket(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
-    """Return the socket from the callback, which runs in a separate greenlet.
+    """Call the callback in a separate greenlet, and return the socket.
 
-    Exceptions of the callback are network errors. An exception thrown into the calling greenlet is external.
+    An exception that the callback raises becomes a network error. An exception that is thrown into the calling greenlet
+    propagates.
     """
 
     def called() -> object:
@@ -133,7 +134,7 @@ def _callback_socket(callback: Callable[[KMSConnectContext], object], context: K
 
 
 def _detach_socket(sock: socket) -> _socket.socket:
-    """Move the socket of the application or of gevent into a plain socket object."""
+    """Move the file descriptor of a socket of the application into a new plain socket object."""
     family, kind, number = sock.family, sock.type, sock.detach()
     plain = _socket.socket(family, kind, 0, fileno=number)
     plain.setblocking(False)

@@ -1,4 +1,4 @@
-"""TLS with key management services, which is mandatory and cannot be weakened."""
+"""TLS settings for key management services. TLS is mandatory, and options cannot weaken TLS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.options import validate_keyword_options
 from gmongo.options.rules import TLS_DETAILS
 from gmongo.wire.tls import Tls
 
-TIMEOUT = 10.0  # seconds for the connection, and again for the answer
+TIMEOUT = 10.0  # the time limit of the connection, and also the time limit of the answer, in seconds
 _INSECURE = frozenset(
     {
         "tlsInsecure",
@@ -25,11 +25,11 @@ _ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE}
 
 
 class KmsTls:
-    """TLS settings of each KMS provider.
+    """TLS settings of all KMS providers.
 
-    :param options: TLS options of each provider, with the names of client options.
+    :param options: a mapping of provider names to TLS options. The TLS options have the names of client options.
     :param providers: the names of all providers.
-    :raises TypeError: the options are not mappings.
+    :raises TypeError: `options` is not a mapping, or contains a value that is not a mapping.
     :raises ConfigurationError: an option is unknown, or would weaken TLS.
     """
 
@@ -38,7 +38,7 @@ class KmsTls:
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
         self._by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
         remote = {name for name in providers if name.partition(":")[0] != "local"}
-        # Loading the certificate authorities of the system takes some milliseconds.
+        # Create the default only if a provider needs it: to load the certificate authorities takes some milliseconds.
         self._default = None if remote <= set(self._by_provider) else _tls_from({"tls": True})
 
     def of(self, provider: str) -> Tls:

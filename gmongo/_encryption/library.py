@@ -1,4 +1,4 @@
-"""libmongocrypt through pymongocrypt, which is an optional dependency (``gmongo[encryption]``)."""
+"""Import of libmongocrypt through pymongocrypt, which is an optional dependency (``gmongo[encryption]``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ except ImportError as error:
     missing: ImportError | None = error
 
     class MongoCryptError(Exception):  # type: ignore[no-redef]
-        """Placeholder for the error class of pymongocrypt."""
+        """Placeholder for the error class of pymongocrypt if pymongocrypt is not installed."""
 
     contexts = ffi = lib = MongoCryptBinaryIn = DataKeyOpts = ExplicitEncryptOpts = MongoCryptOptions = None
     secure_random = sha_256 = sign_rsaes_pkcs1_v1_5 = None
@@ -39,14 +39,14 @@ __all__ = [
     "sign_rsaes_pkcs1_v1_5",
 ]
 
-# A C pointer, or a pymongocrypt object.
+# A C pointer or a pymongocrypt object.
 Native = Any
 
 
 def require_library() -> None:
     """Check that libmongocrypt is available.
 
-    :raises ConfigurationError: pymongocrypt is not installed, or the library in it cannot be loaded.
+    :raises ConfigurationError: pymongocrypt is not installed, or libmongocrypt cannot be loaded.
     """
     if missing is not None:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""State machine of libmongocrypt: each state requests data, until the context is done."""
+"""State machine of libmongocrypt. In each state, libmongocrypt requests data, until the task is done."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from gmongo.execution.sessions import unbound
 
 
 class Database(Protocol):
-    """Requests of the state machine to servers."""
+    """Requests to servers that the state machine needs."""
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
-        """Return the descriptions of collections, encoded."""
+        """Return the descriptions of the collections that match the encoded query `filter`, as encoded documents."""
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Return the reply of mongocryptd: the command with marks at the values to encrypt."""
+        """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt."""
 
     def keys(self, filter: bytes) -> list[bytes]:
-        """Return matching data keys of the key vault, encoded."""
+        """Return the data keys of the key vault that match the encoded query `filter`, as encoded documents."""
 
 
 class Machine:
-    """State machine for the contexts of one open library.
+    """State machine for the contexts of one handle of libmongocrypt.
 
-    :param handle: the handle of the library.
-    :param database: provides keys, schemas, and the analysis of commands.
-    :param kms: sends requests to key management services.
+    :param handle: the handle of libmongocrypt.
+    :param database: the object that fetches data keys and schemas, and that lets mongocryptd analyse commands.
+    :param kms: the object that sends requests to key management services.
     """
 
     def __init__(self, handle: Handle, database: Database, kms: Kms) -> None:
@@ -47,14 +47,16 @@ class Machine:
         self._on_demand = OnDemand(handle.settings.on_demand)
 
     def run(self, make: Make, size: int, deadline: float | None, *, heavy: bool = False) -> bytes | None:
-        """Run a context to its end.
+        """Run a context until libmongocrypt has finished the task.
 
-        :param make: creates the context; see :class:`Context`.
+        :param make: a function that creates the pymongocrypt context, as for :class:`Context`.
         :param size: the size of the input in bytes.
-        :param deadline: the deadline of the context; None leaves each request its own timeout.
-        :param heavy: True if the work is long even for a small input.
-        :returns: the encrypted or decrypted document; None if nothing had to change.
-        :raises EncryptionError: the context failed; its `cause` is an error of libmongocrypt, a server or the network.
+        :param deadline: the deadline of the task. None means no deadline, but each request to a service has its own
+            time limit.
+        :param heavy: True if the task takes long even for a small input; False by default.
+        :returns: the encrypted or decrypted document. None if libmongocrypt changed nothing.
+        :raises EncryptionError: the task failed. The attribute `cause` is an error of libmongocrypt, a server or the
+            network.
         """
         with Context(self.handle, make, size) as context:
             context.long = context.long or heavy
@@ -67,37 +69,44 @@ class Machine:
                     return None
                 if state == lib.MONGOCRYPT_CTX_ERROR:
                     context.step(context.native._raise_from_status)
-                self._answer(context, state, deadline)
+                self._supply_data(context, state, deadline)
 
-    def _answer(self, context: Context, state: int, deadline: float | None) -> None:
-        """Provide the data that a state requests."""
+    def _supply_data(self, context: Context, state: int, deadline: float | None) -> None:
+        """Pass to libmongocrypt the data that the current state requests."""
         native, database = context.native, self._database
         if state == lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS:
-            self._feed(context, deadline, lambda: database.keys(native.mongo_operation()))
+            self._supply_documents(context, deadline, lambda: database.keys(native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
-            self._ask_kms(context, deadline)
+            self._complete_kms_requests(context, deadline)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
             with _convert_errors():
                 credentials = self._on_demand.find(deadline)
             context.step(native.provide_kms_providers, bson.encode(credentials))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO:
-            self._feed(context, deadline, lambda: database.collections(native.database, native.mongo_operation()))
+            self._supply_documents(
+                context, deadline, lambda: database.collections(native.database, native.mongo_operation())
+            )
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB:
-            self._feed(context, deadline, lambda: database.collections(context.database, native.mongo_operation()))
+            self._supply_documents(
+                context, deadline, lambda: database.collections(context.database, native.mongo_operation())
+            )
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
-            self._feed(context, deadline, lambda: [database.analyse(native.database, native.mongo_operation())])
-            context.long = True  # the command has values to encrypt, perhaps with an index of many tokens
+            self._supply_documents(
+                context, deadline, lambda: [database.analyse(native.database, native.mongo_operation())]
+            )
+            # The command has values to encrypt, and libmongocrypt may create an index of many tokens.
+            context.long = True
         else:
             raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))
 
-    def _feed(self, context: Context, deadline: float | None, fetch: Callable[[], list[bytes]]) -> None:
+    def _supply_documents(self, context: Context, deadline: float | None, fetch: Callable[[], list[bytes]]) -> None:
         native = context.native
         with _convert_errors(), unbound(), until(deadline):
             for each in fetch():
                 context.step(native.add_mongo_operation_result, each)
         context.step(native.complete_mongo_operation)
 
-    def _ask_kms(self, context: Context, deadline: float | None) -> None:
+    def _complete_kms_requests(self, context: Context, deadline: float | None) -> None:
         native = context.native
         for request in native.kms_contexts():
             with request, _convert_errors():
@@ -107,7 +116,7 @@ class Machine:
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Convert driver errors to EncryptionError. Other exceptions, such as a kill, stay unchanged."""
+    """Convert driver errors to EncryptionError. Other exceptions, such as GreenletExit, stay unchanged."""
     try:
         yield
     except EncryptionError:

@@ -1,4 +1,4 @@
-"""Operation that encrypts its command before monitoring and sending, and decrypts the reply at the end."""
+"""Operation that encrypts its command before events and logs show the command, and decrypts the reply at the end."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from gmongo._encryption.automatic import Encrypter
     from gmongo.execution.transaction import Transaction
 
-# The size in bytes at which a bulk write is split, since encryption makes commands larger.
+# The maximum size of the commands of a bulk write before encryption, in bytes. Encryption makes commands larger.
 SPLIT_AT = 2 * 1024 * 1024
-# Encrypted values stay encoded: the driver decodes only the field names of the command.
+# Options that keep the values of an encrypted command encoded: the driver decodes only the names of the top-level
+# fields.
 _ENCODED: CodecOptions[Value] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
@@ -35,25 +36,26 @@ _ENCODED: CodecOptions[Value] = CodecOptions(
 class EncryptedOperation(Operation):
     """Wrapper that adds encryption to an operation.
 
-    The executor, events and logs see the encrypted command and the encrypted reply. The wrapper delegates each method
-    explicitly, so that no new method of Operation bypasses the encryption.
+    The executor, events and logs see the encrypted command and the encrypted reply. The wrapper calls each method of
+    the operation explicitly. A new method of Operation can therefore not bypass the encryption.
 
     :param inner: the wrapped operation.
-    :param encrypter: the encrypter of the client.
-    :param deadline: the deadline of the operation.
+    :param encrypter: the object that encrypts and decrypts for the client.
+    :param deadline: the deadline of the operation; None means no deadline.
     """
 
     def __init__(self, inner: Operation, encrypter: Encrypter, deadline: float | None) -> None:
-        super().__init__(inner.context.replace(codec_options=DEFAULT_CODEC_OPTIONS))  # the command is encoded already
+        # Use the default codec options, because the command is already encoded.
+        super().__init__(inner.context.replace(codec_options=DEFAULT_CODEC_OPTIONS))
         for name in Operation.__annotations__:
             self.__dict__[name] = getattr(inner, name)
         self.inner = inner
         self._encrypter = encrypter
         self._deadline = deadline
-        self._command: DocumentDict | None = None  # a retry sends the same command
+        self._command: DocumentDict | None = None  # the encrypted command, which a retry sends again
         self._body: Buffer = b""
-        self._address: Address | None = None  # the server that replied
-        self._pin: PinnedConnection | None = None  # the connection of the cursor that the reply opened
+        self._address: Address | None = None  # the address of the server that replied
+        self._pin: PinnedConnection | None = None  # the connection to which the cursor of the reply is pinned
 
     @property
     def title(self) -> str:
@@ -72,9 +74,9 @@ class EncryptedOperation(Operation):
         return self.inner.needs_retry_writes
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build and encrypt the command.
+        """Build the command, and encrypt the command at the first call.
 
-        :raises EncryptionError: the encryption failed. The driver sends nothing.
+        :raises EncryptionError: the encryption failed. The driver then sends nothing.
         """
         if self._command is None:
             smaller = copy(hello)
@@ -92,7 +94,7 @@ class EncryptedOperation(Operation):
         return self.inner.reply_for_monitoring(reply)
 
     def decode(self, body: Buffer) -> DocumentDict:
-        # A larger body has its own memory. A smaller body is in a buffer that the next message overwrites.
+        # The next message overwrites the buffer of a small body, so copy a small body. A large body has its own memory.
         self._body = body if len(body) > WHOLE_BELOW else bytes(body)
         return self.inner.decode(self._body)
 
@@ -101,13 +103,13 @@ class EncryptedOperation(Operation):
         return self.inner.result(reply, address)
 
     def decrypted(self, result: Result) -> Result:
-        """Return the result of the decrypted reply. The connection is already checked in.
+        """Decrypt the reply, and return its result. The connection is already checked in.
 
         :param result: the result of the encrypted reply.
         :raises EncryptionError: the decryption failed.
         """
         if self._address is None:
-            return result  # no reply has arrived
+            return result  # no server has replied
         decrypted = self._encrypter.decrypt(self._body, self._deadline)
         if decrypted is None:
             return result

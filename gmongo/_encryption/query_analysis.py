@@ -1,4 +1,4 @@
-"""mongocryptd: a local process that marks the values of a command to encrypt."""
+"""Client of mongocryptd, a local process that marks the values to encrypt in a command."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 
 _SELECTION_TIMEOUT_MS = 10_000
-# Fields that describe the schema: error messages may quote them, since they name the faulty schema field.
+# Fields that describe the schema. An error message may quote these fields, because the message names the
+# faulty field of the schema.
 _SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
-_POLL_INTERVAL, _MOST_POLLS = 0.002, 500  # seconds, number
+_POLL_INTERVAL, _MOST_POLLS = 0.002, 500  # seconds between two checks, and the maximum number of checks
 
 
 class Mongocryptd:
-    """Client of mongocryptd, which also starts the process if mongocryptd is unreachable.
+    """Client of mongocryptd. The client also starts mongocryptd if mongocryptd is unreachable.
 
-    :param options: the URI of mongocryptd, and the command that starts it.
-    :param new_client: creates the client without events and logs, as it sends plaintext.
+    :param options: the options with the URI of mongocryptd, and with the command that starts mongocryptd.
+    :param new_client: a function that creates a client. The client publishes no events and writes no logs, because it
+        sends plaintext.
     """
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
@@ -43,10 +45,10 @@ class Mongocryptd:
         self._spawned = False
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Return the reply to a command: the command with marks at the values to encrypt.
+        """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt.
 
         :raises ServerSelectionTimeoutError: mongocryptd is unreachable, and the driver could not start it.
-        :raises OperationFailure: mongocryptd rejects the command.
+        :raises OperationFailure: mongocryptd rejected the command.
         """
         operation = _Analyse(OperationContext(database), RawBSONDocument(command))
         if self._spawns and not self._spawned:
@@ -69,12 +71,12 @@ class Mongocryptd:
         spawn_detached(self._command)
 
     def close(self) -> None:
-        """Close the connections. mongocryptd ends by itself when it is idle."""
+        """Close the connections. An idle mongocryptd ends without a command."""
         self._client.close()
 
 
 class _Analyse(RunCommand):
-    """Analyse a command, and return the encoded reply."""
+    """Operation that lets mongocryptd analyse a command. The result is the encoded reply."""
 
     takes_session = False
 
@@ -88,9 +90,9 @@ class _Analyse(RunCommand):
 
 
 def spawn_detached(command: Sequence[str]) -> None:
-    """Start a process that is not a child of this process, without blocking the event loop.
+    """Start a process that is not a child of this process. The function does not block the event loop.
 
-    A shell starts the process and ends. Both have no standard streams.
+    The function starts a shell, which starts the process and ends. The shell and the process have no standard streams.
     """
     null = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
     arguments = ["sh", "-c", '"$@" &', "sh", *command]
@@ -99,6 +101,6 @@ def spawn_detached(command: Sequence[str]) -> None:
         try:
             if os.waitpid(process, os.WNOHANG)[0] == process:
                 return
-        except ChildProcessError:  # the event loop has reaped the shell
+        except ChildProcessError:  # the event loop has already collected the exit status of the shell
             return
         sleep(_POLL_INTERVAL)

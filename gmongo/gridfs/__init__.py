@@ -1,4 +1,4 @@
-"""GridFS: files of any size, which the database stores in chunks of 255 KiB by default."""
+"""GridFS: files of any size. The database stores a file in chunks, by default of 255 KiB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GridFSBucket: the methods of the GridFS specification."""
+"""The class GridFSBucket, whose methods are the methods in the GridFS specification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GridFSBucket:
-    """Bucket of files.
+    """Bucket of files in a database.
 
         >>> bucket = GridFSBucket(database)
         >>> with bucket.open_upload_stream("greeting") as file:
@@ -30,15 +30,19 @@ class GridFSBucket:
         >>> bucket.open_download_stream_by_name("greeting").read()
         b'Hello'
 
-    The ``_id`` identifies a file. Files with the same name are revisions. GridFS does not support transactions.
+    The ``_id`` identifies a file. The description of a file is its document in the files collection. Files with equal
+    names are revisions of each other. GridFS does not support transactions.
 
     Specification: GridFS.
 
-    :param db: the database.
-    :param bucket_name: the name of the bucket and the prefix of its two collections; ``"fs"`` by default.
+    :param db: the database that contains the bucket.
+    :param bucket_name: the name of the bucket, which is the prefix of the names of its two collections; ``"fs"`` by
+        default.
     :param chunk_size_bytes: the chunk size of new files, in bytes; 255 KiB by default.
-    :param write_concern: the write concern; None (the default) uses the write concern of `db`.
-    :param read_preference: the read preference; None (the default) uses the read preference of `db`.
+    :param write_concern: the acknowledgement that each write waits for; None (the default) uses the write concern of
+        `db`.
+    :param read_preference: the servers to which the client sends reads; None (the default) uses the read preference of
+        `db`.
     :raises TypeError: `db` is not a :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
@@ -67,17 +71,18 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
-        """Open a new file for writing. Readers see the file after it is closed.
+        """Open a new file for writing. Readers see the file after the file is closed.
 
         Specification: GridFS, "File Upload".
 
         :param filename: the name of the file.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
+            metadata.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :returns: the file, with its ``_id`` as an attribute.
-        :raises TypeError: `filename` is not a string, or the chunk size is not an integer.
-        :raises ValueError: the chunk size is less than 1.
+        :returns: the new file. The attribute ``_id`` is the ``_id`` of the file.
+        :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
+        :raises ValueError: `chunk_size_bytes` is less than 1.
         """
         return self._new_file({}, filename, chunk_size_bytes, metadata, session)
 
@@ -89,17 +94,18 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
-        """Open a new file with a given ``_id`` for writing. Readers see the file after it is closed.
+        """Open a new file with a given ``_id`` for writing. Readers see the file after the file is closed.
 
         Specification: GridFS, "File Upload".
 
         :param file_id: the ``_id`` of the file.
         :param filename: the name of the file.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
+            metadata.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :raises TypeError: `filename` is not a string, or the chunk size is not an integer.
-        :raises ValueError: the chunk size is less than 1.
+        :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
+        :raises ValueError: `chunk_size_bytes` is less than 1.
         """
         return self._new_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
 
@@ -118,7 +124,7 @@ class GridFSBucket:
         if metadata is not None:
             chosen_id["metadata"] = metadata
         file = GridIn(self._collection, session, filename=filename, chunk_size=size, **chosen_id)
-        file._storage = self._storage  # the bucket creates the indexes once
+        file._storage = self._storage  # a common storage: the bucket creates the indexes only once
         return file
 
     def upload_from_stream(
@@ -129,14 +135,15 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> Value:
-        """Upload a file, and return its ``_id``. After a failure, the driver removes the stored chunks.
+        """Upload a file, and return its ``_id``. If the upload fails, the driver removes the stored chunks.
 
         Specification: GridFS, "File Upload".
 
         :param filename: the name of the file.
-        :param source: bytes, or a file that the driver reads to its end.
+        :param source: the contents: bytes, or a readable file, which the driver reads to its end.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
+            metadata.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         """
@@ -153,15 +160,16 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> None:
-        """Upload a file with a given ``_id``. After a failure, the driver removes the stored chunks.
+        """Upload a file with a given ``_id``. If the upload fails, the driver removes the stored chunks.
 
         Specification: GridFS, "File Upload".
 
         :param file_id: the ``_id`` of the file.
         :param filename: the name of the file.
-        :param source: bytes, or a file that the driver reads to its end.
+        :param source: the contents: bytes, or a readable file, which the driver reads to its end.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
+            metadata.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         :raises FileExists: another file has this ``_id``.
@@ -192,7 +200,8 @@ class GridFSBucket:
         Specification: GridFS, "File Download by Filename".
 
         :param filename: the name of the file.
-        :param revision: 0 is the oldest revision, 1 the next; -1 (the default) is the newest, -2 the one before it.
+        :param revision: the number of the revision. 0 is the oldest revision, and 1 is the second oldest. -1 (the
+            default) is the newest revision, and -2 is the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `revision` is not an integer.
         :raises NoFile: the file or the revision does not exist.
@@ -217,7 +226,7 @@ class GridFSBucket:
         Specification: GridFS, "File Download".
 
         :param file_id: the ``_id`` of the file.
-        :param destination: an object with a ``write`` method.
+        :param destination: an object with a ``write`` method, which receives bytes.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `destination` has no ``write`` method.
         :raises NoFile: no file has this ``_id``.
@@ -234,10 +243,12 @@ class GridFSBucket:
         Specification: GridFS, "File Download by Filename".
 
         :param filename: the name of the file.
-        :param destination: an object with a ``write`` method.
-        :param revision: 0 is the oldest revision, 1 the next; -1 (the default) is the newest, -2 the one before it.
+        :param destination: an object with a ``write`` method, which receives bytes.
+        :param revision: the number of the revision. 0 is the oldest revision, and 1 is the second oldest. -1 (the
+            default) is the newest revision, and -2 is the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :raises TypeError: `filename` is not a string, `revision` is not an integer, or `destination` has no ``write``.
+        :raises TypeError: `filename` is not a string, `revision` is not an integer, or `destination` has no ``write``
+            method.
         :raises NoFile: the file or the revision does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
@@ -254,32 +265,33 @@ class GridFSBucket:
         batch_size: int = 0,
         session: ClientSession | None = None,
     ) -> GridOutCursor:
-        """Return a cursor over the files whose descriptions match.
+        """Return a cursor over the files whose descriptions match `filter`.
 
         Specification: GridFS, "Generic Find on Files Collection".
 
-        :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
-        :param skip: the number of files to skip; 0 by default.
+        :param filter: a query for the descriptions of files, such as ``{"metadata.owner": "ann"}``; None (the default)
+            matches every file.
+        :param skip: the number of files that the server skips; 0 by default.
         :param limit: the maximum number of files; 0 (the default) means no limit.
-        :param no_cursor_timeout: True prevents the server from closing a cursor that is idle for ten minutes.
-        :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the
-            default) lets the server choose.
-        :param batch_size: the number of descriptions in a reply; 0 (the default) lets the server choose.
+        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
+        :param sort: the order of the files: a list of pairs (field of the description, direction) or a mapping. None
+            (the default) uses the server's order.
+        :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :returns: a cursor of :class:`GridOut`.
+        :returns: a cursor whose items are :class:`GridOut` objects.
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
-    # Changing
+    # Changes of files
 
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
-        """Remove a file.
+        """Remove a file and its chunks.
 
         Specification: GridFS, "File Deletion".
 
         :param file_id: the ``_id`` of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :raises NoFile: no file has this ``_id``. The driver removes chunks with this ``files_id`` nevertheless.
+        :raises NoFile: no file has this ``_id``. The driver still removes the chunks of this ``_id``.
         """
         check_session(session)
         with self._storage.time_limit():
@@ -289,7 +301,7 @@ class GridFSBucket:
             raise NoFile(f"no file could be deleted because none matched {file_id!r}")
 
     def delete_by_name(self, filename: str, session: ClientSession | None = None) -> None:
-        """Remove all revisions of a file.
+        """Remove all revisions of a file, and their chunks.
 
         Specification: GridFS, "File Deletion".
 
@@ -309,12 +321,12 @@ class GridFSBucket:
             chunks.delete_many({"files_id": {"$in": file_ids}}, session=session)
 
     def rename(self, file_id: Value, new_filename: str, session: ClientSession | None = None) -> None:
-        """Give a file another name.
+        """Change the name of a file.
 
         Specification: GridFS, "Renaming Stored Files".
 
         :param file_id: the ``_id`` of the file.
-        :param new_filename: the new name.
+        :param new_filename: the new name of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `new_filename` is not a string.
         :raises NoFile: no file has this ``_id``.
@@ -327,14 +339,14 @@ class GridFSBucket:
             raise NoFile(f"no files could be renamed to {new_filename!r} because none matched file_id {file_id!r}")
 
     def rename_by_name(self, filename: str, new_filename: str, session: ClientSession | None = None) -> None:
-        """Give all revisions of a file another name.
+        """Change the name of all revisions of a file.
 
         Specification: GridFS, "Renaming Stored Files".
 
-        :param filename: the present name.
-        :param new_filename: the new name.
+        :param filename: the current name of the file.
+        :param new_filename: the new name of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :raises TypeError: a name is not a string.
+        :raises TypeError: `filename` or `new_filename` is not a string.
         :raises NoFile: no file has this name.
         """
         _check_name("filename", filename)
@@ -349,10 +361,11 @@ class GridFSBucket:
 def revision_of(
     storage: Storage, query: Document, option: str, revision: int | None, session: ClientSession | None
 ) -> Value:
-    """Return the description of a revision of a file, or None.
+    """Return the description of a revision of a file, or None if the revision does not exist.
 
-    :param option: the parameter name for an error message.
-    :param revision: 0 is the oldest revision, 1 the second oldest; -1 is the newest, -2 the second newest.
+    :param option: the name of the parameter, for the error message.
+    :param revision: the number of the revision. 0 is the oldest revision, and 1 is the second oldest. -1 is the newest
+        revision, and -2 is the second newest.
     """
     check_session(session)
     if isinstance(revision, bool) or not isinstance(revision, int):

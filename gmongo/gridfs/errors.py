@@ -12,7 +12,7 @@ class GridFSError(PyMongoError):
 
 
 class CorruptGridFile(GridFSError):
-    """The chunks of a file contradict its description."""
+    """The chunks of a file do not agree with the description of the file."""
 
 
 class NoFile(GridFSError):

@@ -10,10 +10,12 @@ from gmongo.errors import InvalidOperation
 
 
 class ExclusiveUse:
-    """Context manager that refuses a second greenlet while a first greenlet is inside. It is reentrant.
+    """Context manager that refuses a second greenlet while a first greenlet is in the block.
 
-    :param kind: the class name of the object, for the error message.
-    :raises InvalidOperation: another greenlet is inside. The message names both greenlets.
+    The first greenlet may enter the block several times.
+
+    :param kind: the name of the class that uses this object, for the error message.
+    :raises InvalidOperation: another greenlet is in the block. The message names both greenlets.
     """
 
     __slots__ = ("_depth", "_kind", "_user")

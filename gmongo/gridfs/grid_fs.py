@@ -1,4 +1,4 @@
-"""GridFS: the older interface to files."""
+"""GridFS: the older interface to the files of a database."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridFS:
-    """Files of a database, with the older interface. New programs should use :class:`GridFSBucket`.
+    """Older interface to the files of a database. New programs should use :class:`GridFSBucket`.
 
-    :param database: the database.
-    :param collection: the name of the root collection; ``"fs"`` by default.
+    :param database: the database that contains the files.
+    :param collection: the name of the bucket, which is the prefix of the names of its two collections; ``"fs"`` by
+        default.
     :raises TypeError: `database` is not a :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the write concern of `database` is unacknowledged.
     """
@@ -33,9 +34,9 @@ class GridFS:
         self._storage = Storage(self._collection)
 
     def new_file(self, **kwargs: Value) -> GridIn:
-        """Open a new file for writing. Readers see the file after it is closed.
+        """Open a new file for writing. Readers see the file after the file is closed.
 
-        :param kwargs: the parameters of :class:`GridIn`: fields of the description, such as ``filename``.
+        :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as ``filename``.
         """
         return GridIn(self._collection, **kwargs)
 
@@ -46,9 +47,10 @@ class GridFS:
             >>> files.get(file_id).read()
             b'Hello'
 
-        :param data: bytes, text (with an `encoding`), or a file that the driver reads to its end.
-        :param kwargs: the parameters of :class:`GridIn`: fields of the description, such as ``filename``.
-        :raises TypeError: `data` has another type, or is text without an encoding.
+        :param data: the contents: bytes, text (if `encoding` is set), or a readable file, which the driver reads to its
+            end.
+        :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as ``filename``.
+        :raises TypeError: `data` has another type, or `data` is text without an encoding.
         :raises FileExists: another file has this ``_id``.
         """
         with GridIn(self._collection, **kwargs) as file:
@@ -76,9 +78,10 @@ class GridFS:
         """Open a version of a file for reading.
 
         :param filename: the name of the file; None (the default) matches any name.
-        :param version: 0 is the oldest version, 1 the next; -1 (the default) is the newest, -2 the one before it.
+        :param version: the number of the version. 0 is the oldest version, and 1 is the second oldest. -1 (the default)
+            is the newest version, and -2 is the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: further fields of the description and their required values.
+        :param kwargs: further fields of the description, with the values that the file must have.
         :raises NoFile: the file does not exist.
         """
         query = kwargs if filename is None else {**kwargs, "filename": filename}
@@ -94,13 +97,13 @@ class GridFS:
 
         :param filename: the name of the file; None (the default) matches any name.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: further fields of the description and their required values.
+        :param kwargs: further fields of the description, with the values that the file must have.
         :raises NoFile: the file does not exist.
         """
         return self.get_version(filename, session=session, **kwargs)
 
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
-        """Remove a file, if it exists.
+        """Remove a file and its chunks. Do nothing if the file does not exist.
 
         :param file_id: the ``_id`` of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
@@ -111,7 +114,7 @@ class GridFS:
             self._storage.remove_chunks(file_id, session)
 
     def list(self, session: ClientSession | None = None) -> list[str]:
-        """Return the distinct names of all files. Files without a name add nothing.
+        """Return the distinct names of all files. The list does not contain files without a name.
 
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         """
@@ -128,16 +131,16 @@ class GridFS:
         sort: KeyOrList | None = None,
         batch_size: int = 0,
     ) -> GridOut | None:
-        """Return the first file whose description matches, or None.
+        """Return the first file whose description matches `filter`, or None.
 
-        :param filter: a query, or the ``_id`` of the file. None (the default) matches every file.
+        :param filter: a query for the description, or the ``_id`` of the file. None (the default) matches every file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param skip: the number of files to skip; 0 by default.
-        :param limit: ignored. The limit is 1.
-        :param no_cursor_timeout: ignored.
-        :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the
-            default) lets the server choose.
-        :param batch_size: ignored.
+        :param skip: the number of files that the server skips; 0 by default.
+        :param limit: a parameter that the method ignores. The limit is always 1.
+        :param no_cursor_timeout: a parameter that the method ignores.
+        :param sort: the order of the files: a list of pairs (field of the description, direction) or a mapping. None
+            (the default) uses the server's order.
+        :param batch_size: a parameter that the method ignores.
         """
         if filter is not None and not isinstance(filter, Mapping):
             filter = by_id(filter)
@@ -154,26 +157,29 @@ class GridFS:
         batch_size: int = 0,
         session: ClientSession | None = None,
     ) -> GridOutCursor:
-        """Return a cursor over the files whose descriptions match.
+        """Return a cursor over the files whose descriptions match `filter`.
 
-        :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
-        :param skip: the number of files to skip; 0 by default.
+        :param filter: a query for the descriptions of files, such as ``{"metadata.owner": "ann"}``; None (the default)
+            matches every file.
+        :param skip: the number of files that the server skips; 0 by default.
         :param limit: the maximum number of files; 0 (the default) means no limit.
-        :param no_cursor_timeout: True prevents the server from closing a cursor that is idle for ten minutes.
-        :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the
-            default) lets the server choose.
-        :param batch_size: the number of descriptions in a reply; 0 (the default) lets the server choose.
+        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
+        :param sort: the order of the files: a list of pairs (field of the description, direction) or a mapping. None
+            (the default) uses the server's order.
+        :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :returns: a cursor of :class:`GridOut`.
+        :returns: a cursor whose items are :class:`GridOut` objects.
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
-        """Return True if a matching file exists. Without parameters, return True if any file exists.
+        """Return True if a file matches. Without parameters, return True if any file exists.
 
-        :param document_or_id: the ``_id`` of the file, or a query for its description; None matches any file.
+        :param document_or_id: the ``_id`` of the file, or a query for its description; None (the default) matches any
+            file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: fields of the description and their required values. They replace `document_or_id`.
+        :param kwargs: fields of the description, with the values that the file must have. If a field is given, the
+            method ignores `document_or_id`.
         """
         check_session(session)
         if kwargs:

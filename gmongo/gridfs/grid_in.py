@@ -1,4 +1,4 @@
-"""GridIn: a file to write."""
+"""The class GridIn: a file that the application writes."""
 
 from __future__ import annotations
 
@@ -38,35 +38,40 @@ from gmongo.wire.transport import without_frames
 
 _log = logging.getLogger("gmongo.background")
 
-# The driver sends the buffered chunks when they reach either limit.
+# The driver sends the buffered chunks when the buffer reaches one of these two limits.
 _BUFFER_SIZE = 4 * 1024 * 1024
-_MOST_CHUNKS = 1000  # one delete command can list the _id of each chunk
-# Pauses in seconds before each removal: after an interrupted insert, the server may still insert the chunks.
+_MAX_CHUNKS = 1000  # a limit so that one delete command can contain the _id of each chunk
+# Pauses in seconds before each attempt to remove chunks. After an interrupted insert, the server may still insert
+# chunks.
 _PAUSES = (0.0, 0.1, 0.5, 2.0)
-# Other names of fields, as keyword arguments and as attributes.
+# Other names of fields of the description, as keyword arguments (_KEYWORDS) and as attributes (_ALIASES).
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
 _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
 class GridIn:
-    """File to write. :meth:`GridFSBucket.open_upload_stream` and :meth:`GridFS.new_file` open one.
+    """File that the application writes.
 
-    Readers see the file after it is closed. A ``with`` block closes the file at its end. If an exception leaves the
-    block, the driver aborts the upload and removes the stored chunks. After a kill, a timeout, or a lost connection,
-    the driver removes them in the background.
+    :meth:`GridFSBucket.open_upload_stream` and :meth:`GridFS.new_file` open a file.
 
-    An upload that has failed stays failed: :meth:`write` and :meth:`close` raise the first error again, and
-    :meth:`abort` removes the stored chunks. A second greenlet that uses the file gets InvalidOperation.
+    Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an exception leaves
+    the block, the driver aborts the upload and removes the stored chunks. After a kill, a timeout, or a lost
+    connection, the driver removes the chunks in the background.
 
-    Assigning an attribute sets a field of the description.
+    After a failure, the upload cannot continue. :meth:`write` and :meth:`close` then raise the first error again, and
+    :meth:`abort` removes the stored chunks. If a second greenlet uses the file at the same time, the second greenlet
+    gets InvalidOperation.
+
+    An assignment to an attribute sets a field of the file's description.
 
     Specification: GridFS, "File Upload".
 
-    :param root_collection: the root collection of the bucket.
+    :param root_collection: the root collection of the bucket, such as ``database.fs``.
     :param session: the session of all writes; None (the default) uses an implicit session for each write.
-    :param kwargs: fields of the description, such as ``_id``, ``filename``, ``contentType``, ``metadata``; and
-        ``chunkSize`` (in bytes, 255 KiB by default) and ``encoding`` (of the text for :meth:`write`).
+    :param kwargs: fields of the description, such as ``_id``, ``filename``, ``contentType`` and ``metadata``.
+        ``chunkSize`` is the chunk size in bytes, 255 KiB by default. ``encoding`` is the encoding of text that
+        :meth:`write` receives.
     :raises ConfigurationError: the write concern of `root_collection` is unacknowledged.
     :raises InvalidOperation: the session is in a transaction.
     :raises TypeError: ``chunkSize`` is not an integer.
@@ -87,30 +92,34 @@ class GridIn:
         self._file: DocumentDict = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
         self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else checked_size("chunk_size", size)
-        self._buffer = bytearray()  # contents of the last chunk, which is not full yet
-        self._chunks: list[DocumentDict] = []  # full chunks that are not sent yet
-        self._n = 0  # number of the next chunk
+        self._buffer = bytearray()  # the contents of the last chunk, until the chunk is full
+        self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
+        self._next_number = 0  # the number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # True if the first chunk is stored: no other file has chunks with this _id
-        self._unconfirmed: list[Value] = []  # _id of each further chunk that the server may have stored
-        self._sent: Document | None = None  # the description that the server may have stored
-        self._unanswered = False  # True if the server may still perform the last insert
-        self._failure: BaseException | None = None  # the first failure
-        self._removal_started = False  # True if a background greenlet removes the chunks
+        # True if the server has stored the first chunk. No other file then has chunks with this _id.
+        self._owns_chunks = False
+        # The _id of each chunk that the server may have stored, but has not confirmed.
+        self._unconfirmed: list[Value] = []
+        self._sent_description: Document | None = None  # the description that the server may have stored
+        self._unanswered = False  # True if the last insert has no reply. The server may still perform this insert.
+        self._failure: BaseException | None = None  # the first failure of the upload
+        self._removal_started = False  # True if a background greenlet is removing the chunks
         self._closed = False
         self._use = ExclusiveUse("GridIn")
 
     # Writing
 
     def write(self, data: object) -> None:
-        """Write bytes, text, or the rest of a readable file. If reading that file fails, the driver removes the chunks.
+        """Write bytes, text, or the rest of a readable file.
 
-        :param data: bytes; text, if `encoding` was given; or an object with a ``read`` method.
+        If the driver cannot read the file, the driver removes the stored chunks.
+
+        :param data: bytes, text (if `encoding` is set), or an object with a ``read`` method.
         :raises ValueError: the file is closed.
-        :raises TypeError: `data` has another type, or is text without an encoding.
+        :raises TypeError: `data` has another type, or `data` is text without an encoding.
         :raises FileExists: another file has this ``_id``.
-        :raises InvalidOperation: another greenlet uses the file, or an earlier call was interrupted.
-        :raises PyMongoError: this call or an earlier call failed to store chunks.
+        :raises InvalidOperation: another greenlet uses the file, or an exception interrupted an earlier call.
+        :raises PyMongoError: this call or an earlier call could not store chunks.
         """
         with self._use:
             if self._closed:
@@ -125,7 +134,7 @@ class GridIn:
                     else:
                         self._write_bytes(content)
             except BaseException as error:
-                self._fail(error)
+                self._record_failure(error)
                 if read is not None:
                     self._clean_up_after(error)
                 raise
@@ -153,13 +162,13 @@ class GridIn:
             view = view[room:]
             if len(self._buffer) == size:
                 self._cut_chunk()
-                if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MOST_CHUNKS:
+                if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MAX_CHUNKS:
                     self._flush()
 
     def writelines(self, sequence: Iterable[object]) -> None:
-        """Write each element, without adding line ends.
+        """Write each element of `sequence`. The method adds no line ends.
 
-        :param sequence: elements that :meth:`write` accepts.
+        :param sequence: an iterable of elements that :meth:`write` accepts.
         :raises ValueError: the file is closed.
         :raises TypeError: an element has another type.
         """
@@ -167,19 +176,19 @@ class GridIn:
             self.write(data)
 
     def _cut_chunk(self) -> None:
-        """Cut a chunk from the buffer."""
+        """Move the contents of the buffer to a new chunk."""
         chunk = {
             "_id": new_object_id(),
             "files_id": self._file["_id"],
-            "n": self._n,
+            "n": self._next_number,
             "data": Binary(bytes(self._buffer)),
         }
         self._chunks.append(chunk)
         self._buffer.clear()
-        self._n += 1
+        self._next_number += 1
 
     def _flush(self) -> None:
-        """Send the full chunks."""
+        """Send the full chunks to the server."""
         self._storage.prepare(self._session)
         if not self._chunks:
             return
@@ -191,7 +200,7 @@ class GridIn:
             self._unanswered = False
             if isinstance(error, BulkWriteError):
                 if _is_duplicate(error):
-                    raise self._exists() from error
+                    raise self._file_exists_error() from error
                 if not error.details["writeErrors"]:
                     raise_write_concern_error({"writeConcernError": error.details["writeConcernErrors"][-1]})
             raise
@@ -200,17 +209,17 @@ class GridIn:
         self._unconfirmed = []
         self._chunks = []
 
-    def _exists(self) -> FileExists:
+    def _file_exists_error(self) -> FileExists:
         return FileExists(f"file with _id {self._file['_id']!r} already exists")
 
-    # Ending
+    # End of the upload
 
     def close(self) -> None:
-        """Store the remaining data, and make the file visible. Further calls have no effect.
+        """Store the remaining data and the description, so that readers see the file. Further calls do nothing.
 
         :raises FileExists: another file has this ``_id``.
-        :raises InvalidOperation: another greenlet uses the file, or an earlier call was interrupted.
-        :raises PyMongoError: this call or an earlier call failed to store the file.
+        :raises InvalidOperation: another greenlet uses the file, or an exception interrupted an earlier call.
+        :raises PyMongoError: this call or an earlier call could not store the file.
         """
         with self._use:
             if self._closed:
@@ -220,7 +229,7 @@ class GridIn:
                 with until(self._deadline):
                     self._finish()
             except BaseException as error:
-                self._fail(error)
+                self._record_failure(error)
                 raise
 
     def _finish(self) -> None:
@@ -228,34 +237,37 @@ class GridIn:
             self._cut_chunk()
         self._flush()
         description = {**self._file, "length": Int64(self._length), "uploadDate": _now()}
-        self._sent = description
+        self._sent_description = description
         self._unanswered = True
         try:
             self._storage.files.insert_one(description, session=self._session)
         except DuplicateKeyError as error:
-            self._sent = None
+            self._sent_description = None
             self._unanswered = False
-            raise self._exists() from error
+            raise self._file_exists_error() from error
         self._file = description
         self._closed = True
 
     def abort(self) -> None:
-        """Remove the stored data, and close the file. After a failure, the application may call the method again.
+        """Remove the stored data, and close the file. If the method fails, the application may repeat the call.
 
         :raises InvalidOperation: another greenlet uses the file.
-        :raises PyMongoError: the driver could not remove the data.
+        :raises PyMongoError: the driver could not remove the stored data.
         """
         with self._use:
             if self._closed:
                 return
-            self._fail(InvalidOperation("the upload was aborted"))
+            self._record_failure(InvalidOperation("the upload was aborted"))
             self._remove_now()
             self._closed = True
             if self._unanswered:
                 self._remove_soon()
 
-    def _fail(self, error: BaseException) -> None:
-        """Record the first failure. Later writes are impossible, since the file would have a gap."""
+    def _record_failure(self, error: BaseException) -> None:
+        """Record the first failure, and discard the buffer.
+
+        Later writes raise the failure, because the file would have a gap.
+        """
         interrupted = not isinstance(error, Exception)
         if self._failure is None:
             text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
@@ -263,22 +275,22 @@ class GridIn:
         self._buffer.clear()
         self._chunks = []
         if interrupted:
-            self._remove_soon()  # the interrupted greenlet may never abort the upload
+            self._remove_soon()  # the application may not call abort() after an interruption
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise without_frames(self._failure)
 
-    def _give_up(self, error: BaseException) -> None:
-        """Abort the upload because of `error`, which the caller raises."""
+    def _abort_after(self, error: BaseException) -> None:
+        """Abort the upload because of `error`. The caller raises `error`."""
         if not self._closed:
-            self._fail(error)
+            self._record_failure(error)
             self._closed = True
             self._clean_up_after(error)
 
     def _clean_up_after(self, error: BaseException) -> None:
         if isinstance(error, ConnectionFailure):
-            self._remove_soon()  # another attempt may take as long as the failed attempt
+            self._remove_soon()  # another attempt in this greenlet may take as long as the failed attempt
         elif isinstance(error, Exception):
             try:
                 self._remove_now()
@@ -291,7 +303,7 @@ class GridIn:
         except PyMongoError:
             raise
         except BaseException:
-            self._remove_soon()  # the application may never call again
+            self._remove_soon()  # the application may never call this method again
             raise
 
     def _remove_soon(self) -> None:
@@ -300,12 +312,12 @@ class GridIn:
             RestartingGreenlet(self._remove_in_background).start()
 
     def _remove_in_background(self) -> None:
-        """Remove the stored data. Repeat this while the server may still perform an insert."""
+        """Remove the stored data. Repeat the removal while the server may still perform an insert."""
         failure = None
         for pause in _PAUSES if self._unanswered else (0.0,):
             Wakeup().sleep(pause)
             try:
-                self._remove(None)  # the session may be in use
+                self._remove(None)  # no session: another greenlet may use the session
                 failure = None
             except PyMongoError as error:
                 failure = without_frames(error)
@@ -317,14 +329,14 @@ class GridIn:
         safely(_log.warning, text, short(self._file["_id"]), self._storage.chunks.full_name, printable(str(error)))
 
     def _remove(self, session: ClientSession | None) -> None:
-        """Remove the data that the server may have stored: first the description, then the chunks."""
+        """Remove the data that the server may have stored. Remove the description before the chunks."""
         file_id = self._file["_id"]
-        if self._sent is not None:
-            own_file = {**by_id(file_id), "uploadDate": self._sent["uploadDate"]}
+        if self._sent_description is not None:
+            own_file = {**by_id(file_id), "uploadDate": self._sent_description["uploadDate"]}
             self._storage.files.delete_one(own_file, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
-            self._owns_chunks = False  # from now on, another file may have chunks with this _id
+            self._owns_chunks = False  # after the removal, another file may have chunks with this _id
         if self._unconfirmed:
             self._storage.remove_chunks(file_id, session, self._unconfirmed)
 
@@ -335,18 +347,18 @@ class GridIn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._give_up(error)
+            self._abort_after(error)
             return
         try:
             self.close()
         except BaseException as failure:
-            self._give_up(failure)
+            self._abort_after(failure)
             raise
 
-    # The description
+    # The description of the file
 
     def set(self, name: str, value: object) -> None:
-        """Set a field of the description, before or after the file is closed.
+        """Set a field of the description. The file may be open or closed.
 
         :param name: the name of the field.
         :param value: the value of the field.
@@ -371,7 +383,7 @@ class GridIn:
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
-        if name in _READ_ONLY:  # the property raised AttributeError
+        if name in _READ_ONLY:  # the property has raised AttributeError, and Python then calls this method
             raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 
@@ -384,35 +396,35 @@ class GridIn:
 
     @property
     def content_type(self) -> str | None:
-        """The MIME type of the contents."""
+        """The MIME type of the contents of the file."""
         return self._file.get("contentType")
 
     @property
     def chunk_size(self) -> int:
-        """The chunk size in bytes."""
+        """The size of each chunk except the last chunk, in bytes."""
         return int(self._file["chunkSize"])
 
     @property
     def length(self) -> int:
-        """The size of the file in bytes, available after it is closed."""
-        length: int = self._when_closed("length")
+        """The size of the file in bytes. Before the file is closed, the property raises AttributeError."""
+        length: int = self._field_when_closed("length")
         return length
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time at which the file was closed, in UTC."""
-        date: datetime.datetime = self._when_closed("uploadDate")
+        """The time at which the file was closed, in UTC. Before that time, the property raises AttributeError."""
+        date: datetime.datetime = self._field_when_closed("uploadDate")
         return date
 
     @property
     def md5(self) -> str | None:
-        """None, available after the file is closed: new files have no MD5 digest."""
-        self._when_closed("length")
+        """None, because new files have no MD5 digest. Before the file is closed, the property raises AttributeError."""
+        self._field_when_closed("length")
         return self._file.get("md5")
 
-    def _when_closed(self, field: str) -> Value:
+    def _field_when_closed(self, field: str) -> Value:
         if field not in self._file:
-            raise AttributeError  # __getattr__ raises the error with a message
+            raise AttributeError  # Python then calls __getattr__, which raises an error with a message
         return self._file[field]
 
     @property
@@ -420,12 +432,12 @@ class GridIn:
         """True if the file is closed."""
         return self._closed
 
-    # Methods of every Python file
+    # Methods of Python's file objects
 
     def read(self, size: int = -1) -> NoReturn:
-        """Raise UnsupportedOperation.
+        """Raise UnsupportedOperation, because the file does not support this method.
 
-        :param size: ignored.
+        :param size: a parameter that the method ignores.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("read")
@@ -444,9 +456,9 @@ class GridIn:
 
 
 def checked_size(option: str, size: object) -> int:
-    """Return the chunk size in bytes.
+    """Check a chunk size in bytes, and return the chunk size.
 
-    :param option: the parameter name for an error message.
+    :param option: the name of the parameter, for the error message.
     :raises TypeError: `size` is not an integer.
     :raises ValueError: `size` is less than 1.
     """
@@ -458,7 +470,7 @@ def checked_size(option: str, size: object) -> int:
 
 
 def _is_duplicate(error: Exception) -> bool:
-    """Return True if the collection already had chunks of the file."""
+    """Return True if the chunks collection already contained chunks with the ``_id`` of the file."""
     errors = error.details["writeErrors"] if isinstance(error, BulkWriteError) else ()
     return any(each.get("code") == codes.DUPLICATE_KEY for each in errors)
 

@@ -1,4 +1,4 @@
-"""GridOut: a file to read."""
+"""The class GridOut: a file that the application reads."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ from gmongo.gridfs.storage import Storage, by_id, check_session, data_of, exactl
 
 
 class GridOut(io.IOBase):
-    """File to read. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open one.
+    """File that the application reads. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open a file.
 
-    Each field of the description is an attribute. Without `file_document`, the driver fetches the description when it
-    is first needed. Iterating yields the lines.
+    Each field of the file's description is an attribute. Without `file_document`, the driver fetches the description at
+    the first use. An iteration over the file yields its lines.
 
-    If the server has lost the cursor (an expired session, a restart), reading continues with the next chunk. An error
-    or an interrupt does not change the position, and the next call reads the same bytes. Only one greenlet may use the
-    file at a time: a second greenlet gets InvalidOperation.
+    If the server has lost the cursor (after a restart, or because the session expired), the driver opens a new cursor
+    at the next chunk. After an error or an interruption, the position is unchanged, and the next call reads from the
+    same position. Only one greenlet may use the file at a time. A second greenlet gets InvalidOperation.
 
     Specification: GridFS, "File Download".
 
-    :param root_collection: the root collection of the bucket.
+    :param root_collection: the root collection of the bucket, such as ``database.fs``.
     :param file_id: the ``_id`` of the file.
-    :param file_document: the description of the file; it replaces `file_id`.
+    :param file_document: the description of the file. If `file_document` is given, the driver ignores `file_id`. None
+        by default.
     :param session: the session of all reads; None (the default) uses an implicit session for each read.
     :raises TypeError: `root_collection` is not a :class:`~gmongo.collection.Collection`.
     :raises InvalidOperation: the session is in a transaction.
@@ -62,13 +63,13 @@ class GridOut(io.IOBase):
         self._deadline = self._storage.deadline()
         self._use = ExclusiveUse("GridOut")
         self._position = 0
-        self._chunk = b""  # received bytes that the application has not read
-        self._cursor: Cursor[Value] | None = None  # cursor of the following chunks
-        self._next = 0  # number of the chunk after the last received chunk
+        self._chunk = b""  # received bytes that the application has not read yet
+        self._cursor: Cursor[Value] | None = None  # the cursor over the following chunks
+        self._next_number = 0  # the number of the chunk that follows the last received chunk
         self._ahead: tuple[int, int] | None = None
 
     def open(self) -> None:
-        """Fetch the description now.
+        """Fetch the description of the file.
 
         :raises NoFile: the file does not exist.
         """
@@ -82,7 +83,7 @@ class GridOut(io.IOBase):
             raise NoFile(f"no file in gridfs collection {self._storage.files.full_name!r} with _id {self._file_id!r}")
         return self._file
 
-    # The description
+    # The description of the file
 
     @property
     def _id(self) -> Value:
@@ -98,7 +99,7 @@ class GridOut(io.IOBase):
 
     @property
     def content_type(self) -> str | None:
-        """The MIME type of the contents."""
+        """The MIME type of the contents of the file."""
         return self._description().get("contentType")
 
     @property
@@ -108,27 +109,27 @@ class GridOut(io.IOBase):
 
     @property
     def chunk_size(self) -> int:
-        """The chunk size in bytes."""
+        """The size of each chunk except the last chunk, in bytes."""
         return number_of(self._description(), "chunkSize", 1)
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time of the upload, in UTC, or None if another program stored no time."""
+        """The time of the upload, in UTC. None if another program stored no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
     @property
     def aliases(self) -> list[str] | None:
-        """Other names that the writer gave the file, or None."""
+        """Other names of the file that the writer stored, or None."""
         return self._description().get("aliases")
 
     @property
     def metadata(self) -> Document | None:
-        """Metadata that the writer stored, or None."""
+        """Metadata of the file that the writer stored, or None."""
         return self._description().get("metadata")
 
     @property
     def md5(self) -> str | None:
-        """The MD5 digest that the writer stored, or None."""
+        """The MD5 digest of the file that the writer stored, or None."""
         return self._description().get("md5")
 
     def __getattr__(self, name: str) -> Value:
@@ -141,17 +142,18 @@ class GridOut(io.IOBase):
     # Reading
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
-        """Fetch the next batches of chunks while the application uses the present batch.
+        """Fetch the next batches of chunks while the application uses the current batch.
 
-        The setting applies to the next query: after opening the file, or after a :meth:`seek`. See
-        :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
+        The setting applies to later queries of chunks. The driver sends a query at the first read, and after
+        :meth:`seek`. See :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
-        :param batches: the maximum number of batches fetched in advance; 1 by default. A batch has up to 16 MB.
-        :param max_bytes: the maximum number of bytes fetched in advance; 32 MiB by default.
+        :param batches: the maximum number of batches that the driver fetches in advance; 1 by default. A batch has up
+            to 16 MB.
+        :param max_bytes: the maximum number of bytes that the driver fetches in advance; 32 MiB by default.
         :returns: this file.
-        :raises TypeError: a number is not an integer.
-        :raises ValueError: a number is less than 1.
-        :raises InvalidOperation: the file uses an explicit session, which runs one command at a time.
+        :raises TypeError: `batches` or `max_bytes` is not an integer.
+        :raises ValueError: `batches` or `max_bytes` is less than 1.
+        :raises InvalidOperation: the file uses an explicit session. An explicit session runs one command at a time.
         """
         allowance = checked_allowance(batches, max_bytes)
         check_read_ahead(self._session)
@@ -159,10 +161,10 @@ class GridOut(io.IOBase):
         return self
 
     def read(self, size: int = -1) -> bytes:
-        """Read bytes from the present position.
+        """Read bytes from the current position.
 
         :param size: the maximum number of bytes; a negative number (the default) reads the rest of the file.
-        :returns: the bytes; empty at the end of the file.
+        :returns: the bytes. The result is empty at the end of the file.
         :raises NoFile: the file does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
@@ -172,14 +174,14 @@ class GridOut(io.IOBase):
             available = self.length - self._position
             remaining = available if size < 0 else min(size, available)
             while remaining > 0:
-                part = self._take(remaining)
+                part = self._read_part(remaining)
                 parts.append(part)
                 remaining -= len(part)
         return b"".join(parts)
 
     @contextmanager
     def _exclusive_read(self) -> Iterator[None]:
-        """Refuse a second greenlet. If reading fails, restore the position."""
+        """Refuse a second greenlet. If the block raises an exception, restore the position."""
         with self._use:
             start = self._position
             try:
@@ -189,19 +191,19 @@ class GridOut(io.IOBase):
                 raise
 
     def readchunk(self) -> bytes:
-        """Return the rest of the chunk at the present position, empty at the end of the file.
+        """Return the rest of the chunk at the current position. The result is empty at the end of the file.
 
         :raises CorruptGridFile: the chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
         with self._use:
-            return self._take(self.chunk_size) if self._position < self.length else b""
+            return self._read_part(self.chunk_size) if self._position < self.length else b""
 
     def readline(self, size: int | None = -1) -> bytes:
         """Return the next line, including its line end.
 
-        :param size: the maximum number of bytes; None or a negative number (the default) means no limit.
-        :returns: the bytes; empty at the end of the file.
+        :param size: the maximum number of bytes; None or a negative number (-1 by default) means no limit.
+        :returns: the bytes. The result is empty at the end of the file.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -212,14 +214,14 @@ class GridOut(io.IOBase):
                 if not self._chunk:
                     self._fetch()
                 end = self._chunk.find(b"\n") + 1
-                line += self._take(min(end or len(self._chunk), limit - len(line)))
+                line += self._read_part(min(end or len(self._chunk), limit - len(line)))
         return bytes(line)
 
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: reading stops after the line that exceeds this number of bytes; None, zero, or a negative number
-            (the default) reads all lines.
+        :param hint: a number of bytes. The method stops after the line with which the total exceeds this number. None,
+            zero, or a negative number (-1 by default) reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -242,8 +244,8 @@ class GridOut(io.IOBase):
             raise StopIteration
         return line
 
-    def _take(self, size: int) -> bytes:
-        """Return between one and `size` bytes of one chunk."""
+    def _read_part(self, size: int) -> bytes:
+        """Return at least one byte and at most `size` bytes of one chunk."""
         if not self._chunk:
             self._fetch()
         part = self._chunk[:size]
@@ -254,7 +256,7 @@ class GridOut(io.IOBase):
         return part
 
     def _fetch(self) -> None:
-        """Fetch the chunk at the present position, and discard the bytes before the position."""
+        """Fetch the chunk at the current position, and discard its bytes before the position."""
         number, offset = divmod(self._position, self.chunk_size)
         with until(self._deadline):
             chunk = self._next_chunk(number)
@@ -270,8 +272,8 @@ class GridOut(io.IOBase):
         self._chunk = bytes(data[offset:] if offset else data)
 
     def _next_chunk(self, number: int) -> Value:
-        """Return the chunk with this number or a higher number, or None."""
-        if self._cursor is not None and self._next == number:
+        """Return the first chunk whose number is `number` or higher, or None."""
+        if self._cursor is not None and self._next_number == number:
             try:
                 return self._advance(self._cursor, number)
             except PyMongoError as error:
@@ -291,42 +293,43 @@ class GridOut(io.IOBase):
         try:
             chunk = next(cursor, None)
         except BaseException:
-            self._drop_cursor()  # the next call opens a new cursor at the same chunk
+            self._drop_cursor()  # the next call opens a new cursor that starts at the same chunk
             raise
-        self._next = number + 1
+        self._next_number = number + 1
         return chunk
 
     def _check_end(self) -> None:
-        """Check that no chunk follows the last chunk."""
+        """After the last byte of the file, check that the file has no further chunk."""
         count = -(-self.length // self.chunk_size)
-        if self._next > count:  # an earlier read has checked this
+        if self._next_number > count:  # an earlier read has already checked the end
             return
         with until(self._deadline):
             extra = self._next_chunk(count)
-        self._next = count  # the next read repeats this check until it has passed
+        self._next_number = count  # if the check fails, the next read repeats the check
         self._close_cursor()
         if extra is not None and data_of(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
-        self._next = count + 1
+        self._next_number = count + 1
 
     def _close_cursor(self) -> None:
-        """Close the cursor."""
+        """Close the cursor if it is open."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None:
             cursor.close()
 
     def _drop_cursor(self) -> None:
-        """Let the cursor killer close the cursor, without I/O and without a greenlet switch."""
+        """Let a background greenlet of the client close the cursor. The method does no I/O and does not switch."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None and cursor._cursor is not None:
             cursor._cursor.drop()
 
     def seek(self, pos: int, whence: int = os.SEEK_SET) -> int:
-        """Change the position, and return the new position.
+        """Change the current position, and return the new position.
 
         :param pos: the offset in bytes.
-        :param whence: the origin of the offset: the beginning (the default), ``os.SEEK_CUR``, or ``os.SEEK_END``.
-        :raises OSError: `whence` is another value, or the position is negative.
+        :param whence: the origin of the offset: ``os.SEEK_SET`` (the beginning, the default), ``os.SEEK_CUR`` (the
+            current position) or ``os.SEEK_END`` (the end).
+        :raises OSError: `whence` has another value, or the new position is negative.
         :raises InvalidOperation: another greenlet uses the file.
         """
         with self._use:
@@ -345,7 +348,7 @@ class GridOut(io.IOBase):
         self._position = position
 
     def tell(self) -> int:
-        """Return the present position in bytes."""
+        """Return the current position, in bytes from the beginning."""
         return self._position
 
     def seekable(self) -> bool:
@@ -357,7 +360,7 @@ class GridOut(io.IOBase):
         return True
 
     def close(self) -> None:
-        """Close the file. Further calls have no effect.
+        """Close the file. Further calls do nothing.
 
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -374,26 +377,26 @@ class GridOut(io.IOBase):
         if error is None:
             self.close()
         else:
-            self._drop_cursor()  # the exception leaves the block without waiting for the server
+            self._drop_cursor()  # do not wait for the server while an exception leaves the block
             super().close()
 
     def __del__(self) -> None:
-        """Do nothing: the cursor cleans up after itself, and no data needs a flush."""
+        """Do nothing. The base class would close the file, but the cursor releases its resources without this call."""
 
-    # Methods of every Python file
+    # Methods of Python's file objects
 
     def write(self, value: object) -> NoReturn:
-        """Raise UnsupportedOperation.
+        """Raise UnsupportedOperation, because the file does not support this method.
 
-        :param value: ignored.
+        :param value: a parameter that the method ignores.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("write")
 
     def writelines(self, lines: Iterable[object]) -> NoReturn:
-        """Raise UnsupportedOperation.
+        """Raise UnsupportedOperation, because the file does not support this method.
 
-        :param lines: ignored.
+        :param lines: a parameter that the method ignores.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("writelines")
@@ -403,22 +406,22 @@ class GridOut(io.IOBase):
         return False
 
     def truncate(self, size: int | None = None) -> NoReturn:
-        """Raise UnsupportedOperation.
+        """Raise UnsupportedOperation, because the file does not support this method.
 
-        :param size: ignored.
+        :param size: a parameter that the method ignores.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("truncate")
 
     def fileno(self) -> NoReturn:
-        """Raise UnsupportedOperation.
+        """Raise UnsupportedOperation, because the file does not support this method.
 
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("fileno")
 
     def flush(self) -> None:
-        """Do nothing."""
+        """Do nothing, because the file has no data to write."""
 
     def isatty(self) -> bool:
         """Return False."""

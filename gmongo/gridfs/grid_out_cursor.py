@@ -1,4 +1,4 @@
-"""GridOutCursor: a cursor over files."""
+"""The class GridOutCursor: a cursor over files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridOutCursor(Cursor[Value]):
-    """Cursor over the files whose descriptions match.
+    """Cursor over the files whose descriptions match a query.
 
-    :meth:`GridFSBucket.find` opens one. Each file is a :class:`GridOut`. The methods of :class:`~gmongo.cursor.Cursor`
-    set further options.
+    :meth:`GridFSBucket.find` creates the cursor. Each item is a :class:`GridOut`. The methods of
+    :class:`~gmongo.cursor.Cursor` set further options.
 
-    :param collection: the root collection of the bucket.
-    :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
-    :param skip: the number of files to skip; 0 by default.
+    :param collection: the root collection of the bucket, such as ``database.fs``.
+    :param filter: a query for the descriptions of files, such as ``{"metadata.owner": "ann"}``; None (the default)
+        matches every file.
+    :param skip: the number of files that the server skips; 0 by default.
     :param limit: the maximum number of files; 0 (the default) means no limit.
-    :param no_cursor_timeout: True prevents the server from closing a cursor that is idle for ten minutes.
-    :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the default)
-        lets the server choose.
-    :param batch_size: the number of descriptions in a reply; 0 (the default) lets the server choose.
+    :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
+    :param sort: the order of the files: a list of pairs (field of the description, direction) or a mapping. None (the
+        default) uses the server's order.
+    :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
     :param session: an explicit session without a transaction, or None (the default) for an implicit session.
     :raises TypeError: an argument has the wrong type.
     :raises InvalidOperation: the session is in a transaction.
@@ -61,9 +62,9 @@ class GridOutCursor(Cursor[Value]):
         return self
 
     def __next__(self) -> GridOut:
-        """Return the next file.
+        """Wait for the next file, and return the file.
 
-        :raises StopIteration: no file is left.
+        :raises StopIteration: no file remains.
         """
         document = super().__next__()
         return GridOut(self._root_collection, file_document=document, session=self.session)
@@ -71,17 +72,17 @@ class GridOutCursor(Cursor[Value]):
     next = __next__
 
     def add_option(self, mask: int) -> NoReturn:
-        """Raise NotImplementedError.
+        """Raise NotImplementedError, because a cursor over files does not support flags.
 
-        :param mask: ignored.
+        :param mask: a parameter that the method ignores.
         :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")
 
     def remove_option(self, mask: int) -> NoReturn:
-        """Raise NotImplementedError.
+        """Raise NotImplementedError, because a cursor over files does not support flags.
 
-        :param mask: ignored.
+        :param mask: a parameter that the method ignores.
         :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")

@@ -1,4 +1,4 @@
-"""The two collections of a bucket: descriptions of files, and chunks of their contents."""
+"""The two collections of a bucket. One contains the descriptions of files, the other contains the chunks."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
     from gmongo.database import Database
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
-"""Default chunk size in bytes. With its other fields, a chunk has just less than 256 KiB."""
+"""The default chunk size in bytes. A chunk of this size together with its other fields is slightly smaller than 256
+KiB.
+"""
 
 _FILES_INDEX = {"filename": 1, "uploadDate": 1}
 _CHUNKS_INDEX = {"files_id": 1, "n": 1}
 
 
 class Storage:
-    """Collections of a bucket.
+    """The two collections of a bucket.
 
-    :param root: the collection with the name of the bucket.
+    :param root: the root collection of the bucket, such as ``database.fs``.
     :raises TypeError: `root` is not a collection.
     """
 
@@ -46,8 +48,9 @@ class Storage:
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self._executor = executor_of(root)
         self._prepared = False
-        # GridFS defines the lengths, numbers and contents, so the type registry of the application does not apply to
-        # them. The application chooses the _id of a file, so its other codec options apply to the chunks too.
+        # GridFS defines the lengths, the numbers and the contents, so the type registry of the application does not
+        # apply to GridFS. The application chooses the _id of a file, so the other codec options of the application also
+        # apply to the chunks.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)
         self.chunks: Collection[Value] = root.chunks.with_options(
@@ -55,15 +58,15 @@ class Storage:
         )
 
     def deadline(self) -> float | None:
-        """Return the deadline of an operation that begins now. None means no limit."""
+        """Return the deadline of an operation that starts now. None means no limit."""
         return self._executor.deadline()
 
     def time_limit(self) -> AbstractContextManager[None]:
-        """Apply one deadline to all operations of a block: ``timeoutMS`` from now on."""
+        """Apply one deadline to all operations of a ``with`` block. The time until the deadline is ``timeoutMS``."""
         return until(self._executor.deadline())
 
     def prepare(self, session: ClientSession | None) -> None:
-        """Create the indexes before the first write, if the bucket has no files yet."""
+        """Create the indexes if the bucket contains no files. The first write calls this method."""
         if self._prepared:
             return
         files, chunks = (each.with_options(read_preference=Primary()) for each in (self.files, self.chunks))
@@ -75,7 +78,7 @@ class Storage:
     def remove_chunks(
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
     ) -> None:
-        """Remove chunks of a file.
+        """Remove the given chunks or all chunks of a file.
 
         :param chunk_ids: the ``_id`` of each chunk to remove; None removes all chunks.
         """
@@ -86,19 +89,19 @@ class Storage:
 
 
 def by_id(file_id: Value) -> DocumentDict:
-    """Return a query for one file."""
+    """Return a query that matches the file with the given ``_id``."""
     return {"_id": exactly(file_id)}
 
 
 def exactly(file_id: Value) -> Value:
-    """Return a condition that matches exactly this ``_id``, even if it is a mapping or a regular expression."""
+    """Return a condition that matches exactly this ``_id``. The ``_id`` may be a mapping or a regular expression."""
     return {"$eq": file_id} if isinstance(file_id, (Mapping, Pattern, Regex)) else file_id
 
 
 def check_acknowledged(target: Collection[Value] | Database[Value], label: str) -> None:
-    """Refuse an unacknowledged write concern, which could lose chunks without an error.
+    """Refuse an unacknowledged write concern, with which chunks could be lost without an error.
 
-    :param label: the name of `target` for an error message.
+    :param label: the name of `target`, for the error message.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
     if not target.write_concern.acknowledged:
@@ -106,7 +109,7 @@ def check_acknowledged(target: Collection[Value] | Database[Value], label: str) 
 
 
 def check_session(session: ClientSession | None) -> None:
-    """Refuse transactions, in which the driver cannot list indexes.
+    """Refuse a session in a transaction, because the server does not list indexes in a transaction.
 
     :raises ValueError: `session` is not a session.
     :raises InvalidOperation: the session is in a transaction.
@@ -124,7 +127,9 @@ def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, s
 
 
 def id_of(file: Document) -> Value:
-    """Return the ``_id`` of a file. Another program may have stored the file without an ``_id``.
+    """Return the ``_id`` in the description of a file.
+
+    Another program may have stored a description without an ``_id``.
 
     :raises CorruptGridFile: the file has no ``_id``.
     """
@@ -134,10 +139,10 @@ def id_of(file: Document) -> Value:
 
 
 def number_of(file: Document, field: str, lowest: int, default: int | None = None) -> int:
-    """Return a size in the description of a file.
+    """Check and return a number in the description of a file.
 
-    :param default: the value of an absent field.
-    :raises CorruptGridFile: the size is absent without a default, is not a number, or is too small.
+    :param default: the value if the field is absent. None means that the field is required.
+    :raises CorruptGridFile: the number is less than `lowest`, is not an integer, or is absent without a default.
     """
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
@@ -146,9 +151,9 @@ def number_of(file: Document, field: str, lowest: int, default: int | None = Non
 
 
 def data_of(chunk: Document) -> bytes:
-    """Return the bytes of a chunk.
+    """Return the contents of a chunk.
 
-    :raises CorruptGridFile: the chunk has no bytes.
+    :raises CorruptGridFile: the contents are not binary data.
     """
     data = chunk.get("data")
     if not isinstance(data, bytes):

@@ -694,11 +694,11 @@ def test_default_tls_context_exists_for_providers_without_tls_options(
     [
         ({"a b": "x"}, ConfigurationError, "invalid proxy header name: 'a b'"),
         ({"a\n": "b"}, ConfigurationError, r"invalid proxy header name: 'a\n'"),
-        ({"Host": "b"}, ConfigurationError, "the header Host must name the key management service"),
+        ({"Host": "b"}, ConfigurationError, "headers must not contain Host, which names the key management service"),
         ({5: "x"}, ConfigurationError, "invalid proxy header name: 5"),
         ({"a": "x\r\ny"}, ConfigurationError, "the value of the proxy header a is not allowed"),
         ({"a": 5}, ConfigurationError, "the value of the proxy header a is not allowed"),
-        ({"hOst": "x"}, ConfigurationError, "the header Host must name the key management service"),
+        ({"hOst": "x"}, ConfigurationError, "headers must not contain Host, which names the key management service"),
         ([("a", "b")], TypeError, "headers must be a mapping such as a dict, not <class 'list'>"),
         (5, TypeError, "headers must be a mapping such as a dict, not <class 'int'>"),
         ("a: b", TypeError, "headers must be a mapping such as a dict, not <class 'str'>"),

@@ -102,7 +102,7 @@ def test_compressor_without_library_is_omitted_with_warning(server, monkeypatch)
 
     monkeypatch.setattr(compression.importlib, "import_module", import_module)
     with (
-        pytest.warns(UserWarning, match=r"'snappy' is left out, .*pip install gmongo\[snappy\]"),
+        pytest.warns(UserWarning, match=r"'snappy' is not used, .*pip install gmongo\[snappy\]"),
         gmongo.MongoClient(*server.address, compressors="snappy,zlib") as client,
     ):
         client.db.c.find_one()

@@ -104,7 +104,7 @@ def test_legacy_query_operators_become_command_fields() -> None:
 
 @pytest.mark.parametrize("bound", ["min", "max"])
 def test_bounds_without_hint_raise_invalid_operation(bound: str) -> None:
-    with pytest.raises(InvalidOperation, match="min and max are the bounds of an index: hint must name it"):
+    with pytest.raises(InvalidOperation, match="min and max are the bounds of an index: hint must name the index"):
         COLLECTION.find(**{bound: [("_id", 1)]})._query()
 
 

@@ -45,11 +45,11 @@ def test_invalid_constructor_argument_raises(options: dict[str, Any], kind: type
     [
         (
             lambda client_encryption: client_encryption.encrypt("x", Algorithm.UNINDEXED, key_id=5),
-            "a key is named by a bson.binary.Binary with subtype 4 or a uuid.UUID, not 5",
+            "a key identifier must be a bson.binary.Binary with subtype 4 or a uuid.UUID, not 5",
         ),
         (
             lambda client_encryption: client_encryption.delete_key(Binary(b"0" * 16, 3)),
-            "a key is named by a bson.binary.Binary with subtype 4 or a uuid.UUID, not b'0000000000000000'",
+            "a key identifier must be a bson.binary.Binary with subtype 4 or a uuid.UUID, not b'0000000000000000'",
         ),
         (
             lambda client_encryption: client_encryption.encrypt("x", Algorithm.RANGE, key_id=KEY, range_opts=5),
