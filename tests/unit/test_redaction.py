@@ -1,4 +1,4 @@
-"""A server message that quotes sent data is not shown."""
+"""The driver withholds a server message that quotes a value of the sent command."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_message_that_quotes_sent_value_is_withheld(sent: Any, message: str, is_
     assert reply[field] == message
 
 
-def test_message_may_quote_permitted_name() -> None:
+def test_message_that_quotes_permitted_name_is_not_withheld() -> None:
     reply = {"ok": 0, "errmsg": "no user anna"}
     assert redacted(reply, ["anna"], ["anna"]) == reply
     assert redacted(reply, ["anna"], ["otto"])["errmsg"] == REFUSED
 
 
-def test_successful_reply_is_unchanged() -> None:
+def test_redaction_does_not_change_successful_reply() -> None:
     reply = {"ok": 1, "errmsg": "hidden", "other": "hidden"}
     assert redacted(reply, "hidden") is reply
     assert redacted({"ok": 0, "code": 5}, "hidden") == {"ok": 0, "code": 5}
