@@ -55,7 +55,7 @@ def test_undecryptable_result_is_reaped(monkeypatch: pytest.MonkeyPatch, error: 
     assert runs[1][1:] == (None, None)
 
 
-def test_missing_library_raises_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gssapi_library_raises_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     require_library()
     for error in (AttributeError("x"), OSError("x"), RuntimeError("x")):
         monkeypatch.setattr(library, "lib", SimpleNamespace(mongocrypt_version=Mock(side_effect=error)))
