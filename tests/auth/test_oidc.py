@@ -63,7 +63,7 @@ class Callback(OIDCCallback):
         self.refreshes = refreshes
         self.running = 0
 
-    def fetch_from_environment(self, context):
+    def fetch(self, context):
         self.contexts.append(context)
         self.running += 1
         assert self.running == 1, "the driver must not run two calls at the same time"
@@ -187,7 +187,7 @@ def test_operation_timeout_limits_callback(server):
 @pytest.mark.parametrize("option", ["OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK"])
 def test_callback_may_exceed_connect_timeout(server, option):
     class Slow(Callback):
-        def fetch_from_environment(self, context):
+        def fetch(self, context):
             gevent.sleep(0.3)
             return super().fetch(context)
 
@@ -199,7 +199,7 @@ class FixedResult(OIDCCallback):
     def __init__(self, result):
         self.result = result
 
-    def fetch_from_environment(self, context):
+    def fetch(self, context):
         if isinstance(self.result, Exception):
             raise self.result
         return self.result
