@@ -371,7 +371,7 @@ class UpperCaseDecoder(TypeDecoder):
 
 
 @pytest.mark.parametrize(
-    ("options", "document_class", "text"),
+    ("options", "document_class", "decoded_text"),
     [
         (CodecOptions(document_class=SON), SON, "abc"),
         (CodecOptions(document_class=RawBSONDocument), RawBSONDocument, "abc"),
@@ -380,13 +380,13 @@ class UpperCaseDecoder(TypeDecoder):
     ],
     ids=["SON", "raw", "custom type", "plain"],
 )
-def test_changes_are_decoded_with_codec_options_of_the_collection(options, document_class, text):
+def test_changes_are_decoded_with_codec_options_of_the_collection(options, document_class, decoded_text):
     changes = [{"_id": {"_data": f"x{number}"}, "text": "abc"} for number in range(2)]
     with StreamMember(changes, RESUMABLE, token=False) as server, connect_to(server) as client:
         with client.db.get_collection("c", codec_options=options).watch() as stream:
             decoded = next(stream)
             assert type(decoded) is document_class
-            assert decoded["text"] == text
+            assert decoded["text"] == decoded_text
             next(stream)
             stream.try_next()
         assert server.stages()[1] == {"resumeAfter": {"_data": "x1"}}

@@ -193,7 +193,7 @@ def test_application_lists_newest_notes_of_topic(http_client):
 
 
 @pytest.mark.parametrize(
-    ("note", "message"),
+    ("invalid_note", "message"),
     [
         ([], "a note must be a JSON object"),
         ({}, "text must be a string"),
@@ -202,8 +202,8 @@ def test_application_lists_newest_notes_of_topic(http_client):
         ({"text": ""}, "text must have from 1 to 10000 characters, not 0"),
     ],
 )
-def test_application_rejects_invalid_note_with_400(http_client, note, message):
-    response = http_client.post("/notes", json=note)
+def test_application_rejects_invalid_note_with_400(http_client, invalid_note, message):
+    response = http_client.post("/notes", json=invalid_note)
     assert (response.status_code, response.json) == (400, {"error": message})
 
 

@@ -319,11 +319,11 @@ def test_failed_removal_of_chunks_is_logged(deployment, caplog):
         assert "chunks of the failed upload with _id 'one' could not be removed from files.fs.chunks" in caplog.text
 
 
-def assert_rejected_during(first, *others):
-    """Run `first` in a greenlet. Assert that each function in `others` raises meanwhile. Return the greenlet."""
-    user = gevent.spawn(first)
+def assert_rejected_during(blocking_call, *rejected_calls):
+    """Run `blocking_call` in a greenlet. Assert that the `rejected_calls` raise meanwhile. Return the greenlet."""
+    user = gevent.spawn(blocking_call)
     gevent.sleep(0)
-    for other in others:
+    for other in rejected_calls:
         rejected = gevent.spawn(other)
         with pytest.raises(InvalidOperation, match=f"in use by greenlet {user.name} .*, and greenlet {rejected.name} "):
             rejected.get()

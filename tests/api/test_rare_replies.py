@@ -297,7 +297,7 @@ def test_copy_of_client_is_the_same_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "error_class", "message"),
+    ("invalid_call", "error_class", "message"),
     [
         (lambda: MongoClient([5]), TypeError, "host must be a string or a list of strings, not int"),
         (lambda: MongoClient("a").db.command({}), ValueError, "command must name the command in its first field"),
@@ -342,10 +342,10 @@ def test_copy_of_client_is_the_same_object() -> None:
     ],
 )
 def test_invalid_call_raises_error_with_expected_message(
-    call: Callable[[], object], error_class: type[Exception], message: str
+    invalid_call: Callable[[], object], error_class: type[Exception], message: str
 ) -> None:
     with pytest.raises(error_class) as caught:
-        call()
+        invalid_call()
     assert str(caught.value).startswith(message)
 
 

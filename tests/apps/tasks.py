@@ -36,4 +36,4 @@ if "HOSTED_DATABASE" in os.environ:
     def store_and_read_note(number: int) -> None:
         notes.insert_one({"_id": number})
         found = notes.find_one({"_id": number})
-        client.hosted.done.insert_one({"_id": number, "found": found})
+        client.hosted.task_results.insert_one({"_id": number, "found": found})

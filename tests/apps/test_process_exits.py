@@ -71,9 +71,9 @@ def program(deployment, tmp_path, lines):
 
 
 @pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
-@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
-def test_ending_process_closes_connections_silently(deployment, tmp_path, ending, is_patched):
-    lines, status = ending
+@pytest.mark.parametrize("last_statements", ENDINGS.values(), ids=ENDINGS)
+def test_ending_process_closes_connections_silently(deployment, tmp_path, last_statements, is_patched):
+    lines, status = last_statements
     with program(deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
         assert host.process.wait() == status
         until(lambda: not connections(deployment))

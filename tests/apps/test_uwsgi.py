@@ -76,9 +76,9 @@ def started_workers(host):
     return {int(each) for each in host.matches(r"spawned uWSGI worker \d+ \(pid: (\d+)")}
 
 
-def two_workers(host, others=frozenset()):
+def two_workers(host, earlier_workers=frozenset()):
     """Return the process IDs of the last two started workers, or False if fewer than two new workers have started."""
-    found = started_workers(host) - others
+    found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 
 

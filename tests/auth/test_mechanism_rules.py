@@ -11,8 +11,8 @@ from gmongo.auth.credential import credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
 
-# For each mechanism: the rule of the username, the rule of the password, the default authSource, and True if the
-# database in the URI replaces the default.
+# For each mechanism: the rules of username and password, the default authSource, and True if the database in the URI
+# replaces the default.
 # A rule is True (required), False (forbidden), "any" (optional) or None (username and password, or neither).
 MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
     "DEFAULT": (True, True, "admin", True),

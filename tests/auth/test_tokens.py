@@ -113,8 +113,8 @@ def test_callback_receives_limit_username_provider_and_refresh_token(
 class TokenServer:
     """Replacement of a server. A call runs a SASL command, and accepts only the tokens in ``accepted_tokens``."""
 
-    def __init__(self, *good: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
-        self.accepted_tokens, self.code = good, code
+    def __init__(self, *accepted_tokens: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
+        self.accepted_tokens, self.code = accepted_tokens, code
         self.seen: list[str] = []
 
     def __call__(self, database: str, command: Any) -> Any:

@@ -180,7 +180,7 @@ class PoolSystem:
         self.requests.append(task)
         try:
             connection = self.pool.check_out()
-        except GreenletExit:  # like an application that catches a timeout and tries again
+        except GreenletExit:  # like an application that catches a timeout and checks out a connection again
             self.requests.remove(task)
             self.requests.append(task)
             connection = self.pool.check_out()

@@ -147,27 +147,27 @@ STEPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("pool_method", STEPS)
 def test_connection_dropped_by_pool_step_is_closed_after_step(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, step: str
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, pool_method: str
 ) -> None:
     pool = make_pool(server.address, None)
-    real, dropped = getattr(StateMachine, step), Mock()
+    real, dropped = getattr(StateMachine, pool_method), Mock()
 
     def drop_connection_in_step(machine: StateMachine, *arguments: Any) -> Any:
         result = real(machine, *arguments)
         machine._dropped.append(dropped)
         closed_before.append(dropped.close.call_count)
-        return True if step == "check_in" else result
+        return True if pool_method == "check_in" else result
 
     closed_before: list[int] = []
-    monkeypatch.setattr(StateMachine, step, drop_connection_in_step)
-    if step == "give_up":
+    monkeypatch.setattr(StateMachine, pool_method, drop_connection_in_step)
+    if pool_method == "give_up":
         server.fail("handshake", cut(0))
         with pytest.raises(AutoReconnect):
-            STEPS[step](pool)
+            STEPS[pool_method](pool)
     else:
-        STEPS[step](pool)
+        STEPS[pool_method](pool)
     assert closed_before == [0] and dropped.close.call_count == 1
     monkeypatch.undo()
     pool.close()

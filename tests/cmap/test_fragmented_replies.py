@@ -34,7 +34,7 @@ def reply(
     response_to: int = REQUEST_ID,
     opcode: int = OP_MSG,
     flags: int = 0,
-    kind: int = 0,
+    section_kind: int = 0,
     length: int = 0,
     tail: bytes = b"",
 ) -> bytes:
@@ -43,7 +43,7 @@ def reply(
     :param length: the difference between the header's length and the true length.
     :param tail: the bytes that follow the message.
     """
-    payload = struct.pack("<IB", flags, kind) + body
+    payload = struct.pack("<IB", flags, section_kind) + body
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
 
 
@@ -60,9 +60,9 @@ REPLIES = {
     "with a wrong checksum": CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]),
     "with an unknown flag": reply(flags=1 << 5),
     "with an optional flag": reply(flags=1 << 20),
-    "a sequence before the body": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE + b"\0" + BODY, kind=1),
-    "a sequence alone": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE, kind=1),
-    "an unknown section": reply(kind=2),
+    "a sequence before the body": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE + b"\0" + BODY, section_kind=1),
+    "a sequence alone": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE, section_kind=1),
+    "an unknown section": reply(section_kind=2),
     "document length too large": reply(struct.pack("<i", len(BODY) + 1) + BODY[4:]),
     "document length too small": reply(struct.pack("<i", len(BODY) - 1) + BODY[4:]),
     "no document": reply(b""),
@@ -164,7 +164,7 @@ DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
     response_to=st.sampled_from([REQUEST_ID, REQUEST_ID, REQUEST_ID, 0, 8, -1]),
     opcode=st.sampled_from([OP_MSG, OP_MSG, OP_MSG, OP_REPLY, OP_COMPRESSED, 0]),
     flags=st.sampled_from([0, 0, 0, CHECKSUM_PRESENT, MORE_TO_COME, 1 << 4, 1 << 16, 1 << 31]),
-    kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
+    section_kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
     length=DEVIATION,
     length_error=DEVIATION,
     tail=st.sampled_from([b"", b"", b"\0", b"\0" * 30, reply()]),

@@ -169,8 +169,8 @@ def _check_out_from_closed_pool(pool: Pool) -> None:
 ID = {"driverConnectionId": 1}
 NUMBERED = "address={name}, driver-generated ID=1"
 FAILED = "Checkout failed for connection to {name}. Reason: "
-# For each case: the action, the log message, the text and the fields of the message, and the event whose duration
-# equals the duration in the message.
+# For each case: the action, the log message, and the text and the fields of the message. The last value is the event
+# whose duration equals the duration in the message.
 MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
     (_clear_and_close, "pool ready", "Connection pool ready for {name}", {}, ""),
     (_clear_and_close, "pool cleared", "Connection pool for {name} cleared", {}, ""),

@@ -38,8 +38,8 @@ def test_keepalive_option_that_is_lower_or_unknown_stays_unchanged(
     missing_option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class ShortKeepalive(connect._socket.socket):
-        def getsockopt(self, level: int, name: int, *more: Any) -> Any:
-            return 5 if level == socket.IPPROTO_TCP else super().getsockopt(level, name, *more)
+        def getsockopt(self, level: int, name: int, *arguments: Any) -> Any:
+            return 5 if level == socket.IPPROTO_TCP else super().getsockopt(level, name, *arguments)
 
     with ScriptedServer() as server:
         monkeypatch.delattr(connect._socket, missing_option)

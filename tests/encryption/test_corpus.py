@@ -33,8 +33,8 @@ def corpus(client):
     }
 
 
-def equal_bson(first, second):
-    return bson.encode({"v": first}) == bson.encode({"v": second})
+def equal_bson(value, other_value):
+    return bson.encode({"v": value}) == bson.encode({"v": other_value})
 
 
 def test_values_encrypted_by_another_driver_are_decrypted(encryption, corpus):

@@ -22,8 +22,8 @@ def key(request, encryption, peer):
     return maker.create_data_key("local", key_alt_names=["shared"])
 
 
-def equal_bson(first, second):
-    return bson.encode({"v": first}) == bson.encode({"v": second})
+def equal_bson(value, other_value):
+    return bson.encode({"v": value}) == bson.encode({"v": other_value})
 
 
 def test_randomized_value_of_each_type_is_decrypted_by_both_drivers(encryption, peer, key):

@@ -96,10 +96,10 @@ MASTER_KEYS = {
 def open_encryption(client, files, providers, kms):
     opened = []
 
-    def open_(options=None, callback=kms.connect, **others):
+    def open_(options=None, callback=kms.connect, **more_providers):
         tls = {name: {"tlsCAFile": str(files / "ca.pem"), **(options or {})} for name in providers}
         encryption = ClientEncryption(
-            {**providers, **others}, VAULT, client, OPTIONS, kms_tls_options=tls, kms_connect_callback=callback
+            {**providers, **more_providers}, VAULT, client, OPTIONS, kms_tls_options=tls, kms_connect_callback=callback
         )
         opened.append(encryption)
         return encryption

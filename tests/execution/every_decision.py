@@ -212,16 +212,16 @@ def _allows_labelled(setting: Setting) -> bool:
     return ends or (setting.retry_writes if is_write else setting.retry_reads)
 
 
-def _allows_regular(setting: Setting, kind: ErrorKind) -> bool:
+def _allows_regular(setting: Setting, error_kind: ErrorKind) -> bool:
     """Return True if the driver may retry the operation after a network error or an election."""
     is_write, retryable, _is_generic, ends, in_transaction = OPERATIONS[setting.operation]
     if ends:
-        return kind.write or "RetryableWriteError" in kind.labels
+        return error_kind.write or "RetryableWriteError" in error_kind.labels
     if in_transaction or not retryable:
         return False
     if is_write:
-        return setting.retry_writes and (kind.write or "RetryableWriteError" in kind.labels)
-    return setting.retry_reads and kind.read
+        return setting.retry_writes and (error_kind.write or "RetryableWriteError" in error_kind.labels)
+    return setting.retry_reads and error_kind.read
 
 
 class Comparison(NamedTuple):

@@ -228,13 +228,13 @@ def test_exhaust_cursor_with_encryption_raises_invalid_operation(client: Any, mo
         next(client.db.c.find(cursor_type=EXHAUST))
 
 
-def run_with_pymongo(uri: str, work: Callable[[Any], Any]) -> Any:
-    """Run `work` with a PyMongo client in a native thread. Return the result or the class name of the error."""
+def run_with_pymongo(uri: str, use_client: Callable[[Any], Any]) -> Any:
+    """Run `use_client` with a PyMongo client in a native thread. Return the result or the class name of the error."""
 
     def run_in_thread() -> Any:
         with pymongo.MongoClient(uri) as client:
             try:
-                return work(client)
+                return use_client(client)
             except pymongo.errors.PyMongoError as error:
                 return type(error).__name__
 
@@ -246,7 +246,7 @@ def read_ids(client: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("make", "version", "expected", "get_mores"),
+    ("start_deployment", "version", "expected", "get_mores"),
     [
         (Deployment.standalone, "4.4", list(range(10)), 1),
         (Deployment.standalone, "8.0", list(range(10)), 1),
@@ -257,9 +257,9 @@ def read_ids(client: Any) -> Any:
     ],
 )
 def test_exhaust_support_by_server_version_and_topology_equals_pymongo(
-    connect: Any, make: Any, version: str, expected: Any, get_mores: int
+    connect: Any, start_deployment: Any, version: str, expected: Any, get_mores: int
 ) -> None:
-    with make(version=version) as deployment:
+    with start_deployment(version=version) as deployment:
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(10)])
 
@@ -277,14 +277,13 @@ def test_exhaust_support_by_server_version_and_topology_equals_pymongo(
 
 
 class FaultyServer:
-    """Server that sends a list of replies: tuples of body, flags and ``responseTo``."""
+    """Server that answers a getMore with the replies in ``stream``: tuples of body, flags and ``responseTo``."""
 
     def __init__(self) -> None:
         self.stream: list[tuple[bytes, int, int | None]] = []
         self.tail = b""
-        self.replies_to_request = (
-            False  # True: each reply answers the getMore. False: each reply answers the previous reply.
-        )
+        # True if `responseTo` of each reply is the ID of the getMore, False if `responseTo` is the previous reply's ID.
+        self.replies_to_request = False
         self.seen: list[tuple[str, int]] = []
 
     def reply(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
@@ -315,34 +314,36 @@ GOOD = [
 
 
 @pytest.fixture
-def faulty() -> Iterator[FaultyServer]:
-    faulty = FaultyServer()
-    with CallbackServer(faulty.reply) as peer:
-        faulty.name = peer.name  # type: ignore[attr-defined]
-        yield faulty
+def faulty_server() -> Iterator[FaultyServer]:
+    faulty_server = FaultyServer()
+    with CallbackServer(faulty_server.reply) as peer:
+        faulty_server.name = peer.name  # type: ignore[attr-defined]
+        yield faulty_server
 
 
-def client_of(faulty: FaultyServer, connect: Any) -> Any:
-    return connect(faulty.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
+def connect_to_faulty_server(faulty_server: FaultyServer, connect: Any) -> Any:
+    return connect(faulty_server.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
 
 
-def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty: FaultyServer, connect: Any) -> None:
-    """A reply of MongoDB has the ID of the previous reply as responseTo. Other servers send the ID of the getMore."""
-    faulty.stream = GOOD
-    faulty.replies_to_request = True
-    assert ids_of(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
-    faulty.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
+def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultyServer, connect: Any) -> None:
+    """Check responseTo. MongoDB sends the ID of the previous reply, and other servers send the ID of the getMore."""
+    faulty_server.stream = GOOD
+    faulty_server.replies_to_request = True
+    assert ids_of(connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
+    faulty_server.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
     with pytest.raises(ProtocolError, match="reply is to request 77"):
-        ids_of(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST))
+        ids_of(connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST))
 
 
-def test_reply_without_more_to_come_makes_exhaust_cursor_send_get_more(faulty: FaultyServer, connect: Any) -> None:
-    faulty.stream = [(GOOD[0][0], 0, None)]
-    cursor = client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)
+def test_reply_without_more_to_come_makes_exhaust_cursor_send_get_more(
+    faulty_server: FaultyServer, connect: Any
+) -> None:
+    faulty_server.stream = [(GOOD[0][0], 0, None)]
+    cursor = connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST)
     assert ids_of(next(cursor) for _ in range(3)) == [0, 1, 2]
-    faulty.stream = GOOD[1:]
+    faulty_server.stream = GOOD[1:]
     assert ids_of(cursor) == [3, 4]
-    assert [flags for name, flags in faulty.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
+    assert [flags for name, flags in faulty_server.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
 
 
 MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
@@ -364,9 +365,11 @@ MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, l
 
 
 @pytest.mark.parametrize("case", MALFORMED_REPLIES)
-def test_malformed_reply_to_exhaust_cursor_closes_connection(faulty: FaultyServer, connect: Any, case: str) -> None:
-    faulty.stream, faulty.tail, documents, error = MALFORMED_REPLIES[case]
-    client = client_of(faulty, connect)
+def test_malformed_reply_to_exhaust_cursor_closes_connection(
+    faulty_server: FaultyServer, connect: Any, case: str
+) -> None:
+    faulty_server.stream, faulty_server.tail, documents, error = MALFORMED_REPLIES[case]
+    client = connect_to_faulty_server(faulty_server, connect)
     received: list[Any] = []
     cursor = client.db.c.find(cursor_type=EXHAUST)
     if error is None:
@@ -382,12 +385,14 @@ def test_malformed_reply_to_exhaust_cursor_closes_connection(faulty: FaultyServe
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_damage_of_exhaust_replies_leaks_no_connection(faulty: FaultyServer, connect: Any, seed: int) -> None:
+def test_random_damage_of_exhaust_replies_leaks_no_connection(
+    faulty_server: FaultyServer, connect: Any, seed: int
+) -> None:
     """Change random bytes of the replies, remove or repeat replies, or cut the end of the stream."""
     choose = random.Random(seed)
     damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
-    faulty.stream, faulty.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
-    client = client_of(faulty, connect)
+    faulty_server.stream, faulty_server.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
+    client = connect_to_faulty_server(faulty_server, connect)
     cursor = client.db.c.find(cursor_type=EXHAUST)
     with gevent.Timeout(5):
         try:
@@ -398,7 +403,7 @@ def test_random_damage_of_exhaust_replies_leaks_no_connection(faulty: FaultyServ
             pass
         cursor.close()
         eventually(lambda: no_connection_or_session_in_use(client))
-        faulty.tail = b""
+        faulty_server.tail = b""
         assert client.admin.command("ping")["ok"] == 1
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
 

@@ -43,21 +43,25 @@ def test_session_of_parent_raises_invalid_operation_in_forked_child(client: Clie
         (lambda db, session: db.c.insert_one({"_id": 2}, session=session), False),
     ],
 )
-@pytest.mark.parametrize("phase", ["reply", "backoff"])
+@pytest.mark.parametrize("fork_moment", ["reply", "backoff"])
 def test_forked_child_repeats_only_reads_in_implicit_sessions(
-    server: ScriptedServer, scripted: Client, run_operation: Callable[[Any, Any], Any], is_resumed: bool, phase: str
+    server: ScriptedServer,
+    scripted: Client,
+    run_operation: Callable[[Any, Any], Any],
+    is_resumed: bool,
+    fork_moment: str,
 ) -> None:
     gate, session, usual = Event(), scripted.start_session(), dict(server.replies)
     scripted.db.command("ping")
     for name in ("find", "insert", "ping"):
         server.fail(name, held(gate))
-        if phase == "backoff":
+        if fork_moment == "backoff":
             server.replies[name] = lambda _command: rejected()
     waiting = gevent.spawn(run_operation, scripted.db, session)
     gevent.sleep(0)
     while not any(server.commands(name) for name in ("find", "insert")) and len(server.commands("ping")) < 2:
         gevent.sleep(0.001)
-    if phase == "backoff":
+    if fork_moment == "backoff":
         gate.set()
         while not scripted._executor.backing_off:
             gevent.sleep(0.001)
@@ -70,7 +74,7 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
         first, *_, last = (command["lsid"] for command in server.commands("find"))
         assert first != last
     else:
-        assert type(waiting.exception) is (AutoReconnect if phase == "reply" else OperationFailure)
+        assert type(waiting.exception) is (AutoReconnect if fork_moment == "reply" else OperationFailure)
     scripted.db.command("ping")
 
 

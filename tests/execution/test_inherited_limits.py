@@ -1,4 +1,4 @@
-"""A client, database, collection, session, transaction or cursor can have a timeout, which others inherit."""
+"""Clients, databases, collections, sessions, transactions and cursors have timeouts, and inherit timeouts."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def max_times_of_commands(deployment: Deployment, name: str) -> list[int | None]
     return [command.body.get("maxTimeMS") for command in deployment.commands.named(name)]
 
 
-def assert_max_times_below(deployment: Deployment, name: str, limit: int) -> None:
+def assert_max_times_below(deployment: Deployment, name: str, timeout_ms: int) -> None:
     times = max_times_of_commands(deployment, name)
-    assert times and all(each is not None and limit / 2 < each <= limit for each in times), (name, times)
+    assert times and all(each is not None and timeout_ms / 2 < each <= timeout_ms for each in times), (name, times)
 
 
 def no_operation_sent(deployment: Deployment) -> bool:
@@ -199,13 +199,13 @@ OPENERS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize("method", OPENERS)
 @pytest.mark.parametrize(("mode", "expected"), [(None, 2), ("cursor_lifetime", 2), ("iteration", 6)])
-def test_timeout_mode_limits_the_cursor_lifetime_or_each_iteration(opener, mode, expected, connect):
+def test_timeout_mode_limits_the_cursor_lifetime_or_each_iteration(method, mode, expected, connect):
     with Deployment.replica_set(1) as deployment:
         options = {} if mode is None else {"timeout_mode": mode}
-        assert count_documents_read(deployment, connect, lambda c: OPENERS[opener](c, **options)) == expected
-        first = "aggregate" if opener == "aggregate" else "find"
+        assert count_documents_read(deployment, connect, lambda c: OPENERS[method](c, **options)) == expected
+        first = "aggregate" if method == "aggregate" else "find"
         limits = [each for each in max_times_of_commands(deployment, first) if each is not None]
         assert bool(limits) is (mode != "iteration")
         assert set(max_times_of_commands(deployment, "getMore")) == {None}

@@ -352,7 +352,7 @@ def test_client_close_closes_draining_connection(client, server, pool_recorder):
 
 
 def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
-    """Kill the greenlet that drains before the greenlet starts. ``gevent.killall`` of all greenlets may do so."""
+    """Kill the greenlet that drains before the greenlet starts. ``gevent.killall`` can do this."""
     before = {each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)}
     interrupt_late_find(client, server)
     readers = [

@@ -116,13 +116,13 @@ STEPS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("file_method", STEPS)
 def test_all_steps_of_a_gridfs_file_share_one_timeout(
-    deployment: Deployment, connect: Connect, recorder: Any, monkeypatch: pytest.MonkeyPatch, step: str
+    deployment: Deployment, connect: Connect, recorder: Any, monkeypatch: pytest.MonkeyPatch, file_method: str
 ) -> None:
     client = connect(deployment, timeoutMS=1_000_000)
     bucket = GridFSBucket(client.db, chunk_size_bytes=100_000)
-    which, run = STEPS[step]
+    which, run = STEPS[file_method]
     if which == "upload":
         file: Any = bucket.open_upload_stream("f")
         file.write(b"some")

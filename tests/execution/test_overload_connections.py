@@ -24,9 +24,9 @@ def handshake_hellos(deployment: Deployment) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("BP-61")
-@pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
-def test_every_connection_handshake_has_field_backpressure(kind: str) -> None:
-    with getattr(Deployment, kind)() as deployment, MongoClient[Any](deployment.uri) as client:
+@pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set", "sharded", "load_balanced"])
+def test_every_connection_handshake_has_field_backpressure(deployment_kind: str) -> None:
+    with getattr(Deployment, deployment_kind)() as deployment, MongoClient[Any](deployment.uri) as client:
         with gevent.Timeout(5):
             gevent.joinall([gevent.spawn(client.db.c.insert_one, {}) for _ in range(4)], raise_error=True)
         connections = {command.connection for command in deployment.commands}

@@ -62,7 +62,7 @@ def test_2_session_pool_is_lifo(client: Client) -> None:
         assert d.session_id == first
 
 
-@pytest.mark.parametrize("kind", ["replica_set", "standalone"])
+@pytest.mark.parametrize("deployment_kind", ["replica_set", "standalone"])
 @pytest.mark.parametrize(
     ("name", "run_operation"),
     [
@@ -73,11 +73,11 @@ def test_2_session_pool_is_lifo(client: Client) -> None:
     ],
 )
 def test_3_commands_send_cluster_time_of_the_previous_reply(
-    connect: Connect, recorder: Recorder, kind: str, name: str, run_operation: Callable[[Client], Any]
+    connect: Connect, recorder: Recorder, deployment_kind: str, name: str, run_operation: Callable[[Client], Any]
 ) -> None:
-    with getattr(Deployment, kind)() as deployment:
+    with getattr(Deployment, deployment_kind)() as deployment:
         client = connect(deployment, heartbeatFrequencyMS=1_000_000)
-        gossips = kind == "replica_set"
+        gossips = deployment_kind == "replica_set"
         client.db.command("ping")  # The first command receives a cluster time. Heartbeats do not set the cluster time.
         recorder.clear()
         run_operation(client)
@@ -147,12 +147,16 @@ def test_9_cursor_returns_implicit_session_after_the_last_get_more(client: Clien
     assert len(list(cursor)) == 1
 
 
-@pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
+@pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set", "sharded", "load_balanced"])
 @pytest.mark.parametrize("preference", [Primary(), PrimaryPreferred(), Secondary(), SecondaryPreferred(), Nearest()])
-def test_11_get_more_uses_session_of_find(connect: Connect, recorder: Recorder, kind: str, preference: Any) -> None:
-    with getattr(Deployment, kind)() as deployment:
+def test_11_get_more_uses_session_of_find(
+    connect: Connect, recorder: Recorder, deployment_kind: str, preference: Any
+) -> None:
+    with getattr(Deployment, deployment_kind)() as deployment:
         client = connect(deployment)
-        collection = client.db.get_collection("c", write_concern=WriteConcern(w=3 if kind == "replica_set" else 1))
+        collection = client.db.get_collection(
+            "c", write_concern=WriteConcern(w=3 if deployment_kind == "replica_set" else 1)
+        )
         collection.insert_many([{} for _ in range(3)])
         assert len(list(client.db.c.with_options(read_preference=preference).find(batch_size=2))) == 3
         (find,), (get_more,) = lsids_of(recorder, "find"), lsids_of(recorder, "getMore")

@@ -42,14 +42,16 @@ def test_driver_adds_retryable_write_label_to_retryable_errors_only(deployment: 
     assert not other_error.value.has_error_label("RetryableWriteError")
 
 
-@pytest.mark.parametrize("kind", ["replica_set", "sharded"])
+@pytest.mark.parametrize("deployment_kind", ["replica_set", "sharded"])
 @pytest.mark.parametrize("code", [91, 262])
-def test_retryable_write_concern_error_is_retried_except_on_mongos(connect: Connect, kind: str, code: int) -> None:
-    with getattr(Deployment, kind)(1, version="4.2") as deployment:
+def test_retryable_write_concern_error_is_retried_except_on_mongos(
+    connect: Connect, deployment_kind: str, code: int
+) -> None:
+    with getattr(Deployment, deployment_kind)(1, version="4.2") as deployment:
         client = connect(deployment)
         concern = {"code": code, "errmsg": "not yet"}
         fail(deployment, "insert", times=1, code=None, labels=None, writeConcernError=concern)
-        if kind == "sharded":
+        if deployment_kind == "sharded":
             with pytest.raises(PyMongoError) as raised:
                 client.db.c.insert_one({"_id": 1})
             assert not raised.value.has_error_label("RetryableWriteError")

@@ -75,9 +75,9 @@ def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
     return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
 
 
-@pytest.mark.parametrize("first", STEPS)
+@pytest.mark.parametrize("first_step", STEPS)
 def test_each_transaction_step_sends_command_or_raises_error_of_model(
-    first: str, client: Client, recorder: Recorder
+    first_step: str, client: Client, recorder: Recorder
 ) -> None:
     client.db.c.insert_one({})
     recorder.clear()
@@ -90,17 +90,17 @@ def test_each_transaction_step_sends_command_or_raises_error_of_model(
                 "abort": session.abort_transaction,
             }
             model, offset = TransactionModel(), None
-            for step in (first, *rest):
+            for step in (first_step, *rest):
                 expected = getattr(model, step)()
                 try:
                     calls[step]()
                 except InvalidOperation as error:
-                    assert (str(error), sent_commands(recorder)) == (expected, []), (first, rest)
+                    assert (str(error), sent_commands(recorder)) == (expected, []), (first_step, rest)
                     continue
                 commands = sent_commands(recorder)
                 for command in commands:  # A reused server session continues its transaction numbers.
                     offset = command["txnNumber"] - model.number if offset is None else offset
                     command["txnNumber"] -= offset
-                assert commands == ([] if expected is None else [expected]), (first, rest)
+                assert commands == ([] if expected is None else [expected]), (first_step, rest)
                 assert session.in_transaction == (model.state in ("starting", "in progress"))
         recorder.clear()  # The end of the session may have sent an abort.

@@ -133,9 +133,9 @@ def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, clie
 
 
 @pytest.mark.requirement("LB-56", "LB-57")
-@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_abort_is_retried_on_another_connection_after_network_error(connect: Connect, kind: str) -> None:
-    with getattr(Deployment, kind)(2) as cluster:
+@pytest.mark.parametrize("deployment_kind", ["sharded", "load_balanced"])
+def test_abort_is_retried_on_another_connection_after_network_error(connect: Connect, deployment_kind: str) -> None:
+    with getattr(Deployment, deployment_kind)(2) as cluster:
         client = connect(cluster)
         with client.start_session() as session:
             session.start_transaction()
@@ -144,7 +144,7 @@ def test_abort_is_retried_on_another_connection_after_network_error(connect: Con
             session.abort_transaction()
             first, second = cluster.commands.named("abortTransaction")
         assert first.connection != second.connection
-        assert kind == "load_balanced" or first.member != second.member
+        assert deployment_kind == "load_balanced" or first.member != second.member
         assert_no_resource_in_use(client)
 
 

@@ -11,11 +11,11 @@ from tests.load_balanced.harness import connection_uses
 from tests.support.fail_points import block
 
 
-def expected_message(max_pool_size: int, cursors: int, transactions: int, others: int) -> str:
+def expected_message(max_pool_size: int, cursors: int, transactions: int, other_connections: int) -> str:
     return (
         f"Timeout waiting for connection from the connection pool. maxPoolSize: {max_pool_size}, "
         f"connections in use by cursors: {cursors}, connections in use by transactions: {transactions}, "
-        f"connections in use by other operations: {others}"
+        f"connections in use by other operations: {other_connections}"
     )
 
 

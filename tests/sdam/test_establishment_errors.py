@@ -76,11 +76,11 @@ def server_events(recorder: Recorder) -> list[str]:
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
 @pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("step", FAILURES)
+@pytest.mark.parametrize("failure", FAILURES)
 def test_handshake_error_of_operation_has_specified_effects(
-    connect: Any, server: Any, recorder: Recorder, step: str
+    connect: Any, server: Any, recorder: Recorder, failure: str
 ) -> None:
-    cause, kind, has_labels, clears = FAILURES[step]
+    cause, kind, has_labels, clears = FAILURES[failure]
     client = client_with_known_server(connect, server, recorder, connectTimeoutMS=150)
     cause(server)
     with pytest.raises(kind) as raised:
@@ -97,12 +97,12 @@ def test_handshake_error_of_operation_has_specified_effects(
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
 @pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("step", [step for step in FAILURES if step != "connect: refused"])
+@pytest.mark.parametrize("failure", [step for step in FAILURES if step != "connect: refused"])
 def test_handshake_error_of_background_run_has_specified_effects(
-    connect: Any, server: Any, recorder: Recorder, step: str
+    connect: Any, server: Any, recorder: Recorder, failure: str
 ) -> None:
     """Check a connection that the background run establishes. After the error, the background run waits."""
-    cause, _kind, _has_labels, clears = FAILURES[step]
+    cause, _kind, _has_labels, clears = FAILURES[failure]
     gate = Event()
     recorder.hooks["PoolReady"] = lambda _event: (cause(server), gate.wait())
     connect(

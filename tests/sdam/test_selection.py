@@ -197,9 +197,9 @@ def test_server_selection_timeout_is_not_retried(
     waits: list[str] = []
     select = client._topology.selector.select
 
-    def count_selections(topology: Any, selector: Any, operation: Any, *more: Any) -> Any:
+    def count_selections(topology: Any, selector: Any, operation: Any, *arguments: Any) -> Any:
         waits.append(operation.name)
-        return select(topology, selector, operation, *more)
+        return select(topology, selector, operation, *arguments)
 
     monkeypatch.setattr(client._topology.selector, "select", count_selections)
     with pytest.raises(ServerSelectionTimeoutError) as caught:

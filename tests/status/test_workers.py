@@ -68,8 +68,8 @@ def worker_processes() -> Iterator[list[subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def start_worker(processes: Any, directory: Path, uri: str, *more: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(directory), uri, *more])
+def start_worker(processes: Any, directory: Path, uri: str, *arguments: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(directory), uri, *arguments])
     processes.append(process)
     return process
 
@@ -276,7 +276,7 @@ def test_connection_to_reader_that_does_not_read_is_closed_after_1_second(
 
 
 def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual_time: Any) -> None:
-    """Check that the reader asks all workers concurrently. A worker replies after two silent workers were asked."""
+    """Check that the requests are concurrent. A worker replies after two silent workers have received requests."""
     with ExitStack() as stack:
         unresponsive = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(2)]
         for sock, number in zip(unresponsive, (6, 8), strict=True):

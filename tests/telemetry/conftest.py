@@ -44,9 +44,9 @@ class SpanCollector(SpanProcessor):
         self.ended.clear()
 
 
-def is_parent(inner: ReadableSpan, outer: ReadableSpan) -> bool:
-    """Return True if `outer` is the parent of `inner`."""
-    return inner.parent is not None and outer.context is not None and inner.parent.span_id == outer.context.span_id
+def is_parent(child: ReadableSpan, parent: ReadableSpan) -> bool:
+    """Return True if `parent` is the parent of `child`."""
+    return child.parent is not None and parent.context is not None and child.parent.span_id == parent.context.span_id
 
 
 def event_names(span: ReadableSpan) -> list[str]:

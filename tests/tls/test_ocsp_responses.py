@@ -286,8 +286,8 @@ def test_ocsp_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytes
 def test_timeout_of_ocsp_fetch_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[Any] = []
 
-    def record_limit(*arguments: Any, **named: Any) -> Any:
-        limits.append((arguments, named))
+    def record_limit(*arguments: Any, **options: Any) -> Any:
+        limits.append((arguments, options))
         return nullcontext()
 
     monkeypatch.setattr(fetch, "interrupt_after", record_limit)

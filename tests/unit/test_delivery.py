@@ -52,7 +52,7 @@ def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
 
 
 def spawn(function: Any, *arguments: Any) -> gevent.Greenlet[..., Any]:
-    """Start a greenlet, and run it until its first switch."""
+    """Start a greenlet, and run the greenlet until its first switch."""
     greenlet = gevent.spawn(function, *arguments)
     gevent.sleep(0)
     return greenlet
@@ -89,10 +89,10 @@ def test_queue_never_holds_more_events_than_greenlets_cause_them(delivery: Deliv
     assert longest_queue <= 10
 
 
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout, UnknownBaseException, ValueError])
+@pytest.mark.parametrize("exception_class", [gevent.GreenletExit, gevent.Timeout, UnknownBaseException, ValueError])
 @pytest.mark.parametrize("victim_state", ["inside listener", "waiting"])
 def test_events_of_interrupted_greenlet_are_delivered_in_order(
-    delivery: Delivery, thrown: Any, victim_state: str
+    delivery: Delivery, exception_class: Any, victim_state: str
 ) -> None:
     """A substitute greenlet delivers the events in the context of the interrupted greenlet. No other greenlet waits."""
     listener, contexts = BlockingListener(), []
@@ -112,7 +112,7 @@ def test_events_of_interrupted_greenlet_are_delivered_in_order(
         spawn(queue_and_deliver, delivery, (before.block, 0))
     doomed = spawn(victim)
     others = [spawn(queue_and_deliver, delivery, (receive, number)) for number in range(3)]
-    error = thrown()
+    error = exception_class()
     doomed.kill(error)
     assert doomed.exception is error or doomed.value is error
     before.open()

@@ -118,8 +118,8 @@ def dns_queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """Let DNS return two hosts of `example.com`. Return the list in which the fixture records the DNS queries."""
     queries: list[tuple[Any, ...]] = []
 
-    def lookup(name: str, kind: str, *rest: Any) -> srv.Answer:
-        queries.append((name, kind, *rest))
+    def lookup(name: str, kind: str, *arguments: Any) -> srv.Answer:
+        queries.append((name, kind, *arguments))
         hosts = [("a.example.com", 1), ("b.example.com", 2)]
         return srv.Answer(hosts if kind == "SRV" else [])
 

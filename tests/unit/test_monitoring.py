@@ -182,11 +182,11 @@ def test_error_about_missing_listener_method_is_logged(caplog):
     assert "NotImplementedError" in caplog.text
 
 
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1), KeyboardInterrupt()])
-def test_exception_thrown_into_greenlet_propagates(thrown, caplog):
-    with pytest.raises(type(thrown)) as caught:
-        monitoring.publish((PoolReadyListener(thrown),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
-    assert caught.value is thrown
+@pytest.mark.parametrize("exception_class", [gevent.GreenletExit(), gevent.Timeout(1), KeyboardInterrupt()])
+def test_exception_thrown_into_greenlet_propagates(exception_class, caplog):
+    with pytest.raises(type(exception_class)) as caught:
+        monitoring.publish((PoolReadyListener(exception_class),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
+    assert caught.value is exception_class
     assert not caplog.records
 
 

@@ -14,7 +14,7 @@ SECRET = b"\x00s3cret \xffword"
 
 
 @pytest.mark.parametrize(
-    ("sent", "message", "is_withheld"),
+    ("sent_value", "message", "is_withheld"),
     [
         ("abcd", "it was abcd.", True),
         ("abc", "it was abc.", False),
@@ -36,11 +36,13 @@ SECRET = b"\x00s3cret \xffword"
     ],
 )
 @pytest.mark.parametrize("field", ["errmsg", "$err"])
-def test_message_that_quotes_sent_value_is_withheld(sent: Any, message: str, is_withheld: bool, field: str) -> None:
+def test_message_that_quotes_sent_value_is_withheld(
+    sent_value: Any, message: str, is_withheld: bool, field: str
+) -> None:
     reply = {"ok": 0, "code": 18, field: message, "other": message}
     other = "$err" if field == "errmsg" else "errmsg"
-    assert redacted(reply, sent) == {"ok": 0, "code": 18, field: REFUSED if is_withheld else message}
-    assert redacted({**reply, other: "plain"}, sent)[other] == "plain"
+    assert redacted(reply, sent_value) == {"ok": 0, "code": 18, field: REFUSED if is_withheld else message}
+    assert redacted({**reply, other: "plain"}, sent_value)[other] == "plain"
     assert reply[field] == message
 
 

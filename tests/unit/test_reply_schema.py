@@ -35,8 +35,8 @@ NUMBERS = [
 VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 
 
-def cluster_time_document(**more: Any) -> dict[str, Any]:
-    return {"clusterTime": Timestamp(1, 1), **more}
+def cluster_time_document(**fields: Any) -> dict[str, Any]:
+    return {"clusterTime": Timestamp(1, 1), **fields}
 
 
 def signed_cluster_time(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:

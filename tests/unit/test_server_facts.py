@@ -51,16 +51,16 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
                 yield node.targets[0].id, values
 
 
-def _numbers_in(expression: ast.expr, named: dict[str, set[int]]) -> set[int]:
+def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
     """Return the integers in an expression, except -1, 0 and 1.
 
     :param expression: the expression.
-    :param named: the integers of the module's constants. A constant in the expression counts as its integers.
+    :param numbers_of_constants: the integers of each constant. A constant in the expression counts as its integers.
     """
     found: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():
-            found |= named.get(node.id, set())
+            found |= numbers_of_constants.get(node.id, set())
         elif (value := _number(node)) is not None:
             found.add(value)
     return found - {-1, 0, 1}

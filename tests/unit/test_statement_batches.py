@@ -102,9 +102,11 @@ def find_one_result(reply: Any) -> Any:
     return FindOne(OperationContext("db", "c"), {}, {}).result(reply, ("h", 1))
 
 
-@pytest.mark.parametrize(("documents", "found"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})])
-def test_find_one_returns_first_document_of_batch(documents: list[Any], found: Any) -> None:
-    assert find_one_result({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == found
+@pytest.mark.parametrize(
+    ("documents", "expected"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})]
+)
+def test_find_one_returns_first_document_of_batch(documents: list[Any], expected: Any) -> None:
+    assert find_one_result({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == expected
 
 
 BAD_REPLIES: list[Any] = [
