@@ -1,4 +1,4 @@
-"""Fixtures: a client and a collection of the tested database."""
+"""Fixtures that connect a client to the tested database, and create a collection in the database."""
 
 from __future__ import annotations
 

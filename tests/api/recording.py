@@ -1,4 +1,4 @@
-"""Collections of clients with a recorder."""
+"""Collections whose client has a recorder of events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Recorded(NamedTuple):
 
 @contextmanager
 def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
-    """Return a new collection and the recorder of its client. Drop the collection at the end of the block.
+    """Yield a new collection and the recorder of the collection's client. Drop the collection at the end of the block.
 
     :param options: client options.
     """
@@ -36,10 +36,10 @@ def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
 
 @contextmanager
 def ignore_error_before(collection: Collection[Any], version: str, code: int = 40415) -> Iterator[None]:
-    """Run a block. Ignore the error of a server that is too old for the command.
+    """Run a block of code. Ignore the error that a server raises if the server is too old for the command.
 
-    :param version: first server version that supports the fields of the command.
-    :param code: error code of an older server. The default is the code for an unknown field.
+    :param version: the first server version that supports the fields of the command.
+    :param code: the error code of an older server. The default is 40415, the code for an unknown field.
     """
     try:
         yield

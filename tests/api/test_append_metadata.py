@@ -1,4 +1,4 @@
-"""``MongoClient.append_metadata``: prose tests of the handshake specification."""
+"""``MongoClient.append_metadata`` passes the prose tests of the handshake specification."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def server():
 
 def metadata_of_new_connection(server, client):
     """Return the field `client` in the handshake of a new connection."""
-    gevent.sleep(0.005)  # The idle connection expires.
+    gevent.sleep(0.005)  # The idle connection of the client expires.
     client.admin.command("ping")
     connection = server.connections_of("ping")[-1]
     return next(
@@ -32,12 +32,12 @@ def metadata_of_new_connection(server, client):
 
 
 def appended_fields(metadata):
-    """Return the additions to the name, version and platform of the driver."""
+    """Return the texts that the client has appended to the name, version and platform of the driver."""
     fields = (metadata["driver"]["name"], metadata["driver"]["version"], metadata["platform"])
     return tuple(field.partition("|")[2] for field in fields)
 
 
-def other_fields(metadata):
+def fields_without_driver_and_platform(metadata):
     return {name: metadata[name] for name in metadata if name not in ("driver", "platform")}
 
 
@@ -59,11 +59,11 @@ def test_append_metadata_extends_name_version_and_platform(server, in_constructo
             f"1.2|{version}" if version else "1.2",
             f"Library Platform|{platform}" if platform else "Library Platform",
         )
-        assert other_fields(after) == other_fields(before)
+        assert fields_without_driver_and_platform(after) == fields_without_driver_and_platform(before)
 
 
 @pytest.mark.parametrize("in_constructor", [True, False], ids=["constructor", "append_metadata"])
-def test_equal_metadata_is_appended_once(server, in_constructor):
+def test_equal_driver_metadata_is_appended_only_once(server, in_constructor):
     with MongoClient(*server.address, maxIdleTimeMS=1, driver=LIBRARY if in_constructor else None) as client:
         for _ in range(2):
             client.append_metadata(DriverInfo(*LIBRARY))
@@ -74,7 +74,7 @@ VARIANTS = list(itertools.product(("library", "framework"), ("1.2", "2.0"), ("Li
 
 
 @pytest.mark.parametrize("info", [variant for variant in VARIANTS if variant != tuple(LIBRARY)])
-def test_metadata_that_differs_in_one_field_is_appended_completely(server, info):
+def test_metadata_that_differs_in_any_field_is_appended_completely(server, info):
     with MongoClient(*server.address, maxIdleTimeMS=1) as client:
         client.append_metadata(LIBRARY)
         client.append_metadata(DriverInfo(*info))
@@ -107,6 +107,6 @@ def test_appended_metadata_is_truncated_to_512_bytes(server):
 
 
 @pytest.mark.parametrize("info", [None, "library", ("library", "1", None)])
-def test_append_metadata_of_other_type_raises_type_error(server, info):
+def test_append_metadata_with_value_of_other_type_raises_type_error(server, info):
     with MongoClient(*server.address) as client, pytest.raises(TypeError, match="DriverInfo"):
         client.append_metadata(info)

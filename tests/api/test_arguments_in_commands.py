@@ -1,4 +1,4 @@
-"""Arguments of methods in the sent commands and in the results."""
+"""Arguments of public methods reach the sent commands, and affect the results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def recorded() -> Iterator[Recorded]:
         yield recorded
 
 
-def test_all_commands_of_a_cursor_use_its_session(recorded: Recorded) -> None:
+def test_all_commands_of_a_cursor_use_one_session(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_many([{"_id": number} for number in range(9)])
     cursors = (
@@ -49,7 +49,7 @@ def test_all_commands_of_a_cursor_use_its_session(recorded: Recorded) -> None:
         assert len(sent) > 1 and len({lsid["id"] for lsid in sent.values()}) == 1, sent.keys()
 
 
-def test_cursor_command_decodes_with_codec_options(recorded: Recorded) -> None:
+def test_cursor_command_decodes_documents_with_given_codec_options(recorded: Recorded) -> None:
     collection, _ = recorded
     collection.insert_one({"_id": 1, "a": {"b": 2}})
     options: CodecOptions[Any] = CodecOptions(document_class=SON)
@@ -59,12 +59,12 @@ def test_cursor_command_decodes_with_codec_options(recorded: Recorded) -> None:
     assert type(document) is dict
 
 
-@pytest.mark.parametrize(("hint", "sent"), [("_id_", "_id_"), ([("a", 1)], {"a": 1}), ("a_1", "a_1")])
-def test_count_documents_sends_hint(recorded: Recorded, hint: Any, sent: Any) -> None:
+@pytest.mark.parametrize(("hint", "hint_in_command"), [("_id_", "_id_"), ([("a", 1)], {"a": 1}), ("a_1", "a_1")])
+def test_count_documents_sends_hint_in_server_format(recorded: Recorded, hint: Any, hint_in_command: Any) -> None:
     collection, recorder = recorded
     collection.create_index("a")
     assert collection.count_documents({}, hint=hint) == 0
-    assert recorder.of("CommandStarted")[-1].command["hint"] == sent
+    assert recorder.of("CommandStarted")[-1].command["hint"] == hint_in_command
 
 
 def test_collection_constructor_creates_collection_with_options(recorded: Recorded) -> None:
@@ -81,7 +81,7 @@ def test_collection_constructor_creates_collection_with_options(recorded: Record
         collection.database.drop_collection(name)
 
 
-def test_search_index_commands_use_the_given_session(recorded: Recorded) -> None:
+def test_search_index_commands_use_the_explicit_session(recorded: Recorded) -> None:
     collection, recorder = recorded
     client = collection.database.client
     model = SearchIndexModel({"mappings": {"dynamic": True}}, "x")
@@ -98,7 +98,9 @@ def test_search_index_commands_use_the_given_session(recorded: Recorded) -> None
 
 
 @pytest.mark.parametrize("method", ["next", "try_next"])
-def test_partial_decoding_calls_checkpoints(recorded: Recorded, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoding_of_batch_document_by_document_passes_checkpoints(
+    recorded: Recorded, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoints: list[Any] = []
     monkeypatch.setattr(LongWork, "checkpoint", lambda work: checkpoints.append(work))
     collection, _ = recorded
@@ -112,7 +114,7 @@ def test_partial_decoding_calls_checkpoints(recorded: Recorded, method: str, mon
 
 
 @pytest.mark.parametrize(("name", "is_valid"), [("$external", True), ("$externalX", False), ("$other", False)])
-def test_only_external_is_a_database_name_with_dollar(recorded: Recorded, name: str, is_valid: bool) -> None:
+def test_only_external_database_may_have_dollar_in_its_name(recorded: Recorded, name: str, is_valid: bool) -> None:
     client = recorded.collection.database.client
     if is_valid:
         assert client[name].name == name
@@ -147,7 +149,7 @@ READS: dict[str, Callable[[Collection[Any]], object]] = {
 CONCERN = WriteConcern(w=1, wtimeout=77)
 
 
-def test_every_write_sends_write_concern(recorded: Recorded) -> None:
+def test_every_write_sends_write_concern_of_collection(recorded: Recorded) -> None:
     collection, recorder = recorded
     for name, write in WRITES.items():
         recorder.clear()
@@ -157,7 +159,7 @@ def test_every_write_sends_write_concern(recorded: Recorded) -> None:
     collection.database.drop_collection("renamed")
 
 
-def test_every_read_sends_read_concern(recorded: Recorded) -> None:
+def test_every_read_sends_read_concern_of_collection(recorded: Recorded) -> None:
     collection, recorder = recorded
     for name, read in READS.items():
         recorder.clear()
@@ -222,7 +224,7 @@ def test_client_bulk_write_flag_of_other_type_raises_type_error(recorded: Record
 
 
 @pytest.mark.parametrize("name", ["aggregate", "explain", "pipeline"])
-def test_reserved_option_of_aggregate_raises(recorded: Recorded, name: str) -> None:
+def test_option_of_aggregate_that_driver_sets_raises(recorded: Recorded, name: str) -> None:
     options: dict[str, Any] = {name: "other"}
     with pytest.raises((ConfigurationError, TypeError), match=name):
         recorded.collection.aggregate([], **options)

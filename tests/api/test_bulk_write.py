@@ -53,7 +53,7 @@ def test_ordered_bulk_sends_one_command_per_run_of_equal_kinds(recorded: Recorde
     for event in recorder.of("CommandStarted"):
         assert event.command["ordered"] is True
         assert event.command["comment"] == "why"
-        # Servers reject `let` in an insert.
+        # Servers reject the field `let` in an insert command.
         assert event.command.get("let") == (None if event.command_name == "insert" else {"y": 1})
         assert event.command["bypassDocumentValidation"] is True
 
@@ -100,7 +100,7 @@ def test_bulk_write_sends_options_of_each_model(recorded: Recorded) -> None:
     ]
 
 
-def test_unacknowledged_bulk_has_no_session_and_keeps_its_connection() -> None:
+def test_unacknowledged_bulk_uses_no_session_and_one_connection() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
         collection.bulk_write([InsertOne({"_id": 1}), DeleteOne({"_id": 2})], ordered=False)
@@ -111,7 +111,7 @@ def test_unacknowledged_bulk_has_no_session_and_keeps_its_connection() -> None:
 
 
 def test_unacknowledged_ordered_bulk_stops_at_error_without_exception() -> None:
-    """The client requests replies to all commands except the last command."""
+    """Check that a failed insert stops the bulk. The client requests a reply to each command but the last command."""
     refusal = {"ok": 0, "code": 13, "codeName": "Unauthorized", "errmsg": "not authorized"}
     with ScriptedServer({"insert": refusal}) as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
@@ -143,7 +143,9 @@ def duplicate_key_errors(command: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("ordered", "indexes", "batches"), [(True, [3], 2), (False, [3, 5], 5)])
-def test_write_error_of_later_batch_has_index_of_the_request(ordered: bool, indexes: list[int], batches: int) -> None:
+def test_write_error_of_second_batch_has_index_in_list_of_requests(
+    ordered: bool, indexes: list[int], batches: int
+) -> None:
     with ScriptedServer({"insert": duplicate_key_errors}) as server:
         server.hello_extra = {"maxWriteBatchSize": 2}
         with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
@@ -165,7 +167,7 @@ def test_write_concern_errors_are_raised_after_all_batches() -> None:
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_write_errors_are_sorted_by_index(ordered: bool) -> None:
+def test_write_errors_of_bulk_are_sorted_by_index(ordered: bool) -> None:
     errors = [{"index": index, "code": 11000, "errmsg": "duplicate"} for index in (3, 0, 2)]
     with (
         ScriptedServer({"insert": {"ok": 1, "n": 1, "writeErrors": errors}}) as server,

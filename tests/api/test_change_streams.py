@@ -1,4 +1,4 @@
-"""Change streams: prose tests of the specification, errors and interruptions."""
+"""Change streams pass the prose tests of the specification, and resume after errors and interruptions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def collection(client):
     return client.watched.c
 
 
-def test_change_stream_sends_its_options(collection, recorder):
+def test_change_stream_sends_options_of_watch(collection, recorder):
     time = Timestamp(2_000_000_000, 1)
     with collection.watch(
         [{"$match": {"operationType": "insert"}}],
@@ -77,7 +77,7 @@ def test_change_stream_sends_its_options(collection, recorder):
 
 
 @pytest.mark.parametrize(
-    ("options", "kind"),
+    ("options", "error_class"),
     [
         ({"pipeline": {}}, TypeError),
         ({"full_document": 1}, TypeError),
@@ -90,22 +90,22 @@ def test_change_stream_sends_its_options(collection, recorder):
         ({"show_expanded_events": 1}, TypeError),
     ],
 )
-def test_invalid_argument_of_watch_raises_before_any_command(collection, recorder, options, kind):
-    with pytest.raises(kind, match=next(iter(options))):
+def test_invalid_argument_of_watch_raises_before_any_command(collection, recorder, options, error_class):
+    with pytest.raises(error_class, match=next(iter(options))):
         collection.watch(**options)
     assert recorder.commands == []
 
 
-@pytest.mark.parametrize("wait", [200, 300])
-def test_max_await_time_ms_above_timeout_raises_configuration_error(deployment, wait):
+@pytest.mark.parametrize("max_await_time_ms", [200, 300])
+def test_max_await_time_ms_above_timeout_raises_configuration_error(deployment, max_await_time_ms):
     recorder = Recorder()
     with MongoClient(deployment.uri, timeoutMS=200, event_listeners=[recorder]) as client:
         with pytest.raises(ConfigurationError, match="max_await_time_ms must be less than the time that is left"):
-            client.watched.c.watch(max_await_time_ms=wait)
+            client.watched.c.watch(max_await_time_ms=max_await_time_ms)
         assert recorder.commands == []
 
 
-def test_dropped_change_stream_releases_its_cursor_and_session(collection, recorder):
+def test_dropped_change_stream_kills_cursor_and_releases_session(collection, recorder):
     stream = collection.watch()
     reference = weakref.ref(stream)
     del stream
@@ -122,7 +122,7 @@ def test_dropped_change_stream_releases_its_cursor_and_session(collection, recor
     eventually(session_is_reused)
 
 
-def test_failed_watch_releases_its_session(collection, recorder):
+def test_failed_watch_releases_implicit_session(collection, recorder):
     with pytest.raises(OperationFailure):
         collection.watch([{"$unsupported": {}}])
     collection.find_one()
@@ -148,7 +148,7 @@ def test_change_stream_resumes_after_resumable_error_without_loss(collection, re
 
 
 @pytest.mark.parametrize("fault", [{"errorCode": 8}, {"errorCode": 10107, "errorLabels": []}], ids=str)
-def test_other_error_ends_the_change_stream(collection, recorder, fault):
+def test_error_that_is_not_resumable_ends_the_change_stream(collection, recorder, fault):
     with collection.watch() as stream:
         fail(collection.database.client, "getMore", **fault)
         recorder.clear()
@@ -158,16 +158,16 @@ def test_other_error_ends_the_change_stream(collection, recorder, fault):
         assert "aggregate" not in recorder.commands
 
 
-def change(number):
+def change_document(number):
     return {"_id": {"_data": str(number)}, "number": number}
 
 
 class StreamMember(ScriptedServer):
-    """Member of a replica set with scripted batches of a change stream.
+    """Member of a replica set that returns scripted batches of a change stream.
 
     :param batches: replies to `aggregate` and `getMore`, in order. A reply is a list of changes or a reply document.
         All later batches are empty.
-    :param token: True if replies have a ``postBatchResumeToken``.
+    :param token: True if cursor replies have a ``postBatchResumeToken``.
     """
 
     def __init__(self, *batches, token=True, wire_version=21):
@@ -187,12 +187,12 @@ class StreamMember(ScriptedServer):
         gevent.sleep(0.001)
         return self._next("nextBatch")
 
-    def _next(self, field):
+    def _next(self, batch_field):
         batch = self.batches.pop(0) if self.batches else []
         if isinstance(batch, dict):
             return batch
         self.count += 1
-        cursor = {"id": Int64(self.count), "ns": "db.c", field: batch}
+        cursor = {"id": Int64(self.count), "ns": "db.c", batch_field: batch}
         if self.token:
             cursor["postBatchResumeToken"] = {"_data": f"batch {self.count}"}
         return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.count, 1)}
@@ -207,9 +207,9 @@ def connect_to(server, **options):
 
 
 @pytest.mark.parametrize("option", ["resume_after", "start_after"])
-def test_resume_token_is_given_token_until_the_first_change(option):
+def test_resume_token_is_passed_token_until_the_first_change(option):
     with (
-        StreamMember([change(1), change(2)], token=False) as server,
+        StreamMember([change_document(1), change_document(2)], token=False) as server,
         connect_to(server) as client,
         client.db.c.watch(**{option: {"_data": "given"}}) as stream,
     ):
@@ -230,14 +230,14 @@ def test_change_stream_without_token_resumes_at_operation_time():
         assert server.stages() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
 
 
-def test_resume_uses_start_after_until_the_first_change():
+def test_change_stream_resumes_with_start_after_until_the_first_change():
     token = {"_data": "given"}
     with (
-        StreamMember([], RESUMABLE, [change(1)], RESUMABLE, token=False) as server,
+        StreamMember([], RESUMABLE, [change_document(1)], RESUMABLE, token=False) as server,
         connect_to(server) as client,
     ):
         with client.db.c.watch(start_after=token, full_document="updateLookup") as stream:
-            assert stream.try_next() == change(1)
+            assert stream.try_next() == change_document(1)
             assert stream.try_next() is None
         sent = server.stages()
     assert [{name: stage[name] for name in stage if name != "fullDocument"} for stage in sent] == [
@@ -248,16 +248,16 @@ def test_resume_uses_start_after_until_the_first_change():
     assert {stage["fullDocument"] for stage in sent} == {"updateLookup"}
 
 
-@pytest.mark.parametrize(("wire_version", "resumes"), [(8, True), (9, False)])
-def test_error_code_causes_resume_only_on_servers_without_labels(wire_version, resumes):
+@pytest.mark.parametrize(("wire_version", "stream_resumes"), [(8, True), (9, False)])
+def test_error_code_causes_resume_only_if_server_sends_no_error_labels(wire_version, stream_resumes):
     error = {"ok": 0, "code": 234, "errmsg": "again"}
     with (
-        StreamMember([], error, [change(1)], wire_version=wire_version) as server,
+        StreamMember([], error, [change_document(1)], wire_version=wire_version) as server,
         connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
-        if resumes:
-            assert stream.try_next() == change(1)
+        if stream_resumes:
+            assert stream.try_next() == change_document(1)
         else:
             with pytest.raises(OperationFailure, match="again"):
                 stream.try_next()
@@ -276,7 +276,7 @@ def test_second_error_during_resume_ends_the_change_stream():
 
 def test_change_stream_resumes_after_gevent_timeout(virtual_time):
     with (
-        StreamMember([], [change(1)], [change(2)]) as server,
+        StreamMember([], [change_document(1)], [change_document(2)]) as server,
         connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
@@ -286,7 +286,7 @@ def test_change_stream_resumes_after_gevent_timeout(virtual_time):
             next(stream)
         assert caught.value is limit
         assert stream.alive
-        assert next(stream) == change(2)
+        assert next(stream) == change_document(2)
         assert server.stages()[1] == {"resumeAfter": {"_data": "batch 1"}}
         assert server.wait_for("killCursors")["cursors"] == [1]
 
@@ -311,28 +311,28 @@ def _kill_greenlet(stream):
 @pytest.mark.parametrize("interrupt", [_expire_gevent_timeout, _expire_gmongo_timeout, _kill_greenlet])
 def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, interrupt):
     with (
-        StreamMember([], [], [], [change(1)]) as server,
+        StreamMember([], [], [], [change_document(1)]) as server,
         connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
         server.fail("getMore", silent)
         interrupt(stream)
-        assert stream.try_next() == change(1)
+        assert stream.try_next() == change_document(1)
         assert len(server.commands("aggregate")) == 2
 
 
-def test_iteration_that_resumes_first_resumes_again_after_an_error():
-    with StreamMember([], [], [], RESUMABLE, [change(1)]) as server, connect_to(server) as client:
+def test_iteration_that_begins_with_resume_resumes_again_after_an_error():
+    with StreamMember([], [], [], RESUMABLE, [change_document(1)]) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             server.fail("getMore", silent)
             _expire_gevent_timeout(stream)
-            assert stream.try_next() == change(1)
+            assert stream.try_next() == change_document(1)
         assert len(server.commands("aggregate")) == 3
 
 
 def test_change_stream_resumes_after_server_outage(virtual_time):
     with (
-        StreamMember([], [change(1)]) as server,
+        StreamMember([], [change_document(1)]) as server,
         connect_to(server, serverSelectionTimeoutMS=200) as client,
         client.db.c.watch() as stream,
     ):
@@ -342,24 +342,24 @@ def test_change_stream_resumes_after_server_outage(virtual_time):
                 next(stream)
             assert stream.alive
         server.start()
-        assert next(stream) == change(1)
+        assert next(stream) == change_document(1)
         assert server.stages()[-1] == {"resumeAfter": {"_data": "batch 1"}}
 
 
 @pytest.mark.parametrize("fault", [cut(0), cut(10), with_false_header(length=-1), with_false_header(response_to=77)])
 def test_change_stream_resumes_after_network_error(fault):
     with (
-        StreamMember([], [change(1)], [change(2)]) as server,
+        StreamMember([], [change_document(1)], [change_document(2)]) as server,
         connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
         server.fail("getMore", fault)
-        assert next(stream) == change(2)
+        assert next(stream) == change_document(2)
         assert len(server.commands("aggregate")) == 2
 
 
 class UpperCaseDecoder(TypeDecoder):
-    """Decoder that converts strings to upper case."""
+    """Type decoder that converts strings to upper case."""
 
     bson_type = str
 
@@ -371,7 +371,7 @@ class UpperCaseDecoder(TypeDecoder):
 
 
 @pytest.mark.parametrize(
-    ("options", "expected", "text"),
+    ("options", "document_class", "decoded_text"),
     [
         (CodecOptions(document_class=SON), SON, "abc"),
         (CodecOptions(document_class=RawBSONDocument), RawBSONDocument, "abc"),
@@ -380,13 +380,13 @@ class UpperCaseDecoder(TypeDecoder):
     ],
     ids=["SON", "raw", "custom type", "plain"],
 )
-def test_changes_are_decoded_with_codec_options_of_the_collection(options, expected, text):
+def test_changes_are_decoded_with_codec_options_of_the_collection(options, document_class, decoded_text):
     changes = [{"_id": {"_data": f"x{number}"}, "text": "abc"} for number in range(2)]
     with StreamMember(changes, RESUMABLE, token=False) as server, connect_to(server) as client:
         with client.db.get_collection("c", codec_options=options).watch() as stream:
             decoded = next(stream)
-            assert type(decoded) is expected
-            assert decoded["text"] == text
+            assert type(decoded) is document_class
+            assert decoded["text"] == decoded_text
             next(stream)
             stream.try_next()
         assert server.stages()[1] == {"resumeAfter": {"_data": "x1"}}

@@ -1,4 +1,4 @@
-"""``MongoClient.bulk_write``: prose tests of the CRUD specification, and further tests."""
+"""``MongoClient.bulk_write`` passes the prose tests of the CRUD specification, and other tests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def client(deployment, recorder):
         client.drop_database("db")
 
 
-def insert(namespace=NAMESPACE, **document):
+def insert_model(namespace=NAMESPACE, **document):
     return InsertOne(document, namespace=namespace)
 
 
@@ -105,8 +105,8 @@ def test_generated_id_is_first_field_and_is_stored_in_the_document(client, recor
     assert list(recorder.command("bulkWrite")["ops"][0]["document"]) == ["_id", "a"]
 
 
-def reply(count, errors=(), **fields):
-    """Return the reply to a bulkWrite command with `count` inserts."""
+def bulk_write_reply(count, errors=(), **fields):
+    """Return the reply to a bulkWrite command with `count` inserts, of which some failed with `errors`."""
     return {
         "ok": 1,
         "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": list(errors)},
@@ -116,16 +116,16 @@ def reply(count, errors=(), **fields):
     }
 
 
-def server_with_limits(bulk_reply=lambda command: reply(len(command["ops"])), **limits):
-    """Return a scripted server with these limits."""
+def server_with_limits(bulk_reply=lambda command: bulk_write_reply(len(command["ops"])), **hello_fields):
+    """Return a scripted server that has the given size limits and answers `bulkWrite`."""
     server = ScriptedServer({"bulkWrite": bulk_reply})
-    server.hello_extra = {"maxWireVersion": 25, **limits}
+    server.hello_extra = {"maxWireVersion": 25, **hello_fields}
     return server
 
 
 @pytest.mark.parametrize("labels", [[], ["RetryableWriteError"], ["A", "B"]])
 @pytest.mark.parametrize("source", ["write concern error", "command error"])
-def test_bulk_write_exception_has_labels_of_the_reply(labels, source):
+def test_client_bulk_write_exception_has_error_labels_of_the_reply(labels, source):
     concern = {"code": 91, "errmsg": "down"}
     reply = {"ok": 1, "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}, "nErrors": 0,
              "nInserted": 1, "nUpserted": 0, "nMatched": 0, "nModified": 0, "nDeleted": 0,
@@ -143,9 +143,9 @@ def test_bulk_write_exception_has_labels_of_the_reply(labels, source):
             assert len(caught.value.write_concern_errors) == (source == "write concern error")
 
 
-def test_write_above_message_size_raises_after_previous_writes(client):
+def test_write_above_message_size_raises_after_previous_writes_were_sent(client):
     with pytest.raises(ClientBulkWriteException) as caught:
-        client.bulk_write([insert(_id=1), insert(_id=2, a="b" * MAX_MESSAGE)])
+        client.bulk_write([insert_model(_id=1), insert_model(_id=2, a="b" * MAX_MESSAGE)])
     assert isinstance(caught.value.error, DocumentTooLarge)
     assert "index 1" in str(caught.value.error)
     assert caught.value.partial_result.inserted_count == 1
@@ -154,7 +154,7 @@ def test_write_above_message_size_raises_after_previous_writes(client):
 @pytest.mark.parametrize(
     "model",
     [
-        insert(a="b" * MAX_DOCUMENT),
+        insert_model(a="b" * MAX_DOCUMENT),
         ReplaceOne({}, {"a": "b" * MAX_DOCUMENT}, namespace=NAMESPACE),
         DeleteOne({"a": "b" * (MAX_DOCUMENT + 16 * 1024)}, namespace=NAMESPACE),
     ],
@@ -172,27 +172,27 @@ def test_client_bulk_write_errors_are_sorted_by_index():
     with ScriptedServer({"bulkWrite": {"ok": 1, "nErrors": 3, "nInserted": 1, "cursor": cursor}}) as server:
         server.hello_extra["maxWireVersion"] = 25
         with MongoClient(server.name) as client, pytest.raises(ClientBulkWriteException) as caught:
-            client.bulk_write([insert() for _ in range(4)], ordered=False)
+            client.bulk_write([insert_model() for _ in range(4)], ordered=False)
     assert [error["idx"] for error in caught.value.write_errors] == [0, 2, 3]
 
 
 @pytest.mark.parametrize(
-    ("models", "options", "kind", "message"),
+    ("models", "options", "error_class", "message"),
     [
         ([], {}, InvalidOperation, "No operations to execute"),
-        (insert(), {}, TypeError, "list"),
+        (insert_model(), {}, TypeError, "list"),
         ([5], {}, TypeError, r"models\[0\]"),
-        ([insert(), InsertOne({})], {}, InvalidOperation, r"models\[1\], an InsertOne, has no namespace"),
-        ([insert()], {"write_concern": UNACKNOWLEDGED}, InvalidOperation, "unacknowledged .* ordered writes"),
+        ([insert_model(), InsertOne({})], {}, InvalidOperation, r"models\[1\], an InsertOne, has no namespace"),
+        ([insert_model()], {"write_concern": UNACKNOWLEDGED}, InvalidOperation, "unacknowledged .* ordered writes"),
         (
-            [insert()],
+            [insert_model()],
             {"write_concern": UNACKNOWLEDGED, "ordered": False, "verbose_results": True},
             InvalidOperation,
             "unacknowledged .* verbose results",
         ),
         *(
             (
-                [insert()] * before + [model],
+                [insert_model()] * before + [model],
                 {"write_concern": UNACKNOWLEDGED, "ordered": False},
                 ConfigurationError,
                 name,
@@ -203,21 +203,21 @@ def test_client_bulk_write_errors_are_sorted_by_index():
                 ("arrayFilters", UpdateOne({}, {"$set": {"a": 1}}, array_filters=[{"e": 2}], namespace=NAMESPACE)),
             )
         ),
-        ([insert()], {"write_concern": {"w": 1}}, TypeError, "write_concern"),
-        ([insert()], {"ordered": 1}, TypeError, "ordered"),
-        ([insert()], {"let": 1}, TypeError, "let"),
+        ([insert_model()], {"write_concern": {"w": 1}}, TypeError, "write_concern"),
+        ([insert_model()], {"ordered": 1}, TypeError, "ordered"),
+        ([insert_model()], {"let": 1}, TypeError, "let"),
     ],
 )
-def test_invalid_argument_of_client_bulk_write_raises(client, recorder, models, options, kind, message):
-    with pytest.raises(kind, match=message):
+def test_invalid_argument_of_client_bulk_write_raises(client, recorder, models, options, error_class, message):
+    with pytest.raises(error_class, match=message):
         client.bulk_write(models, **options)
     assert recorder.commands == []
 
 
-def test_write_concern_error_with_wtimeout_sets_timeout(client):
+def test_timeout_property_is_true_after_write_concern_error_with_wtimeout(client):
     fail(client, "bulkWrite", writeConcernError={"code": 64, "errmsg": "slow", "errInfo": {"wtimeout": True}})
     with pytest.raises(ClientBulkWriteException) as caught:
-        client.bulk_write([insert()])
+        client.bulk_write([insert_model()])
     assert caught.value.timeout
     assert not isinstance(caught.value, WriteConcernError)
 
@@ -225,11 +225,11 @@ def test_write_concern_error_with_wtimeout_sets_timeout(client):
 @pytest.mark.parametrize(
     ("models", "attempts"),
     [
-        ([insert(_id=1), DeleteOne({"_id": 5}, namespace=NAMESPACE)], 2),
-        ([insert(_id=1), DeleteMany({"_id": 5}, namespace=NAMESPACE)], 1),
+        ([insert_model(_id=1), DeleteOne({"_id": 5}, namespace=NAMESPACE)], 2),
+        ([insert_model(_id=1), DeleteMany({"_id": 5}, namespace=NAMESPACE)], 1),
     ],
 )
-def test_batch_is_retried_unless_it_has_multi_document_writes(deployment, client, models, attempts):
+def test_client_bulk_write_is_retried_unless_it_contains_multi_document_writes(deployment, client, models, attempts):
     recorder = Recorder()
     with MongoClient(deployment.uri, event_listeners=[recorder]) as retrying:
         fail(client, "bulkWrite", closeConnection=True)
@@ -246,17 +246,17 @@ def test_batch_is_retried_unless_it_has_multi_document_writes(deployment, client
 
 def test_client_bulk_write_respects_batch_and_message_size_limits():
     with server_with_limits(maxWriteBatchSize=3) as server, MongoClient(*server.address) as client:
-        assert client.bulk_write([insert(_id=each) for each in range(7)]).inserted_count == 7
+        assert client.bulk_write([insert_model(_id=each) for each in range(7)]).inserted_count == 7
         sent = [[op["document"]["_id"] for op in each["ops"]] for each in server.commands("bulkWrite")]
         assert sent == [[0, 1, 2], [3, 4, 5], [6]]
     with server_with_limits(maxMessageSizeBytes=1500) as server, MongoClient(*server.address) as client:
-        assert client.bulk_write([insert(_id=each, a="b" * 100) for each in range(7)]).inserted_count == 7
+        assert client.bulk_write([insert_model(_id=each, a="b" * 100) for each in range(7)]).inserted_count == 7
         assert max(len(each["ops"]) for each in server.commands("bulkWrite")) == 2
 
 
-def test_each_batch_has_its_own_namespace_numbers():
+def test_namespace_numbers_begin_at_0_in_each_batch():
     with server_with_limits(maxWriteBatchSize=2) as server, MongoClient(*server.address) as client:
-        client.bulk_write([insert(namespace) for namespace in ("d.a", "d.b", "d.b", "d.c")])
+        client.bulk_write([insert_model(namespace) for namespace in ("d.a", "d.b", "d.b", "d.c")])
         sent = [
             ([op["insert"] for op in each["ops"]], [each["ns"] for each in each["nsInfo"]])
             for each in server.commands("bulkWrite")
@@ -264,11 +264,11 @@ def test_each_batch_has_its_own_namespace_numbers():
         assert sent == [([0, 1], ["d.a", "d.b"]), ([0, 1], ["d.b", "d.c"])]
 
 
-def test_network_error_after_batch_has_partial_result():
+def test_network_error_after_first_batch_has_partial_result():
     with server_with_limits(maxWriteBatchSize=1) as server, MongoClient(*server.address) as client:
         server.fail("bulkWrite", lambda peer, message: peer.send(message), cut(0))
         with pytest.raises(ClientBulkWriteException) as caught:
-            client.bulk_write([insert(_id=1), insert(_id=2), insert(_id=3)])
+            client.bulk_write([insert_model(_id=1), insert_model(_id=2), insert_model(_id=3)])
         assert isinstance(caught.value.error, AutoReconnect)
         assert caught.value.partial_result.inserted_count == 1
         assert len(server.commands("bulkWrite")) == 2

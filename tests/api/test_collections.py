@@ -1,4 +1,4 @@
-"""Clients, databases and collections: attributes, administration and commands."""
+"""Attributes, administration methods and commands of clients, databases and collections."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_collection_inherits_options_and_with_options_replaces_them(database: st
         assert client.shop.with_options(write_concern=WriteConcern(w=0)).orders.write_concern == WriteConcern(w=0)
 
 
-def test_create_collection_sends_its_options(recorded: Recorded) -> None:
+def test_create_collection_sends_options_of_collection(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.database.create_collection(
         collection.name,
@@ -117,7 +117,7 @@ def test_command_accepts_name_and_document(recorded: Recorded) -> None:
     assert recorder.sent_commands("count")[0]["comment"] == "why"
 
 
-def test_failed_command_raises_unless_check_or_allowable_errors(collection: Collection[Any]) -> None:
+def test_failed_command_raises_unless_check_is_false_or_error_is_allowable(collection: Collection[Any]) -> None:
     command: dict[str, Any] = {"aggregate": collection.name, "pipeline": [{"$nonsense": 1}], "cursor": {}}
     database = collection.database
     with pytest.raises(OperationFailure, match="nonsense") as caught:
@@ -145,7 +145,7 @@ def test_commands_ignore_the_read_preference_of_the_database(recorded: Recorded)
     assert database.command("ping", read_preference=ReadPreference.NEAREST)["ok"] == 1
 
 
-def test_validate_collection_sends_its_options(recorded: Recorded) -> None:
+def test_validate_collection_sends_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({})
     result = collection.database.validate_collection(collection, True, True, background=False, comment="why")
@@ -156,7 +156,7 @@ def test_validate_collection_sends_its_options(recorded: Recorded) -> None:
     assert command["comment"] == "why"
 
 
-def test_client_attributes_describe_its_server(client: MongoClient[Any]) -> None:
+def test_client_attributes_describe_connected_server(client: MongoClient[Any]) -> None:
     assert client.address is not None
     host, port = client.address
     assert client.nodes == {(host, port)}

@@ -14,7 +14,7 @@ from .recording import Recorded
 _EXECUTOR_ADDS = ("lsid", "$db", "$clusterTime")
 
 
-def fields_of(command: Any) -> dict[str, Any]:
+def fields_without_session(command: Any) -> dict[str, Any]:
     return {name: value for name, value in command.items() if name not in _EXECUTOR_ADDS}
 
 
@@ -22,7 +22,7 @@ def test_negative_limit_sends_single_batch(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_many([{"_id": n} for n in range(5)])
     assert len(list(collection.find(limit=-3))) == 3
-    assert fields_of(recorder.command("find")) == {
+    assert fields_without_session(recorder.command("find")) == {
         "find": collection.name,
         "filter": {},
         "limit": 3,
@@ -61,7 +61,7 @@ def test_find_sends_every_parameter(recorded: Recorded) -> None:
         let={"x": 1},
     )
     list(cursor)
-    assert fields_of(recorder.command("find")) == {
+    assert fields_without_session(recorder.command("find")) == {
         "find": collection.name,
         "filter": {"a": 1},
         "projection": {"a": 1},
@@ -106,7 +106,7 @@ def test_cursor_methods_set_fields_of_find(recorded: Recorded) -> None:
         .remove_option(128)
     )
     list(cursor)
-    assert fields_of(recorder.command("find")) == {
+    assert fields_without_session(recorder.command("find")) == {
         "find": collection.name,
         "filter": {"a": 1, "$where": Code("this.b > 1")},
         "sort": {"a": -1, "b": 1},
@@ -124,32 +124,32 @@ def test_cursor_methods_set_fields_of_find(recorded: Recorded) -> None:
     }
 
 
-def test_none_removes_hint_and_max_time_ms(recorded: Recorded) -> None:
+def test_none_removes_hint_and_max_time_ms_of_cursor(recorded: Recorded) -> None:
     collection, recorder = recorded
     list(collection.find(hint="_id_", max_time_ms=5).hint(None).max_time_ms(None))
-    assert fields_of(recorder.command("find")) == {"find": collection.name, "filter": {}}
+    assert fields_without_session(recorder.command("find")) == {"find": collection.name, "filter": {}}
 
 
 @pytest.mark.parametrize(
-    ("cursor_type", "flags"),
+    ("cursor_type", "flag_fields"),
     [
         (CursorType.TAILABLE, {"tailable": True}),
         (CursorType.TAILABLE_AWAIT, {"tailable": True, "awaitData": True}),
         (CursorType.NON_TAILABLE, {}),
     ],
 )
-def test_cursor_type_is_sent_as_fields(recorded: Recorded, cursor_type: int, flags: dict[str, Any]) -> None:
+def test_cursor_type_is_sent_as_flag_fields(recorded: Recorded, cursor_type: int, flag_fields: dict[str, Any]) -> None:
     collection, recorder = recorded
     collection.database.create_collection(collection.name, capped=True, size=4096)
     with collection.find(cursor_type=cursor_type) as cursor:
         cursor.to_list(1)
-    assert fields_of(recorder.command("find")) == {"find": collection.name, "filter": {}, **flags}
+    assert fields_without_session(recorder.command("find")) == {"find": collection.name, "filter": {}, **flag_fields}
 
 
 def test_find_one_sends_limit_one_and_single_batch(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.find_one({"a": 1}, ["b"], comment="why", max_time_ms=900)
-    assert fields_of(recorder.command("find")) == {
+    assert fields_without_session(recorder.command("find")) == {
         "find": collection.name,
         "filter": {"a": 1},
         "projection": {"b": 1},
@@ -176,7 +176,7 @@ def test_count_documents_sends_aggregate(recorded: Recorded) -> None:
     assert (command["collation"], command["maxTimeMS"], command["comment"]) == ({"locale": "fr"}, 900, "why")
 
 
-def test_aggregate_sends_its_options(recorded: Recorded) -> None:
+def test_aggregate_sends_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     list(
         collection.aggregate(
@@ -191,7 +191,7 @@ def test_aggregate_sends_its_options(recorded: Recorded) -> None:
             bypassDocumentValidation=True,
         )
     )
-    assert fields_of(recorder.command("aggregate")) == {
+    assert fields_without_session(recorder.command("aggregate")) == {
         "aggregate": collection.name,
         "pipeline": [{"$match": {}}],
         "cursor": {"batchSize": 5},
@@ -209,7 +209,7 @@ def test_aggregate_with_out_stage_sends_no_batch_size(recorded: Recorded) -> Non
     collection, recorder = recorded
     try:
         collection.aggregate([{"$match": {}}, {"$out": f"{collection.name}_out"}], batchSize=5)
-    except Exception as error:  # An older server may reject `$out`. The test checks only the sent command.
+    except Exception as error:  # A server may reject `$out`. The test checks only the sent command.
         assert recorder.of("CommandFailed"), error
     assert recorder.command("aggregate")["cursor"] == {}
     collection.database.drop_collection(f"{collection.name}_out")

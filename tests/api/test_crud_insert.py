@@ -13,9 +13,9 @@ from gmongo.collection import Collection
 from .recording import Recorded
 
 
-@pytest.mark.parametrize("kind", [dict, OrderedDict, bson.SON])
-def test_insert_one_keeps_field_order_of_any_mapping(collection: Collection[Any], kind: Any) -> None:
-    collection.insert_one(kind([("_id", 1), ("z", 1), ("a", {"y": 2, "b": 3})]))
+@pytest.mark.parametrize("mapping_class", [dict, OrderedDict, bson.SON])
+def test_insert_one_keeps_field_order_of_any_mapping(collection: Collection[Any], mapping_class: Any) -> None:
+    collection.insert_one(mapping_class([("_id", 1), ("z", 1), ("a", {"y": 2, "b": 3})]))
     stored = collection.find_one()
     assert stored is not None
     assert list(stored) == ["_id", "z", "a"]
@@ -28,7 +28,7 @@ def test_raw_document_is_inserted_without_generated_id(collection: Collection[An
     assert collection.find_one() == {"_id": 5, "a": [1, 2]}
 
 
-def test_insert_one_sends_its_options(recorded: Recorded) -> None:
+def test_insert_one_sends_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({"_id": 1}, bypass_document_validation=True, comment={"why": 1})
     command = recorder.command("insert")
@@ -40,7 +40,7 @@ def test_insert_one_sends_its_options(recorded: Recorded) -> None:
     assert "id" in command["lsid"]
 
 
-def test_insert_many_sends_one_command_with_its_options(recorded: Recorded) -> None:
+def test_insert_many_sends_one_command_with_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     documents = [{"_id": number} for number in range(100)]
     collection.insert_many(documents, ordered=False, bypass_document_validation=True, comment="why")

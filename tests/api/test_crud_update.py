@@ -7,7 +7,7 @@ from gmongo.collation import Collation
 from .recording import Recorded, ignore_error_before
 
 
-def test_update_one_sends_its_options(recorded: Recorded) -> None:
+def test_update_one_sends_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     with ignore_error_before(collection, "8.0"):
         collection.update_one(
@@ -38,7 +38,7 @@ def test_update_one_sends_its_options(recorded: Recorded) -> None:
     assert (command["let"], command["comment"]) == ({"y": 1}, "why")
 
 
-def test_update_many_sends_multi_and_its_options(recorded: Recorded) -> None:
+def test_update_many_sends_multi_and_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.update_many({"a": 1}, {"$set": {"b": 1}}, hint="_id_", collation={"locale": "de"}, let={"y": 1})
     command = recorder.command("update")
@@ -55,7 +55,7 @@ def test_update_many_sends_multi_and_its_options(recorded: Recorded) -> None:
     assert command["let"] == {"y": 1}
 
 
-def test_replace_one_sends_its_options(recorded: Recorded) -> None:
+def test_replace_one_sends_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     with ignore_error_before(collection, "8.0"):
         collection.replace_one({"_id": 1}, {"a": 1}, hint="_id_", sort={"a": 1}, let={"y": 1}, comment=7)
@@ -66,7 +66,7 @@ def test_replace_one_sends_its_options(recorded: Recorded) -> None:
     assert (command["let"], command["comment"]) == ({"y": 1}, 7)
 
 
-def test_delete_one_and_delete_many_send_their_options(recorded: Recorded) -> None:
+def test_delete_one_and_delete_many_send_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     options: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": {"_id": 1}, "let": {"y": 1}, "comment": "why"}
     collection.delete_one({"a": 1}, **options)
@@ -77,7 +77,7 @@ def test_delete_one_and_delete_many_send_their_options(recorded: Recorded) -> No
         assert (command["let"], command["comment"]) == ({"y": 1}, "why")
 
 
-def test_find_one_and_update_sends_its_options(recorded: Recorded) -> None:
+def test_find_one_and_update_sends_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({"_id": 1, "a": [1, 2]})
     collection.find_one_and_update(

@@ -24,7 +24,7 @@ from .recording import Recorded, recorded_collection
 
 @pytest.fixture
 def recorded(database: str) -> Iterator[Recorded]:
-    """Return a collection of 10 documents with `_id` from 0."""
+    """Yield a recorded collection of 10 documents. The `_id` values are 0 to 9."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
         recorded.recorder.clear()
@@ -32,27 +32,27 @@ def recorded(database: str) -> Iterator[Recorded]:
 
 
 @pytest.fixture
-def large(database: str) -> Iterator[Recorded]:
-    """Return a collection of 6 MB. A cursor decodes such a batch in several parts."""
+def large_collection(database: str) -> Iterator[Recorded]:
+    """Yield a recorded collection of 6 MB. A cursor decodes a batch of this size in several parts."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)])
         recorded.recorder.clear()
         yield recorded
 
 
-def ids(documents: Any) -> list[Any]:
+def ids_of(documents: Any) -> list[Any]:
     return [document["_id"] for document in documents]
 
 
-def test_cursor_sends_get_more_when_its_batch_is_used(recorded: Recorded) -> None:
+def test_cursor_sends_get_more_after_last_document_of_batch(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(batch_size=4, comment="why")
-    assert ids(next(cursor) for _ in range(4)) == [0, 1, 2, 3]
+    assert ids_of(next(cursor) for _ in range(4)) == [0, 1, 2, 3]
     assert recorder.commands == ["find"]
     assert cursor.cursor_id
     assert cursor.address == collection.database.client.address
     assert cursor.retrieved == 4
-    assert ids(cursor) == [4, 5, 6, 7, 8, 9]
+    assert ids_of(cursor) == [4, 5, 6, 7, 8, 9]
     assert recorder.commands == ["find", "getMore", "getMore"]
     assert (cursor.alive, cursor.retrieved, cursor.cursor_id) == (False, 10, 0)
     get_more = recorder.sent_commands("getMore")[0]
@@ -70,7 +70,7 @@ def test_next_after_the_end_raises_stop_iteration_without_command(recorded: Reco
     assert recorder.commands == ["find"]
 
 
-def test_close_kills_the_cursor_once(recorded: Recorded) -> None:
+def test_close_of_cursor_sends_kill_cursors_once(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(batch_size=2)
     next(cursor)
@@ -79,13 +79,13 @@ def test_close_kills_the_cursor_once(recorded: Recorded) -> None:
     cursor.close()
     assert recorder.command("killCursors")["cursors"] == [cursor_id]
     assert recorder.of("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
-    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # The cursor has a buffered document.
+    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # The cursor has a document in its buffer.
     assert [each["_id"] for each in cursor] == [1]
     assert not cursor.alive
     assert list(cursor) == []
 
 
-def test_with_block_kills_the_cursor_with_and_without_error(recorded: Recorded) -> None:
+def test_end_of_with_block_kills_cursor_with_and_without_error(recorded: Recorded) -> None:
     collection, recorder = recorded
     with pytest.raises(RuntimeError), collection.find(batch_size=2) as cursor:
         next(cursor)
@@ -167,24 +167,24 @@ CURSORS = {
 
 @pytest.fixture(params=CURSORS)
 def cursor(recorded: Recorded, request: pytest.FixtureRequest) -> Any:
-    """Return a cursor for 10 documents in batches of 4."""
+    """Return a cursor that reads 10 documents in batches of 4 documents."""
     return CURSORS[request.param](recorded.collection)
 
 
-def test_next_and_iterators_of_one_cursor_share_its_documents(cursor: Any) -> None:
+def test_next_and_iterators_of_one_cursor_return_each_document_once(cursor: Any) -> None:
     first, second = iter(cursor), iter(cursor)
     numbers = [read()["_id"] for _ in range(3) for read in (cursor.next, first.__next__, second.__next__)]
     assert numbers == list(range(9))
     assert (list(islice(cursor, 5)), cursor.alive, list(second)) == ([{"_id": 9, "name": "n9"}], False, [])
 
 
-def test_unused_cursor_is_not_alive_after_with_block(collection: Any) -> None:
+def test_cursor_without_sent_query_is_not_alive_after_with_block(collection: Any) -> None:
     with collection.find() as cursor:
         assert cursor.alive
     assert not cursor.alive
 
 
-def test_closed_cursor_returns_its_buffered_documents(cursor: Any) -> None:
+def test_closed_cursor_returns_documents_in_its_buffer(cursor: Any) -> None:
     numbers = []
     for document in cursor:
         numbers.append(document["_id"])
@@ -216,45 +216,45 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: R
         numbers.extend(document["_id"] for document in cursor)
     assert numbers == list(range(4))
     assert not cursor.alive
-    for _ in range(2):  # The interrupted batch is lost. Iteration must not end without an error.
+    for _ in range(2):  # The documents of the interrupted `getMore` are lost. The iteration must raise an error.
         with pytest.raises(AutoReconnect, match="a getMore was interrupted, which has ended the cursor early"):
             list(cursor)
     cursor.close()
     assert list(cursor) == []
 
 
-def test_cursor_returns_all_documents_of_large_batch(large: Recorded) -> None:
-    collection, recorder = large
+def test_cursor_returns_all_documents_of_large_batch(large_collection: Recorded) -> None:
+    collection, recorder = large_collection
     documents = list(collection.find(batch_size=1000))
     assert documents == [{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)]
     assert "find" in recorder.commands
 
 
-def test_large_batch_is_decoded_in_parts(large: Recorded) -> None:
-    cursor = large.collection.find(batch_size=1000)
+def test_large_batch_is_decoded_in_parts(large_collection: Recorded) -> None:
+    cursor = large_collection.collection.find(batch_size=1000)
     next(cursor)
     assert cursor._cursor is not None
     assert 0 < length_hint(cursor._cursor.documents) < 100
 
 
-def test_limit_applies_to_large_batches(large: Recorded) -> None:
-    cursor = large.collection.find(limit=700, batch_size=300)
-    assert ids(cursor) == list(range(700))
+def test_limit_of_cursor_applies_to_large_batches(large_collection: Recorded) -> None:
+    cursor = large_collection.collection.find(limit=700, batch_size=300)
+    assert ids_of(cursor) == list(range(700))
     assert cursor.retrieved == 700
 
 
 @pytest.mark.parametrize(
     "codec_options", [CodecOptions(), CodecOptions(document_class=RawBSONDocument)], ids=["dict", "raw"]
 )
-def test_retrieved_counts_documents_of_large_batches(large: Recorded, codec_options: Any) -> None:
-    cursor = large.collection.with_options(codec_options=codec_options).find()
+def test_retrieved_property_counts_documents_of_large_batches(large_collection: Recorded, codec_options: Any) -> None:
+    cursor = large_collection.collection.with_options(codec_options=codec_options).find()
     documents = list(cursor)
     assert len(documents) == cursor.retrieved == 1000
 
 
 @pytest.mark.parametrize("case", ["large", "typed"])
-def test_succeeded_event_has_first_documents_of_the_reply(large: Recorded, case: str) -> None:
-    collection, recorder = large
+def test_succeeded_event_has_first_documents_of_the_reply(large_collection: Recorded, case: str) -> None:
+    collection, recorder = large_collection
     if case == "typed":
         collection = collection.with_options(codec_options=CodecOptions(document_class=RawBSONDocument))
     documents = collection.find({}, {"_id": 1} if case == "typed" else None, limit=200).to_list()
@@ -266,17 +266,17 @@ def test_succeeded_event_has_first_documents_of_the_reply(large: Recorded, case:
 FLAGS = {2: "tailable", 8: "oplogReplay", 16: "noCursorTimeout", 32: "awaitData", 128: "allowPartialResults"}
 
 
-@pytest.mark.parametrize("flags", [*FLAGS, 0, 2 | 32, 16 | 128, sum(FLAGS)])
-def test_find_sends_each_cursor_flag_as_a_field(flags: int) -> None:
+@pytest.mark.parametrize("query_flags", [*FLAGS, 0, 2 | 32, 16 | 128, sum(FLAGS)])
+def test_find_sends_each_cursor_flag_as_a_field(query_flags: int) -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         cursor = client.db.c.find()
         cursor.add_option(sum(FLAGS))
-        cursor.remove_option(sum(FLAGS) & ~flags)
+        cursor.remove_option(sum(FLAGS) & ~query_flags)
         next(cursor, None)
         cursor.close()
         (command,) = server.commands("find")
     assert {name: command.get(name) for name in FLAGS.values()} == {
-        name: True if flags & flag else None for flag, name in FLAGS.items()
+        name: True if query_flags & flag else None for flag, name in FLAGS.items()
     }
 
 

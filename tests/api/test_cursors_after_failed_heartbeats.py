@@ -31,7 +31,7 @@ def test_get_more_after_failed_heartbeat_waits_for_server_selection() -> None:
         assert [each["_id"] for each in cursor.to_list()] == [1, 2, 3, 4]
 
 
-def test_get_more_after_failed_heartbeats_raises_after_selection_timeout() -> None:
+def test_get_more_after_failed_heartbeats_raises_after_server_selection_timeout() -> None:
     recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -53,7 +53,7 @@ def test_get_more_after_failed_heartbeats_raises_after_selection_timeout() -> No
 
 
 @pytest.mark.parametrize(
-    ("command", "call"),
+    ("command", "run_operation"),
     [
         ("find", lambda c: c.find_one()),
         ("insert", lambda c: c.insert_one({})),
@@ -62,7 +62,7 @@ def test_get_more_after_failed_heartbeats_raises_after_selection_timeout() -> No
         ("listIndexes", lambda c: c.list_indexes().to_list()),
     ],
 )
-def test_all_attempts_of_an_operation_have_the_same_operation_id(command: str, call: Any) -> None:
+def test_all_attempts_of_an_operation_have_one_operation_id(command: str, run_operation: Any) -> None:
     recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -71,6 +71,6 @@ def test_all_attempts_of_an_operation_have_the_same_operation_id(command: str, c
         client.db.c.insert_one({"_id": 1})
         break_off(deployment, command)
         recorder.clear()
-        call(client.db.c)
+        run_operation(client.db.c)
         assert recorder.commands == [command, command]
         assert len({event.operation_id for event in recorder.of("CommandStarted")}) == 1

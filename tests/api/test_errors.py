@@ -25,7 +25,7 @@ from gmongo.errors import (
 from tests.support.server import ScriptedServer
 
 
-def test_pickled_bulk_write_error_keeps_its_details(collection: Collection[Any]) -> None:
+def test_pickled_bulk_write_error_keeps_details(collection: Collection[Any]) -> None:
     collection.insert_one({"_id": 1})
     with pytest.raises(BulkWriteError) as bulk:
         collection.insert_many([{"_id": 1}])
@@ -34,7 +34,7 @@ def test_pickled_bulk_write_error_keeps_its_details(collection: Collection[Any])
     assert copied.details == bulk.value.details
 
 
-def test_failed_operations_check_in_their_connection(collection: Collection[Any]) -> None:
+def test_failed_operation_checks_in_connection(collection: Collection[Any]) -> None:
     for _ in range(5):
         with pytest.raises(OperationFailure):
             collection.aggregate([{"$nonsense": 1}])
@@ -58,9 +58,9 @@ class CustomError(BaseException):
 
 
 class FailingMapping(MutableMapping[str, Any]):
-    """Mapping with a lookup that raises `CustomError`. All mappings share one counter of lookups."""
+    """Mapping whose lookup raises `CustomError` after `left` lookups. All mappings share the counter `left`."""
 
-    left = 0  # Successful lookups before the error.
+    left = 0  # the number of lookups that still succeed
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
@@ -85,7 +85,7 @@ class FailingMapping(MutableMapping[str, Any]):
 
 
 @pytest.mark.parametrize(
-    "case",
+    "use_mapping",
     {
         "insert_one": lambda collection, document: collection.insert_one(document),
         "insert_many": lambda collection, document: collection.insert_many([document]),
@@ -109,15 +109,15 @@ class FailingMapping(MutableMapping[str, Any]):
     }.items(),
     ids=lambda item: item[0],
 )
-def test_error_in_custom_mapping_is_raised_and_nothing_is_stored(collection: Collection[Any], case: Any) -> None:
+def test_error_in_custom_mapping_is_raised_and_nothing_is_stored(collection: Collection[Any], use_mapping: Any) -> None:
     wire_version = collection.database.client.admin.command("hello")["maxWireVersion"]
-    if case[0] == "client bulk_write" and wire_version < CLIENT_BULK_WRITE:
+    if use_mapping[0] == "client bulk_write" and wire_version < CLIENT_BULK_WRITE:
         pytest.skip(f"version: the server has no bulkWrite command (wire version {wire_version})")
     failures = 0
     while True:
         FailingMapping.left = failures
         try:
-            case[1](collection, FailingMapping(_id=5, a=FailingMapping(b=1)))
+            use_mapping[1](collection, FailingMapping(_id=5, a=FailingMapping(b=1)))
         except CustomError:
             failures += 1
             assert collection.find_one({}) is None
@@ -127,14 +127,14 @@ def test_error_in_custom_mapping_is_raised_and_nothing_is_stored(collection: Col
     assert collection.find_one({}, {"_id": 1}) in (None, {"_id": 5})
 
 
-def test_too_large_document_raises_error_with_its_size(collection: Collection[Any]) -> None:
+def test_error_about_too_large_document_states_size(collection: Collection[Any]) -> None:
     with pytest.raises(DocumentTooLarge, match=r"17825\d+ bytes.*16777216"):
         collection.insert_one({"a": b"x" * (17 << 20)})
     assert issubclass(DocumentTooLarge, bson.InvalidDocument)
     assert collection.count_documents({}) == 0
 
 
-def test_selection_error_names_unreachable_server_and_topology() -> None:
+def test_server_selection_error_names_unreachable_server_and_topology() -> None:
     client: MongoClient[Any]
     with MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=50) as client:
         with pytest.raises(ServerSelectionTimeoutError, match=r"127\.0\.0\.1:1") as caught:
@@ -144,29 +144,32 @@ def test_selection_error_names_unreachable_server_and_topology() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (11000, DuplicateKeyError), (2, OperationFailure)]
+    ("code", "error_class"),
+    [(43, CursorNotFound), (50, ExecutionTimeout), (11000, DuplicateKeyError), (2, OperationFailure)],
 )
-def test_error_code_selects_exception_class(code: int, kind: type[OperationFailure]) -> None:
+def test_error_code_selects_exception_class(code: int, error_class: type[OperationFailure]) -> None:
     reply = {"ok": 0, "code": code, "codeName": "Some", "errmsg": "no luck", "errorLabels": ["Label"]}
     with ScriptedServer({"find": reply}) as server, MongoClient[Any](server.name) as client:
-        with pytest.raises(kind, match="no luck") as caught:
+        with pytest.raises(error_class, match="no luck") as caught:
             client.db.c.find_one()
-        assert type(caught.value) is kind
+        assert type(caught.value) is error_class
         assert (caught.value.code, caught.value.details) == (code, reply)
         assert caught.value.has_error_label("Label")
         assert caught.value.timeout is (code == 50)
 
 
 @pytest.mark.parametrize(
-    ("concern", "kind"),
+    ("write_concern_error", "error_class"),
     [
         ({"code": 100, "errmsg": "too few members"}, WriteConcernError),
         ({"code": 64, "errmsg": "waiting timed out"}, WTimeoutError),
         ({"code": 1, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}, WTimeoutError),
     ],
 )
-def test_every_write_raises_write_concern_error(concern: dict[str, Any], kind: type[Exception]) -> None:
-    reply = {"ok": 1, "n": 1, "nModified": 1, "value": None, "writeConcernError": concern}
+def test_every_write_raises_write_concern_error(
+    write_concern_error: dict[str, Any], error_class: type[Exception]
+) -> None:
+    reply = {"ok": 1, "n": 1, "nModified": 1, "value": None, "writeConcernError": write_concern_error}
     names = ("insert", "update", "delete", "findAndModify", "createIndexes", "drop")
     with ScriptedServer(dict.fromkeys(names, reply)) as server, MongoClient[Any](server.name) as client:
         collection = client.db.c
@@ -178,10 +181,10 @@ def test_every_write_raises_write_concern_error(concern: dict[str, Any], kind: t
             lambda: collection.create_index("a"),
             lambda: collection.drop(),
         ):
-            with pytest.raises(kind, match=concern["errmsg"]) as caught:
+            with pytest.raises(error_class, match=write_concern_error["errmsg"]) as caught:
                 write()
-            assert type(caught.value) is kind
-            assert caught.value.code == concern["code"]  # type: ignore[attr-defined]
+            assert type(caught.value) is error_class
+            assert caught.value.code == write_concern_error["code"]  # type: ignore[attr-defined]
 
 
 def test_write_error_takes_precedence_over_write_concern_error() -> None:
@@ -221,7 +224,7 @@ UNACKNOWLEDGED: dict[str, Callable[[Collection[Any]], Any]] = {
 
 
 @pytest.mark.parametrize("write", UNACKNOWLEDGED.values(), ids=UNACKNOWLEDGED.keys())
-def test_unsupported_option_of_unacknowledged_write_raises(write: Any) -> None:
+def test_unacknowledged_write_with_option_that_server_lacks_raises(write: Any) -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
         with pytest.raises((ConfigurationError, OperationFailure)):

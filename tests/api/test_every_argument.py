@@ -1,4 +1,4 @@
-"""Every argument of every public method changes the commands, the result or the error.
+"""Every argument of every public method changes the sent commands, the result or the error.
 
 The tests read the parameters from the signatures. For each parameter, a test compares a call with the required
 arguments and a call with one argument more.
@@ -37,7 +37,7 @@ from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
 
-SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # Placeholders for the tested objects.
+SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # Placeholders for objects that each test creates.
 SINK = SimpleNamespace(write=lambda data: None)
 VARYING_FIELDS = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
 SET = {"$set": {"a": 1}}
@@ -51,7 +51,7 @@ def _write_and_read(session: ClientSession) -> Any:
     return session.client.db.c.find_one(session=session)
 
 
-# Parameter name -> argument.
+# For each parameter name, the argument that a test adds to the call.
 VALUES: dict[str, Any] = {
     "allow_disk_use": True,
     "allow_partial_results": True,
@@ -119,7 +119,8 @@ VALUES: dict[str, Any] = {
     "write_concern": CONCERN,
 }
 
-# Method -> required arguments, and arguments that replace VALUES. A parameter with `NOT_TESTED` has no effect alone.
+# For each method, the required arguments, and arguments that replace the arguments in VALUES. A parameter whose value
+# is `NOT_TESTED` has no effect without other arguments.
 NOT_TESTED = object()
 COLLECTION: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": []},
@@ -182,7 +183,7 @@ CLIENT: dict[str, dict[str, Any]] = {
     "list_databases": {},
     "server_info": {},
     "start_session": {},
-    "wait_until_ready": {"timeout": NOT_TESTED},  # The limit changes no command.
+    "wait_until_ready": {"timeout": NOT_TESTED},  # The timeout changes no command.
     "watch": {},
 }
 SESSION_METHODS: dict[str, dict[str, Any]] = {
@@ -249,8 +250,8 @@ CONSTRUCTORS: dict[str, dict[str, Any]] = {
 }
 
 
-class Classes:
-    """Classes of :data:`CONSTRUCTORS`."""
+class ClassesAsAttributes:
+    """The classes of :data:`CONSTRUCTORS` as attributes of one object, so that tests can treat classes as methods."""
 
     Collection, Database, GridFS, GridFSBucket = Collection, Database, GridFS, GridFSBucket
 
@@ -263,9 +264,9 @@ SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
     "cursor": (Cursor, CURSOR),
     "bucket": (GridFSBucket, BUCKET),
     "files": (GridFS, FILES),
-    "class": (Classes, CONSTRUCTORS),
+    "class": (ClassesAsAttributes, CONSTRUCTORS),
 }
-# Methods without arguments, or with tests in other files.
+# Methods that have no arguments, and methods that other files test.
 OTHER_METHODS = {
     "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
     "collection": {"next"},
@@ -277,9 +278,9 @@ OTHER_METHODS = {
 CASES = [(subject, method) for subject, (_, methods) in SUBJECTS.items() for method in methods]
 
 
-def parameters_of(kind: type, method: str) -> Iterator[str]:
+def parameters_of(cls: type, method: str) -> Iterator[str]:
     """Yield the names of all parameters except ``*args`` and ``**kwargs``."""
-    for name, parameter in inspect.signature(getattr(kind, method)).parameters.items():
+    for name, parameter in inspect.signature(getattr(cls, method)).parameters.items():
         if name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             yield name
 
@@ -292,9 +293,11 @@ class TestedObjects:
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder])
         self.session = self.client.start_session()
 
-    def trace(self, subject: str, method: str, required: Mapping[str, Any]) -> list[Any]:
-        """Return the commands and the result or error of a call."""
-        with self.target(subject, method, required) as (target, arguments):
+    def commands_and_outcome(
+        self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
+    ) -> list[Any]:
+        """Call a method. Return the sent commands, and the result or the error of the call."""
+        with self.target(subject, method, arguments_with_placeholders) as (target, arguments):
             own = target if subject == "session" else None
             self.recorder.clear()
             outcome: Any
@@ -308,8 +311,10 @@ class TestedObjects:
         return [self.normalize(commands), self.normalize(outcome)]
 
     @contextmanager
-    def target(self, subject: str, method: str, required: Mapping[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Reset the database. Yield the object of a method and the arguments."""
+    def target(
+        self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
+    ) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Reset the database. Yield the object that has the method, and the arguments without placeholders."""
         database = self.client.get_database("db")
         for collection in (database.c, database.other):
             collection.drop()
@@ -323,7 +328,7 @@ class TestedObjects:
         placeholders = [(SESSION, self.session), (A_DATABASE, database), (A_CLIENT, self.client)]
         arguments = {
             name: next((object_ for sign, object_ in placeholders if sign is value), value)
-            for name, value in required.items()
+            for name, value in arguments_with_placeholders.items()
         }
         own = self.client.start_session() if subject == "session" else None
         if own is not None and method in ("abort_transaction", "commit_transaction"):
@@ -337,7 +342,7 @@ class TestedObjects:
             "cursor": database.c.find(),
             "bucket": bucket,
             "files": GridFS(database),
-            "class": Classes,
+            "class": ClassesAsAttributes,
         }[subject]
         try:
             yield target, arguments
@@ -346,7 +351,7 @@ class TestedObjects:
                 own.end_session()
 
     def _consume(self, result: Any, target: Any) -> Any:
-        """Use the result of a call, and return the documents or data."""
+        """Read documents or data from the result of a call, and return the documents or data."""
         if isinstance(result, Cursor | CommandCursor):
             return [*([result] if isinstance(result, Cursor) else []), *result]
         if isinstance(result, ChangeStream):
@@ -381,7 +386,7 @@ class TestedObjects:
         return result
 
     def normalize(self, value: Any) -> str:
-        """Return the text of a value without the parts that differ between calls."""
+        """Return the text of a value. Replace the parts that differ in each call, such as IDs and times."""
         text = repr(self._plain(value))
         text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
         text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)
@@ -407,33 +412,39 @@ class TestedObjects:
 
 
 @pytest.fixture(scope="module")
-def objects() -> Iterator[TestedObjects]:
+def tested_objects() -> Iterator[TestedObjects]:
     with Deployment.replica_set(1) as deployment:
-        objects = TestedObjects(deployment)
-        with objects.client, objects.session:
-            yield objects
+        tested_objects = TestedObjects(deployment)
+        with tested_objects.client, tested_objects.session:
+            yield tested_objects
 
 
-def test_tables_contain_every_public_method() -> None:
+def test_argument_tables_contain_every_public_method() -> None:
     for subject, (kind, methods) in SUBJECTS.items():
         public = {name for name in dir(kind) if not name.startswith("_") and inspect.isfunction(getattr(kind, name))}
         assert public - methods.keys() == OTHER_METHODS.get(subject, set()), subject
 
 
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_every_argument_changes_commands_result_or_error(subject: str, method: str, objects: TestedObjects) -> None:
+def test_every_argument_changes_commands_result_or_error(
+    subject: str, method: str, tested_objects: TestedObjects
+) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
-    usual = objects.trace(subject, method, required)
-    assert usual == objects.trace(subject, method, required), "two equal calls have equal traces"
+    usual = tested_objects.commands_and_outcome(subject, method, required)
+    assert usual == tested_objects.commands_and_outcome(subject, method, required), "two equal calls have equal traces"
     others = [name for name in parameters_of(kind, method) if name not in methods[method]]
-    assert [name for name in others if objects.trace(subject, method, {**required, name: VALUES[name]}) == usual] == []
+    assert [
+        name
+        for name in others
+        if tested_objects.commands_and_outcome(subject, method, {**required, name: VALUES[name]}) == usual
+    ] == []
 
 
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
-# Errors about state, server data and BSON.
+# Errors about the state of an object, about data on the server, and about BSON. They are not errors about arguments.
 OTHER_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)
-# Parameter -> words that replace its name in error messages.
+# For each parameter whose name is not part of the error message, the words that the message contains instead.
 OTHER_WORDS = {
     "bucket_name": "the name of a collection",
     "client": "is not a MongoClient",
@@ -452,19 +463,19 @@ OTHER_WORDS = {
 }
 
 
-def names_parameter(text: str, parameter: str) -> bool:
+def mentions_parameter(text: str, parameter: str) -> bool:
     words = OTHER_WORDS.get(parameter)
     return bool(re.search(rf"\b{parameter}\b", text)) or (words is not None and words in text)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_argument_error_names_its_parameter(subject: str, method: str, objects: TestedObjects) -> None:
+def test_error_about_argument_names_parameter(subject: str, method: str, tested_objects: TestedObjects) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
     errors_without_name = []
     for parameter in parameters_of(kind, method):
-        with objects.target(subject, method, required) as (target, arguments):
+        with tested_objects.target(subject, method, required) as (target, arguments):
             for value in ODD_VALUES:
                 used = target.clone() if subject == "cursor" else target
                 if subject == "session" and used.in_transaction:
@@ -476,6 +487,6 @@ def test_argument_error_names_its_parameter(subject: str, method: str, objects: 
                 except OTHER_ERRORS:
                     pass
                 except Exception as error:
-                    if not names_parameter(str(error), parameter):
+                    if not mentions_parameter(str(error), parameter):
                         errors_without_name.append(f"{parameter}={value!r}: {error!r}")
     assert not errors_without_name

@@ -21,7 +21,7 @@ from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 pytestmark = pytest.mark.long
 
 UNREACHABLE = "mongodb://127.0.0.1:1/"
-# A background job of a shell and its child processes ignore SIGINT by default.
+# A background job of a shell ignores SIGINT by default, and the child processes of the job inherit this setting.
 INTERRUPTIBLE_MAIN_JOB = """
 import signal, sys
 from examples.main_job import main
@@ -50,7 +50,7 @@ def test_quickstart_prints_results_of_embedded_database(arguments):
         assert line in done.stdout.splitlines()
 
 
-def test_quickstart_removes_its_collections_from_given_database(database, client):
+def test_quickstart_removes_its_collections_from_existing_database(database, client):
     done = run_python("-m", "examples.quickstart", uri=database)
     assert done.returncode == 0, done.stderr
     left = client.gmongo_examples.list_collection_names()
@@ -69,7 +69,7 @@ def test_quickstart_removes_its_collections_from_given_database(database, client
 def test_main_job_stores_every_document(options, server, processes, patched):
     done = run_python("-m", "examples.main_job", "--requests", "60", "--concurrency", "10", *options)
     assert done.returncode == 0, done.stdout + done.stderr
-    table = dict(row for row in map(cells, done.stdout.splitlines()) if row is not None)
+    table = dict(row for row in map(table_cells, done.stdout.splitlines()) if row is not None)
     assert server in done.stdout
     assert done.stdout.count(patched) == processes
     assert table["requests"] == "60"
@@ -78,7 +78,7 @@ def test_main_job_stores_every_document(options, server, processes, patched):
     assert done.stdout.splitlines()[-1] == "all is well"
 
 
-def test_main_job_removes_its_notes_from_given_database(database, client):
+def test_main_job_removes_its_notes_from_existing_database(database, client):
     done = run_python("-m", "examples.main_job", "--requests", "20", "--server", "pywsgi", uri=database)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(rf"^database: MONGODB_URI, version \S+, {re.escape(database)}$", done.stdout, re.MULTILINE)
@@ -123,8 +123,8 @@ def test_main_job_rejects_option_below_one(option):
     assert f"argument {option}: must be at least 1, not 0" in done.stderr
 
 
-def cells(line: str) -> tuple[str, str] | None:
-    """Return the name and the value in a line of the table."""
+def table_cells(line: str) -> tuple[str, str] | None:
+    """Return the name and the value in a line of the result table, or None for another line."""
     parts = [part.strip() for part in line.strip("│").split("│")]
     return (parts[0], parts[1]) if len(parts) == 2 else None
 
@@ -133,7 +133,7 @@ SUCCESS = Visit([0.1, 0.1], True, None)
 
 
 @pytest.mark.parametrize(
-    ("visits", "documents", "good"),
+    ("visits", "documents", "is_good"),
     [
         ([SUCCESS, SUCCESS], 2, True),
         ([SUCCESS, SUCCESS], 1, False),
@@ -143,8 +143,8 @@ SUCCESS = Visit([0.1, 0.1], True, None)
     ],
     ids=["complete", "document lost", "extra document", "not stored", "not found"],
 )
-def test_result_is_good_only_if_every_note_is_stored_and_found(visits, documents, good):
-    assert Result(visits, 1.0, [], documents).is_good is good
+def test_result_is_good_only_if_every_note_is_stored_and_found(visits, documents, is_good):
+    assert Result(visits, 1.0, [], documents).is_good is is_good
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def wsgi_app(database: str) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def browser(wsgi_app: ModuleType) -> Any:
+def http_client(wsgi_app: ModuleType) -> Any:
     return wsgi_app.app.test_client()
 
 
-def test_application_stores_and_returns_note(browser):
-    posted = browser.post("/notes", json={"text": "hello", "topic": "greetings"})
+def test_application_stores_and_returns_note(http_client):
+    posted = http_client.post("/notes", json={"text": "hello", "topic": "greetings"})
     assert posted.status_code == 201
-    response = browser.get(posted.headers["Location"])
+    response = http_client.get(posted.headers["Location"])
     assert response.status_code == 200
     assert {**response.json, "created": None} == {
         "_id": posted.json["id"],
@@ -184,16 +184,16 @@ def test_application_stores_and_returns_note(browser):
     }
 
 
-def test_application_lists_newest_notes_of_topic(browser):
+def test_application_lists_newest_notes_of_topic(http_client):
     topic = str(ObjectId())
-    ids = [browser.post("/notes", json={"text": str(n), "topic": topic}).json["id"] for n in range(4)]
-    browser.post("/notes", json={"text": "other topic"})
-    listed = browser.get(f"/notes?topic={topic}&limit=3").json["notes"]
+    ids = [http_client.post("/notes", json={"text": str(n), "topic": topic}).json["id"] for n in range(4)]
+    http_client.post("/notes", json={"text": "other topic"})
+    listed = http_client.get(f"/notes?topic={topic}&limit=3").json["notes"]
     assert [note["_id"] for note in listed] == [ids[3], ids[2], ids[1]]
 
 
 @pytest.mark.parametrize(
-    ("note", "message"),
+    ("invalid_note", "message"),
     [
         ([], "a note must be a JSON object"),
         ({}, "text must be a string"),
@@ -202,19 +202,19 @@ def test_application_lists_newest_notes_of_topic(browser):
         ({"text": ""}, "text must have from 1 to 10000 characters, not 0"),
     ],
 )
-def test_application_rejects_invalid_note_with_400(browser, note, message):
-    response = browser.post("/notes", json=note)
+def test_application_rejects_invalid_note_with_400(http_client, invalid_note, message):
+    response = http_client.post("/notes", json=invalid_note)
     assert (response.status_code, response.json) == (400, {"error": message})
 
 
 @pytest.mark.parametrize("note_id", ["nonsense", "0123456789abcdef01234567"])
-def test_application_returns_404_for_missing_note(browser, note_id):
-    missing = browser.get(f"/notes/{note_id}")
+def test_application_returns_404_for_missing_note(http_client, note_id):
+    missing = http_client.get(f"/notes/{note_id}")
     assert (missing.status_code, missing.json) == (404, {"error": f"the note {note_id} does not exist"})
 
 
-def test_health_page_has_topology_and_pools(browser, database, wsgi_app):
-    health = browser.get("/health")
+def test_health_page_shows_topology_and_pools(http_client, database, wsgi_app):
+    health = http_client.get("/health")
     assert health.status_code == 200
     assert health.json["status"] == "ok"
     assert health.json["topology"] == wsgi_app.client.topology_description.topology_type_name
@@ -228,9 +228,13 @@ def test_health_page_has_topology_and_pools(browser, database, wsgi_app):
         assert pool["waiting"] == 0
 
 
-def test_application_returns_503_without_database(browser, wsgi_app, monkeypatch):
+def test_application_returns_503_without_database(http_client, wsgi_app, monkeypatch):
     with MongoClient(UNREACHABLE, serverSelectionTimeoutMS=50) as disconnected:
         monkeypatch.setattr(wsgi_app, "client", disconnected)
         monkeypatch.setattr(wsgi_app, "notes", disconnected.gmongo_examples.notes)
-        for response in (browser.get("/health"), browser.post("/notes", json={"text": "x"}), browser.get("/notes")):
+        for response in (
+            http_client.get("/health"),
+            http_client.post("/notes", json={"text": "x"}),
+            http_client.get("/notes"),
+        ):
             assert (response.status_code, response.json) == (503, {"error": "the database is not available"})

@@ -1,4 +1,4 @@
-"""GridFS: `GridFSBucket`, the older interface `GridFS`, errors and interruptions."""
+"""`GridFSBucket` and the older class `GridFS` store and read files, also after errors and interruptions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.scripted_server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 
-# These tests need a deployment, since the embedded database has special GridFS collections.
+# The tests use a simulated deployment, because the embedded database treats GridFS collections specially.
 @pytest.fixture(scope="module")
 def database():
     with Deployment.replica_set(log=False) as deployment:
@@ -55,7 +55,7 @@ def files_database(client):
 
 @pytest.fixture
 def recorded(database):
-    """Return a new database and the recorder of its client."""
+    """Yield a new database and the recorder of the database's client."""
     recorder = Recorder()
     with MongoClient(database, event_listeners=[recorder]) as client:
         name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
@@ -126,7 +126,7 @@ def test_upload_with_existing_id_raises_file_exists(files, bucket):
     assert files.get(1).read() == b"first"
 
 
-def test_query_as_file_id_raises_no_file(bucket):
+def test_query_document_as_file_id_raises_no_file(bucket):
     bucket.upload_from_stream_with_id("x", "f", b"x")
     for query in ({"$gt": ""}, {"$ne": 5}):
         with pytest.raises(NoFile):
@@ -174,7 +174,7 @@ def test_write_concern_error_of_upload_is_raised(client):
 
 
 @pytest.mark.parametrize("interface", ["GridFSBucket", "GridFS"])
-def test_gridfs_in_transaction_raises_invalid_operation(client, files_database, interface):
+def test_gridfs_call_in_transaction_raises_invalid_operation(client, files_database, interface):
     raises_invalid_operation = pytest.raises(
         InvalidOperation, match=r"^GridFS does not support multi-document transactions$"
     )
@@ -187,7 +187,7 @@ def test_gridfs_in_transaction_raises_invalid_operation(client, files_database, 
 
 
 class FailingSource:
-    """Source that raises after the first read."""
+    """Source of an upload. The first read succeeds, and later reads raise an error."""
 
     def __init__(self):
         self.reads = 0
@@ -214,7 +214,7 @@ def test_abort_keeps_chunks_of_another_file_with_the_same_id(files, bucket):
     assert files.get(1).read() == b"first"
 
 
-def test_kill_while_source_is_read_aborts_the_upload(bucket, files_database):
+def test_kill_of_greenlet_that_reads_source_aborts_the_upload(bucket, files_database):
     file = bucket.open_upload_stream("f", chunk_size_bytes=1_000_000)
 
     class BlockingSource(FailingSource):
@@ -246,14 +246,14 @@ def test_killed_upload_removes_chunks_in_the_background():
             server.wait_for("delete")
 
 
-@pytest.mark.parametrize("failing", ["chunks", "file document"])
-def test_failed_upload_raises_first_error_until_abort(deployment, failing):
+@pytest.mark.parametrize("failing_insert", ["chunks", "file document"])
+def test_failed_upload_raises_first_error_until_abort(deployment, failing_insert):
     with MongoClient(deployment.uri) as client:
         client.drop_database("files")
         file = GridFS(client.files).new_file(_id=5)
-        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # This data fills one insert command.
+        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # The data fill one insert command.
         fail(client, "insert", errorCode=8000)
-        first = file.close if failing == "file document" else lambda: file.write(b"x" * 5_000_000)
+        first = file.close if failing_insert == "file document" else lambda: file.write(b"x" * 5_000_000)
         for attempt in (first, file.close, lambda: file.write(b"x")):
             with pytest.raises(OperationFailure, match="fail point") as caught:
                 attempt()
@@ -282,7 +282,7 @@ def test_failed_upload_in_with_block_removes_its_chunks(deployment):
             eventually(lambda: client.files.fs.chunks.count_documents({}) == 0)
 
 
-def test_failed_abort_can_be_repeated(deployment):
+def test_failed_abort_of_upload_can_be_repeated(deployment):
     with MongoClient(deployment.uri) as client:
         client.drop_database("files")
         file = GridFS(client.files).new_file()
@@ -319,18 +319,18 @@ def test_failed_removal_of_chunks_is_logged(deployment, caplog):
         assert "chunks of the failed upload with _id 'one' could not be removed from files.fs.chunks" in caplog.text
 
 
-def assert_rejected_during(first, *others):
-    """Assert that each of `others` raises while a greenlet runs `first`. Return this greenlet."""
-    user = gevent.spawn(first)
+def assert_rejected_during(blocking_call, *rejected_calls):
+    """Run `blocking_call` in a greenlet. Assert that the `rejected_calls` raise meanwhile. Return the greenlet."""
+    user = gevent.spawn(blocking_call)
     gevent.sleep(0)
-    for other in others:
+    for other in rejected_calls:
         rejected = gevent.spawn(other)
         with pytest.raises(InvalidOperation, match=f"in use by greenlet {user.name} .*, and greenlet {rejected.name} "):
             rejected.get()
     return user
 
 
-def test_call_raises_while_another_greenlet_writes_the_file(bucket):
+def test_gridfs_call_raises_while_another_greenlet_writes_the_file(bucket):
     class SlowSource(io.BytesIO):
         def read(self, size):
             gevent.sleep(0.01)
@@ -343,7 +343,7 @@ def test_call_raises_while_another_greenlet_writes_the_file(bucket):
     assert bucket.open_download_stream(file._id).read() == b"0123456789"
 
 
-def test_call_raises_while_another_greenlet_reads_the_file(bucket):
+def test_gridfs_call_raises_while_another_greenlet_reads_the_file(bucket):
     file = bucket.open_download_stream(bucket.upload_from_stream("f", b"0123456789"))
     others = (file.read, file.readchunk, file.readline, file.readlines, file.close, lambda: file.seek(5))
     assert assert_rejected_during(file.read, *others).get() == b"0123456789"
@@ -378,8 +378,8 @@ def test_read_raises_timeout_and_then_continues(deployment):
 
 
 @pytest.fixture
-def lines(files):
-    """Return the ID of a file with chunks of 4 bytes."""
+def file_with_lines(files):
+    """Store a file in chunks of 4 bytes, and return the ID of the file."""
     return files.put(CONTENT, chunk_size=4, filename="lines")
 
 
@@ -387,8 +387,8 @@ CONTENT = b"one\ntwo and more\n\nthree"
 
 
 @pytest.mark.parametrize("hint", [-1, 0, 1, 3, 4, 5, 17, 18, 100, None])
-def test_readlines_with_hint_equals_python_file(files, lines, hint):
-    assert files.get(lines).readlines(hint) == io.BufferedReader(io.BytesIO(CONTENT)).readlines(hint)
+def test_readlines_with_hint_returns_lines_of_python_file(files, file_with_lines, hint):
+    assert files.get(file_with_lines).readlines(hint) == io.BufferedReader(io.BytesIO(CONTENT)).readlines(hint)
 
 
 def test_seek_skips_chunks_before_the_new_position(recorded):
@@ -421,7 +421,7 @@ def test_seek_and_close_kill_the_cursor_of_chunks():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("damage_chunks", "message"),
     [
         (lambda chunks: chunks.delete_one({"n": 0}), "missing chunk: expected chunk #0 but found chunk with n=1"),
         (lambda chunks: chunks.delete_one({"n": 1}), "missing chunk: expected chunk #1 but found chunk with n=2"),
@@ -440,9 +440,9 @@ def test_seek_and_close_kill_the_cursor_of_chunks():
         ),
     ],
 )
-def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, change, message):
+def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, damage_chunks, message):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
-    change(files_database.fs.chunks)
+    damage_chunks(files_database.fs.chunks)
     with pytest.raises(CorruptGridFile, match=f"^{message}$"):
         bucket.download_to_stream(1, io.BytesIO())
 
@@ -478,7 +478,7 @@ def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, b
 
 
 class IntegerAsText(TypeDecoder):
-    """Decoder that converts integers to strings."""
+    """Type decoder that converts integers to strings."""
 
     bson_type = int
 
@@ -495,7 +495,7 @@ class IntegerAsText(TypeDecoder):
     ],
     ids=["SON", "raw", "type decoder"],
 )
-def test_file_is_read_with_any_codec_options(bucket, files_database, options):
+def test_gridfs_file_is_read_with_any_codec_options(bucket, files_database, options):
     file_id = bucket.upload_from_stream("f", b"0123456789", metadata={"a": 1})
     file = GridFSBucket(files_database.with_options(codec_options=options)).open_download_stream(file_id)
     assert (file.read(), file.length, file.chunk_size) == (b"0123456789", 10, 4)
@@ -503,7 +503,7 @@ def test_file_is_read_with_any_codec_options(bucket, files_database, options):
 
 
 @pytest.mark.parametrize(
-    ("attempt", "text"),
+    ("use_file", "text"),
     [
         (lambda bucket, _: bucket.open_download_stream(5), "no file in gridfs collection '{}.fs.files' with _id 5"),
         (
@@ -526,12 +526,12 @@ def test_file_is_read_with_any_codec_options(bucket, files_database, options):
         (lambda _, files: files.get_version("none", 2), "no version 2 for filename 'none'"),
     ],
 )
-def test_missing_file_raises_no_file(bucket, files, files_database, attempt, text):
+def test_missing_gridfs_file_raises_no_file(bucket, files, files_database, use_file, text):
     with pytest.raises(NoFile, match=f"^{re.escape(text.format(files_database.name))}$"):
-        attempt(bucket, files)
+        use_file(bucket, files)
 
 
-def test_argument_of_other_type_raises_type_error(client, bucket):
+def test_gridfs_argument_of_other_type_raises_type_error(client, bucket):
     for attempt in (
         lambda: GridFS(client),
         lambda: GridFSBucket(client),
@@ -545,7 +545,7 @@ def test_argument_of_other_type_raises_type_error(client, bucket):
 
 
 def complete_upload(file):
-    """Write a byte and close the upload. Return its ID."""
+    """Write a byte to an upload, close the upload, and return the ID of the file."""
     with file:
         file.write(b"x")
     return file._id
@@ -557,7 +557,7 @@ def deployment():
         yield deployment
 
 
-BUCKET_METHODS = {  # The bucket has two revisions of the file "f". The last revision has the _id 1.
+BUCKET_METHODS = {  # The bucket has two revisions of the file "f". The `_id` of the last revision is 1.
     "upload_from_stream": lambda bucket, session: bucket.upload_from_stream("g", b"x", session=session),
     "upload_from_stream_with_id": lambda bucket, session: bucket.upload_from_stream_with_id(
         7, "g", b"x", session=session
@@ -595,21 +595,22 @@ FILES_METHODS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [*((GridFSBucket, name) for name in BUCKET_METHODS), *((GridFS, name) for name in FILES_METHODS)]
+    ("gridfs_class", "method"),
+    [*((GridFSBucket, name) for name in BUCKET_METHODS), *((GridFS, name) for name in FILES_METHODS)],
 )
-def test_every_command_uses_the_explicit_session(deployment, kind, name):
+def test_every_gridfs_command_uses_the_explicit_session(deployment, gridfs_class, method):
     recorder = Recorder()
     with MongoClient(deployment.uri, event_listeners=[recorder]) as client, client.start_session() as session:
         client.drop_database("files")
         GridFSBucket(client.files).upload_from_stream("f", b"first")
         GridFSBucket(client.files).upload_from_stream_with_id(1, "f", b"second")
         recorder.clear()
-        (BUCKET_METHODS if kind is GridFSBucket else FILES_METHODS)[name](kind(client.files), session)
+        (BUCKET_METHODS if gridfs_class is GridFSBucket else FILES_METHODS)[method](gridfs_class(client.files), session)
         lsids = [event.command.get("lsid") for event in recorder.of("CommandStarted")]
         assert lsids and lsids == [session.session_id] * len(lsids)
 
 
-def test_tables_contain_all_methods_with_parameter_session():
+def test_method_tables_contain_all_methods_with_parameter_session():
     for kind, table in ((GridFSBucket, BUCKET_METHODS), (GridFS, FILES_METHODS)):
         public = {name: method for name, method in vars(kind).items() if not name.startswith("_") and callable(method)}
         with_session = {name for name, method in public.items() if "session" in inspect.signature(method).parameters}

@@ -1,4 +1,4 @@
-"""Random calls on GridFS files, compared with Python files, for several chunk sizes."""
+"""Random calls on GridFS files with several chunk sizes return the results of the calls on Python files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def database() -> Iterator[Database[Any]]:
 
 
 def random_calls(rng: random.Random) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield 60 random calls."""
+    """Yield the method names and arguments of 60 random calls."""
     for _ in range(60):
         name = rng.choice(["read", "read", "readline", "readlines", "seek", "seek", "tell", "next"])
         if name == "seek":
@@ -38,7 +38,7 @@ def random_calls(rng: random.Random) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield name, ()
 
 
-def outcome(file: Any, name: str, arguments: tuple[int, ...]) -> object:
+def result_and_position(file: Any, name: str, arguments: tuple[int, ...]) -> object:
     try:
         result = next(file, b"") if name == "next" else getattr(file, name)(*arguments)
     except (OSError, ValueError):
@@ -46,43 +46,47 @@ def outcome(file: Any, name: str, arguments: tuple[int, ...]) -> object:
     return result, file.tell()
 
 
-@pytest.mark.parametrize("size", [1, 7, 8, 99, 100, 101])
-def test_random_reads_equal_python_file(database: Database[Any], size: int) -> None:
-    bucket = GridFSBucket(database, f"read{size}", chunk_size_bytes=size)
+@pytest.mark.parametrize("chunk_size", [1, 7, 8, 99, 100, 101])
+def test_random_reads_of_gridfs_file_equal_reads_of_python_file(database: Database[Any], chunk_size: int) -> None:
+    bucket = GridFSBucket(database, f"read{chunk_size}", chunk_size_bytes=chunk_size)
     file_id = bucket.upload_from_stream("f", DATA)
-    rng = random.Random(size)
-    for _ in range(3 if size == 1 else 6):
+    rng = random.Random(chunk_size)
+    for _ in range(3 if chunk_size == 1 else 6):
         grid_file, python_file = bucket.open_download_stream(file_id), io.BytesIO(DATA)
         for name, arguments in random_calls(rng):
             if name == "seek" and python_file.tell() + arguments[0] < 0:
-                continue  # A Python file sets the position to 0.
+                continue  # A Python file raises no error, and moves to the position 0.
             if name == "seek" and arguments[1] == os.SEEK_END and arguments[0] < -100:
                 continue
-            assert outcome(grid_file, name, arguments) == outcome(python_file, name, arguments), (name, arguments)
+            assert result_and_position(grid_file, name, arguments) == result_and_position(
+                python_file, name, arguments
+            ), (name, arguments)
 
 
-@pytest.mark.parametrize("size", [1, 7, 50, 100, 1000])
-def test_random_writes_are_stored_in_chunks(
-    database: Database[Any], size: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("chunk_size", [1, 7, 50, 100, 1000])
+def test_random_writes_to_gridfs_file_are_stored_in_chunks(
+    database: Database[Any], chunk_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gmongo.gridfs.grid_in._BUFFER_SIZE", 20)
-    bucket = GridFSBucket(database, f"write{size}", chunk_size_bytes=size)
-    rng = random.Random(size)
-    parts = [bytes(rng.randrange(256) for _ in range(rng.choice([0, 1, 3, size, 2 * size]))) for _ in range(20)]
+    bucket = GridFSBucket(database, f"write{chunk_size}", chunk_size_bytes=chunk_size)
+    rng = random.Random(chunk_size)
+    parts = [
+        bytes(rng.randrange(256) for _ in range(rng.choice([0, 1, 3, chunk_size, 2 * chunk_size]))) for _ in range(20)
+    ]
     with bucket.open_upload_stream("f") as file:
         for part in parts:
             kind: Callable[[bytes], Any] = rng.choice([bytes, bytearray, memoryview, io.BytesIO])
             file.write(kind(part))
     whole = b"".join(parts)
     assert bucket.open_download_stream(file._id).read() == whole
-    assert (file.length, file.chunk_size) == (len(whole), size)
-    chunks = list(database[f"write{size}.chunks"].find({"files_id": file._id}).sort("n"))
+    assert (file.length, file.chunk_size) == (len(whole), chunk_size)
+    chunks = list(database[f"write{chunk_size}.chunks"].find({"files_id": file._id}).sort("n"))
     assert [(each["n"], each["data"]) for each in chunks] == [
-        (number, whole[start : start + size]) for number, start in enumerate(range(0, len(whole), size))
+        (number, whole[start : start + chunk_size]) for number, start in enumerate(range(0, len(whole), chunk_size))
     ]
 
 
-def fail_in_block(file: GridIn) -> None:
+def raise_in_with_block(file: GridIn) -> None:
     with pytest.raises(ZeroDivisionError), file:
         raise ZeroDivisionError
 
@@ -90,22 +94,22 @@ def fail_in_block(file: GridIn) -> None:
 ENDS: dict[str, Callable[[GridIn], None]] = {
     "close": GridIn.close,
     "abort": GridIn.abort,
-    "failed block": fail_in_block,
+    "failed block": raise_in_with_block,
 }
 
 
 @pytest.mark.parametrize("second_end", ENDS)
-@pytest.mark.parametrize("end", ENDS)
-def test_second_end_of_upload_has_no_effect(database: Database[Any], end: str, second_end: str) -> None:
+@pytest.mark.parametrize("first_end", ENDS)
+def test_second_end_of_upload_has_no_effect(database: Database[Any], first_end: str, second_end: str) -> None:
     bucket = GridFSBucket(database, "ends", chunk_size_bytes=4)
     file = bucket.open_upload_stream("f")
     file.write(b"x" * 10)
     file._flush()
     file.write(b"y")
     assert not file.closed
-    ENDS[end](file)
+    ENDS[first_end](file)
     assert file.closed
-    counts = {"close": (3, 1)}.get(end, (0, 0))
+    counts = {"close": (3, 1)}.get(first_end, (0, 0))
     count = {"files_id": file._id}
     assert (
         database.ends.chunks.count_documents(count),
@@ -120,7 +124,7 @@ def test_second_end_of_upload_has_no_effect(database: Database[Any], end: str, s
     ) == counts
 
 
-def test_error_of_source_removes_chunks_and_fails_the_upload(database: Database[Any]) -> None:
+def test_error_of_source_fails_the_upload_and_removes_chunks(database: Database[Any]) -> None:
     def read(size: int) -> bytes:
         raise ZeroDivisionError
 
@@ -168,7 +172,7 @@ def test_file_attributes_equal_fields_of_file_document(database: Database[Any]) 
         _ = bare.own
 
 
-def test_get_version_counts_from_first_or_last_version(database: Database[Any]) -> None:
+def test_get_version_counts_from_oldest_or_newest_version(database: Database[Any]) -> None:
     files = GridFS(database, "versions")
     for day, text in ((3, b"newest"), (1, b"oldest"), (2, b"middle")):
         files.put(text, filename="f", _id=day)

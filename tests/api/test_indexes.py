@@ -13,13 +13,13 @@ from tests.support.server import ScriptedServer
 from .recording import Recorded
 
 
-def keys(collection: Collection[Any]) -> list[Any]:
-    """Return the keys of all indexes."""
+def keys_of_indexes(collection: Collection[Any]) -> list[Any]:
+    """Return the keys of all indexes of a collection."""
     return sorted(index["key"] for index in collection.index_information().values())
 
 
 @pytest.mark.parametrize(
-    ("argument", "key", "name"),
+    ("keys_argument", "key", "name"),
     [
         ("a", {"a": 1}, "a_1"),
         (["a", "b"], {"a": 1, "b": 1}, "a_1_b_1"),
@@ -30,10 +30,10 @@ def keys(collection: Collection[Any]) -> list[Any]:
         ([("a", HASHED)], {"a": "hashed"}, "a_hashed"),
     ],
 )
-def test_create_index_accepts_every_form_of_keys(recorded: Recorded, argument: Any, key: Any, name: str) -> None:
+def test_create_index_accepts_every_form_of_keys(recorded: Recorded, keys_argument: Any, key: Any, name: str) -> None:
     collection, recorder = recorded
     try:
-        assert collection.create_index(argument) == name
+        assert collection.create_index(keys_argument) == name
     except OperationFailure as error:
         if "not supported" not in str(error):
             raise
@@ -43,7 +43,7 @@ def test_create_index_accepts_every_form_of_keys(recorded: Recorded, argument: A
     assert list(index["key"]) == list(key)
 
 
-def test_create_index_sends_its_options(recorded: Recorded) -> None:
+def test_create_index_sends_options_of_call(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.create_index(
         "a",
@@ -75,7 +75,7 @@ def test_create_index_sends_its_options(recorded: Recorded) -> None:
 @pytest.mark.parametrize(
     ("code", "text"), [(26, "ns not found"), (0, "ns not found"), (27, "index not found"), (13, "no")]
 )
-def test_drop_index_ignores_only_missing_collection(code: int, text: str) -> None:
+def test_drop_index_ignores_only_error_about_missing_collection(code: int, text: str) -> None:
     replies = {"dropIndexes": {"ok": 0, "code": code, "errmsg": text}}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
         for drop in (client.db.c.drop_indexes, lambda: client.db.c.drop_index("a_1")):

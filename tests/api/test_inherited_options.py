@@ -1,4 +1,4 @@
-"""Options that databases and collections inherit: codec options, read preference, concerns, timeout."""
+"""Databases and collections inherit codec options, read preference, read concern, write concern and timeout."""
 
 from __future__ import annotations
 
@@ -77,20 +77,24 @@ def test_collection_inherits_database_options(client: MongoClient[Any], derive: 
 
 
 @pytest.mark.parametrize("derive", FROM_COLLECTION.values(), ids=FROM_COLLECTION)
-def test_collection_options_are_inherited(client: MongoClient[Any], derive: Callable[[Collection[Any]], Any]) -> None:
+def test_objects_derived_from_collection_inherit_collection_options(
+    client: MongoClient[Any], derive: Callable[[Collection[Any]], Any]
+) -> None:
     collection = client.get_database("d", **OTHER).get_collection("c", **OWN)
     derived = derive(collection)
     assert options_of(derived) == OWN
     assert derived.name.removeprefix("c.") in ("c", "sub") and derived.database == collection.database
 
 
-@pytest.mark.parametrize("make", WITH_OPTIONS.values(), ids=WITH_OPTIONS)
+@pytest.mark.parametrize("make_object", WITH_OPTIONS.values(), ids=WITH_OPTIONS)
 @pytest.mark.parametrize("name", OWN)
-def test_each_option_is_replaced_alone(client: MongoClient[Any], make: Callable[..., Any], name: str) -> None:
-    plain, changed = make(client), make(client, **{name: OWN[name]})
+def test_argument_replaces_one_option_and_keeps_other_options(
+    client: MongoClient[Any], make_object: Callable[..., Any], name: str
+) -> None:
+    plain, changed = make_object(client), make_object(client, **{name: OWN[name]})
     assert options_of(changed) == {**options_of(plain), name: OWN[name]}
     assert options_of(plain) == {**options_of(client.d), "timeout_ms": None}
-    assert changed == plain  # Only names matter for equality.
+    assert changed == plain  # Two databases or collections are equal if their client and names are equal.
 
 
 def test_databases_and_collections_inherit_options_of_client() -> None:
@@ -108,7 +112,7 @@ def test_databases_and_collections_inherit_options_of_client() -> None:
         assert [owner.name for owner in owners[3:5]] == ["given"] * 2
 
 
-def test_database_of_collection_has_options_of_the_collection(client: MongoClient[Any]) -> None:
+def test_internal_database_of_collection_has_options_of_the_collection(client: MongoClient[Any]) -> None:
     database = client.get_database("d", **OWN)
     collection = database.get_collection("c", write_concern=WriteConcern(w=4), timeout_ms=800)
     assert options_of(collection._database_with_options) == {

@@ -1,4 +1,4 @@
-"""Writes above the message size limit, and documents above the document size limit."""
+"""Writes above the message size limit are split into messages. Documents above the document size limit raise."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from .recording import Recorded
 MIB = 1 << 20
 
 
-def reply_with_count(field: str) -> Any:
-    """Return a reply function that reports success of all writes."""
+def success_reply(field: str) -> Any:
+    """Return a function that answers a write command with success of all writes.
+
+    :param field: the field of the command that contains the writes.
+    """
     return lambda command: {"ok": 1, "n": len(command[field]), "nModified": len(command[field])}
 
 
@@ -36,8 +39,8 @@ def test_insert_many_of_sixty_megabytes_sends_two_messages(recorded: Recorded) -
     assert collection.find_one(2999) == {"_id": 2999, "text": text}
 
 
-def reject_document_6(command: Any) -> dict[str, Any]:
-    """Return a write error for document 6. An ordered insert stops at this document."""
+def reply_that_rejects_document_6(command: Any) -> dict[str, Any]:
+    """Answer an insert command. Document 6 fails with a write error, where an ordered insert stops."""
     numbers = [document["_id"] for document in command["documents"]]
     if 6 not in numbers:
         return {"ok": 1, "n": len(numbers)}
@@ -46,20 +49,20 @@ def reject_document_6(command: Any) -> dict[str, Any]:
     return {"ok": 1, "n": index if command["ordered"] else len(numbers) - 1, "writeErrors": errors}
 
 
-@pytest.mark.parametrize(("ordered", "inserted", "messages"), [(True, 6, 2), (False, 9, 3)])
-def test_write_error_index_counts_from_the_first_message(ordered: bool, inserted: int, messages: int) -> None:
-    with ScriptedServer({"insert": reject_document_6}) as server:
+@pytest.mark.parametrize(("ordered", "inserted", "sent_messages"), [(True, 6, 2), (False, 9, 3)])
+def test_write_error_index_counts_documents_of_all_messages(ordered: bool, inserted: int, sent_messages: int) -> None:
+    with ScriptedServer({"insert": reply_that_rejects_document_6}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
             client.db.c.insert_many([{"_id": n, "data": b"x" * 20_000} for n in range(10)], ordered=ordered)
         (error,) = caught.value.details["writeErrors"]
         assert (error["index"], error["op"]["_id"]) == (6, 6)
         assert caught.value.details["nInserted"] == inserted
-        assert [len(command["documents"]) for command in server.commands("insert")] == [4, 4, 2][:messages]
+        assert [len(command["documents"]) for command in server.commands("insert")] == [4, 4, 2][:sent_messages]
 
 
 def test_large_updates_and_deletes_are_split_into_messages() -> None:
-    with ScriptedServer({"update": reply_with_count("updates"), "delete": reply_with_count("deletes")}) as server:
+    with ScriptedServer({"update": success_reply("updates"), "delete": success_reply("deletes")}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client:
             large = {"data": b"x" * 20_000}
@@ -69,8 +72,8 @@ def test_large_updates_and_deletes_are_split_into_messages() -> None:
         assert [len(command["deletes"]) for command in server.commands("delete")] == [4, 2]
 
 
-def test_every_message_is_below_max_message_size() -> None:
-    with ScriptedServer({"insert": reply_with_count("documents")}) as server:
+def test_every_write_message_is_below_max_message_size() -> None:
+    with ScriptedServer({"insert": success_reply("documents")}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client:
             documents = [{"_id": n, "data": b"x" * (n * 531 % 30_000)} for n in range(100)]

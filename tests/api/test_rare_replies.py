@@ -1,4 +1,4 @@
-"""Rare replies and states of servers."""
+"""The driver handles replies and server states that rarely occur."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_repl
 
 STEPPING_DOWN = {"code": 91, "errmsg": "shutting down"}
 UNAUTHORIZED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
-# A scripted server does not report by itself that it is the primary again.
+# After an error, a scripted server sends no streaming hello. A short interval lets the client check the server soon.
 SHORT_HEARTBEAT: dict[str, Any] = {"heartbeatFrequencyMS": 500}
 
 
@@ -85,14 +85,14 @@ def test_client_bulk_write_has_partial_result_after_second_stepdown_error() -> N
         assert [error["code"] for error in caught.value.write_concern_errors] == [91]
 
 
-def test_stepdown_error_without_writes_is_no_bulk_write_error() -> None:
+def test_stepdown_error_before_any_write_is_no_bulk_write_error() -> None:
     with ScriptedServer({"insert": {"ok": 0, **STEPPING_DOWN}}) as server, MongoClient[Any](server.name) as client:
         with pytest.raises(Exception, match="shutting down") as caught:
             client.db.c.insert_many([{}, {}])
         assert not isinstance(caught.value, BulkWriteError | WriteConcernError)
 
 
-def test_result_index_out_of_range_raises_protocol_error() -> None:
+def test_result_index_outside_of_requests_raises_protocol_error() -> None:
     reply = {**cursor_reply([{"ok": 1.0, "idx": 1, "n": 1}]), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
         server.hello_extra = {"maxWireVersion": 25}
@@ -109,24 +109,24 @@ def test_client_bulk_write_moves_only_generated_id_to_front() -> None:
         assert (first, second) == (["a", "_id"], ["_id", "a"])
 
 
-@pytest.mark.parametrize("explicit", [True, False])
-def test_invalid_operation_time_raises_only_in_explicit_session(explicit: bool) -> None:
+@pytest.mark.parametrize("in_explicit_session", [True, False])
+def test_invalid_operation_time_raises_only_in_explicit_session(in_explicit_session: bool) -> None:
     replies = {"ping": {"ok": 1, "operationTime": 5}}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client, client.start_session() as session:
-        if explicit:
+        if in_explicit_session:
             with pytest.raises(ProtocolError, match=r"^operationTime of a reply must be a timestamp, not 5$"):
                 client.db.command("ping", session=session)
         else:
             assert client.db.command("ping")["operationTime"] == 5
 
 
-@pytest.mark.parametrize("awaits", [True, False])
-def test_cursor_command_sends_max_await_time_only_for_await_data(awaits: bool) -> None:
+@pytest.mark.parametrize("is_await_data", [True, False])
+def test_cursor_command_sends_max_await_time_only_for_await_data(is_await_data: bool) -> None:
     replies = {"find": cursor_reply([], 7), "getMore": cursor_reply([], 0, "nextBatch")}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
-        options = {"tailable": True, "awaitData": True, "max_await_time_ms": 70} if awaits else {}
+        options = {"tailable": True, "awaitData": True, "max_await_time_ms": 70} if is_await_data else {}
         client.db.cursor_command("find", "c", **options).to_list()
-        assert server.commands("getMore")[0].get("maxTimeMS", "absent") == (70 if awaits else "absent")
+        assert server.commands("getMore")[0].get("maxTimeMS", "absent") == (70 if is_await_data else "absent")
 
 
 def test_get_more_uses_namespace_of_the_previous_reply() -> None:
@@ -138,15 +138,15 @@ def test_get_more_uses_namespace_of_the_previous_reply() -> None:
         assert [command["collection"] for command in server.commands("getMore")] == ["c", "renamed"]
 
 
-def test_error_and_its_cause_lose_their_tracebacks() -> None:
-    def fail() -> None:
+def test_error_without_frames_and_its_cause_have_no_traceback() -> None:
+    def raise_chained_error() -> None:
         try:
             raise KeyError
         except KeyError as error:
             raise ValueError from error
 
     with pytest.raises(ValueError) as caught:
-        fail()
+        raise_chained_error()
     error = _without_frames(caught.value)
     assert error.__traceback__ is None
     assert error.__cause__ is not None and error.__cause__.__traceback__ is None
@@ -184,7 +184,7 @@ def test_malformed_field_of_bulk_result_raises_with_field_name(field: str, value
 
 
 @pytest.mark.parametrize("batch", [[5], ["x"], [None]])
-def test_bulk_result_of_other_type_raises(batch: list[Any]) -> None:
+def test_client_bulk_result_that_is_no_document_raises(batch: list[Any]) -> None:
     reply = {**cursor_reply(batch), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
         server.hello_extra = {"maxWireVersion": 25}
@@ -208,7 +208,7 @@ def test_orphaned_cursor_is_found_only_in_reply_with_open_cursor(reply: dict[str
     assert (cursor and cursor.cursor_id) == cursor_id
 
 
-def test_timeout_of_foreign_abort_is_raised_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_of_other_limit_during_abort_propagates_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = TransactionEnd(Mock(), Mock(is_used_elsewhere=False))
     foreign = _TooLongError()
 
@@ -222,7 +222,7 @@ def test_timeout_of_foreign_abort_is_raised_unchanged(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("connection_id", "fields"), [(None, {}), (5, {"serverConnectionId": 5})])
-def test_heartbeat_log_has_only_known_connection_ids(connection_id: int | None, fields: dict[str, int]) -> None:
+def test_heartbeat_log_message_has_only_known_connection_ids(connection_id: int | None, fields: dict[str, int]) -> None:
     hello = SimpleNamespace(connection_id=connection_id)
     assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=True, hello=hello)) == {
         "driverConnectionId": 1,
@@ -234,7 +234,7 @@ def test_heartbeat_log_has_only_known_connection_ids(connection_id: int | None, 
     assert events_of_checks._connection_ids(None) == {}
 
 
-def test_change_stream_without_changes_resumes_with_its_options() -> None:
+def test_change_stream_without_changes_resumes_with_its_start_options() -> None:
     token, time = {"_data": "00"}, Timestamp(5, 1)
     for arguments, fields in (
         ((token, None, None), {"resumeAfter": token}),
@@ -270,14 +270,14 @@ def test_validate_collection_raises_if_result_is_invalid(result: dict[str, Any],
         assert str(caught.value) == message
 
 
-def test_first_aggregate_with_out_stage_selects_a_secondary() -> None:
+def test_first_aggregate_with_out_stage_and_secondary_preference_selects_a_secondary() -> None:
     with Deployment.replica_set(2) as deployment:
         client: MongoClient[Any] = MongoClient(deployment.uri, connect=False, readPreference="secondary")
         with client:
             assert client.db.c.aggregate([{"$out": "d"}]).address in client.secondaries
 
 
-def test_client_of_one_mongos_has_its_address() -> None:
+def test_address_of_client_with_one_mongos_is_mongos_address() -> None:
     with Deployment.sharded(1) as deployment, MongoClient[Any](deployment.uri) as client:
         assert address_text(client.address) == deployment.members[0].address
 
@@ -292,12 +292,12 @@ def test_address_of_client_with_two_mongos_raises_invalid_operation() -> None:
 UNCONNECTED: Any = MongoClient("a", connect=False)
 
 
-def test_copy_returns_the_same_client() -> None:
+def test_copy_of_client_is_the_same_object() -> None:
     assert copy.copy(UNCONNECTED) is UNCONNECTED
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("invalid_call", "error_class", "message"),
     [
         (lambda: MongoClient([5]), TypeError, "host must be a string or a list of strings, not int"),
         (lambda: MongoClient("a").db.command({}), ValueError, "command must name the command in its first field"),
@@ -341,9 +341,11 @@ def test_copy_returns_the_same_client() -> None:
         (lambda: split_options("proxyHost=a&proxyHost=b"), InvalidURI, "proxyHost must not be given twice"),
     ],
 )
-def test_invalid_call_raises_with_message(call: Callable[[], object], kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind) as caught:
-        call()
+def test_invalid_call_raises_error_with_expected_message(
+    invalid_call: Callable[[], object], error_class: type[Exception], message: str
+) -> None:
+    with pytest.raises(error_class) as caught:
+        invalid_call()
     assert str(caught.value).startswith(message)
 
 
@@ -362,7 +364,7 @@ TRANSACTION_OPTIONS = {
 }
 
 
-def test_transaction_and_session_options_have_given_or_default_values() -> None:
+def test_transaction_and_session_options_have_passed_or_default_values() -> None:
     options = TransactionOptions(**TRANSACTION_OPTIONS)
     assert {name: getattr(options, name) for name in TRANSACTION_OPTIONS} == TRANSACTION_OPTIONS
     assert [getattr(TransactionOptions(), name) for name in TRANSACTION_OPTIONS] == [None] * 4
@@ -385,15 +387,15 @@ def test_transaction_option_of_other_type_raises_type_error(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "error_class", "message"),
     [
         ({"causal_consistency": True, "snapshot": True}, ConfigurationError, "snapshot reads do not support causal_"),
         ({"default_transaction_options": 5}, TypeError, "default_transaction_options must be an instance of Transac"),
         ({"default_timeout_ms": -1}, ValueError, "default_timeout_ms must be "),
     ],
 )
-def test_invalid_session_option_raises(options: dict[str, Any], kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind) as caught:
+def test_invalid_session_option_raises(options: dict[str, Any], error_class: type[Exception], message: str) -> None:
+    with pytest.raises(error_class) as caught:
         SessionOptions(**options)
     assert str(caught.value).startswith(message)
 
@@ -403,7 +405,7 @@ def test_unacknowledged_write_concern_of_transaction_raises() -> None:
         TransactionOptions(write_concern=WriteConcern(w=0))
 
 
-def test_implicit_session_of_application_raises_value_error() -> None:
+def test_session_constructor_with_implicit_true_raises_value_error() -> None:
     with (
         ScriptedServer() as server,
         MongoClient[Any](server.name) as client,
@@ -413,26 +415,28 @@ def test_implicit_session_of_application_raises_value_error() -> None:
         ClientSession(client, session._state.server_session, session.options, True)
 
 
-@pytest.mark.parametrize("service", [None, "a service"])
-def test_command_log_has_service_id_if_known(service: str | None, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("service_id", [None, "a service"])
+def test_command_log_has_service_id_if_known(service_id: str | None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "gmongo.command")
     events = CommandEvents((), silent=False)
-    connection = SimpleNamespace(id=1, service_id=service, address=("h", 1), hello=SimpleNamespace(connection_id=None))
+    connection = SimpleNamespace(
+        id=1, service_id=service_id, address=("h", 1), hello=SimpleNamespace(connection_id=None)
+    )
     sent = SimpleNamespace(name="ping", database="admin", request_id=2, operation_id=3, connection=connection)
     events._log("Command succeeded", sent, {}, 0.5)
     fields = vars(caplog.records[-1])["structured"]
-    assert fields.get("serviceId") == service
+    assert fields.get("serviceId") == service_id
     assert "serverConnectionId" not in fields
     assert (fields["durationMS"], fields["driverConnectionId"], fields["serverHost"]) == (500, 1, "h")
 
 
-@pytest.mark.parametrize(("text", "length"), [("", 0), (" 12 ", 12), ("x", 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
-def test_environment_sets_query_text_length(
-    text: str, length: int, monkeypatch: pytest.MonkeyPatch, recwarn: Any
+@pytest.mark.parametrize(("variable", "length"), [("", 0), (" 12 ", 12), ("x", 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
+def test_environment_variable_sets_maximum_query_text_length(
+    variable: str, length: int, monkeypatch: pytest.MonkeyPatch, recwarn: Any
 ) -> None:
-    monkeypatch.setenv("OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH", text)
+    monkeypatch.setenv("OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH", variable)
     assert telemetry_settings(None, None, None).query_text_max_length == length
-    assert bool(recwarn) is (text.strip() not in ("", "12"))
+    assert bool(recwarn) is (variable.strip() not in ("", "12"))
     assert telemetry_settings({"query_text_max_length": 7}, None, None).query_text_max_length == 7
 
 
@@ -458,8 +462,8 @@ def test_close_with_known_server_sends_end_sessions_once() -> None:
 
 
 @pytest.mark.parametrize("acknowledged", [True, False])
-def test_failed_command_of_bulk_raises_only_if_acknowledged(acknowledged: bool) -> None:
-    """An unacknowledged ordered bulk requests replies to all commands except the last command."""
+def test_failed_command_of_ordered_bulk_raises_only_if_acknowledged(acknowledged: bool) -> None:
+    """Check that a failed delete stops the bulk. The client requests a reply to each command but the last command."""
     requests: list[Any] = [InsertOne({}), DeleteOne({}), InsertOne({})]
     with ScriptedServer({"delete": UNAUTHORIZED}) as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=1 if acknowledged else 0))

@@ -1,4 +1,4 @@
-"""Replica sets: discovery, server selection, elections and reconfigurations."""
+"""The driver discovers a replica set, selects servers, and follows elections and reconfigurations."""
 
 from __future__ import annotations
 
@@ -33,43 +33,43 @@ def streaming_set():
         yield replica_set
 
 
-def connect_to(replica_set, **options):
+def connect_and_discover(replica_set, **options):
     """Return a client that has discovered all members."""
     options = {"replicaSet": "scripted", "serverSelectionTimeoutMS": 5000, **options}
     client = MongoClient(replica_set.members[-1].name, **options)
-    eventually(lambda: client.nodes == addresses(replica_set.hosts))
+    eventually(lambda: client.nodes == addresses_of(replica_set.hosts))
     return client
 
 
-def addresses(members):
+def addresses_of(members):
     return frozenset(member.address for member in members)
 
 
-def step_down(replica_set, new_primary, code=10107):
-    """Make another member the primary. The next insert on the old primary fails. Return the old primary."""
+def step_down_at_next_insert(replica_set, new_primary, code=10107):
+    """Let the next insert on the primary fail and another member become primary. Return the old primary."""
     old = replica_set.primary
 
-    def reject(_command):
+    def reject_insert(_command):
         version = old.topology_version
         # The error reply must arrive before the reply to a streaming hello.
         gevent.spawn_later(0.02 if old.streams else 0, replica_set.elect, new_primary)
         return {**NOT_PRIMARY, "code": code, "topologyVersion": {**version, "counter": version["counter"] + 1}}
 
-    old.replies["insert"] = reject
+    old.replies["insert"] = reject_insert
     return old
 
 
 def test_client_discovers_all_members_from_one_seed(replica_set):
-    with connect_to(replica_set) as client:
+    with connect_and_discover(replica_set) as client:
         assert client.primary == replica_set.primary.address
-        assert client.secondaries == addresses(replica_set.secondaries)
+        assert client.secondaries == addresses_of(replica_set.secondaries)
         assert client.address == replica_set.primary.address
         assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
         assert client.topology_description.replica_set_name == "scripted"
 
 
 @pytest.mark.parametrize(
-    ("preference", "to_secondary"),
+    ("preference", "selects_secondary"),
     [
         (ReadPreference.PRIMARY, False),
         (ReadPreference.PRIMARY_PREFERRED, False),
@@ -78,22 +78,22 @@ def test_client_discovers_all_members_from_one_seed(replica_set):
     ],
     ids=str,
 )
-def test_read_preference_selects_primary_or_secondary(streaming_set, preference, to_secondary):
-    with connect_to(streaming_set, localThresholdMS=1000) as client:
+def test_read_preference_selects_primary_or_secondary(streaming_set, preference, selects_secondary):
+    with connect_and_discover(streaming_set, localThresholdMS=1000) as client:
         collection = client.db.get_collection("c", read_preference=preference)
         for number in range(12):
             assert collection.find_one({"_id": number}) == {"_id": number}
         receivers = [member for member in streaming_set.members if member.commands("find")]
-        assert receivers == (streaming_set.secondaries if to_secondary else [streaming_set.primary])
+        assert receivers == (streaming_set.secondaries if selects_secondary else [streaming_set.primary])
         sent = receivers[0].commands("find")[0]
         assert sent.get("$readPreference") == (None if preference.mode == 0 else preference.document)
 
 
-def test_get_more_is_sent_to_the_member_of_its_cursor(streaming_set):
+def test_get_more_is_sent_to_the_member_that_opened_the_cursor(streaming_set):
     for member in streaming_set.members:
         member.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
         member.replies["getMore"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "nextBatch": [{"_id": 1}]}}
-    with connect_to(streaming_set, readPreference="secondary", localThresholdMS=1000) as client:
+    with connect_and_discover(streaming_set, readPreference="secondary", localThresholdMS=1000) as client:
         for _ in range(6):
             assert [document["_id"] for document in client.db.c.find()] == [0, 1]
     for member in streaming_set.members:
@@ -110,9 +110,9 @@ def test_direct_connection_reads_from_a_secondary(streaming_set):
 
 
 def test_write_is_retried_on_new_primary_after_step_down(replica_set):
-    with connect_to(replica_set) as client:
+    with connect_and_discover(replica_set) as client:
         new = replica_set.members[1]
-        old = step_down(replica_set, new)
+        old = step_down_at_next_insert(replica_set, new)
         client.db.c.insert_one({"_id": 1})
         (first,), (second,) = old.commands("insert"), new.commands("insert")
         assert (first["txnNumber"], first["lsid"]) == (second["txnNumber"], second["lsid"])
@@ -122,8 +122,8 @@ def test_write_is_retried_on_new_primary_after_step_down(replica_set):
 
 
 @pytest.mark.requirement("SM-53", "SM-63")
-def test_streaming_hello_reports_election_without_heartbeat(streaming_set):
-    with connect_to(streaming_set, heartbeatFrequencyMS=60_000) as client:
+def test_streaming_hello_reports_election_before_next_heartbeat(streaming_set):
+    with connect_and_discover(streaming_set, heartbeatFrequencyMS=60_000) as client:
         for member in streaming_set.members:
             eventually(lambda member=member: any("topologyVersion" in hello for hello in member.commands("hello")))
         new = streaming_set.members[2]
@@ -134,7 +134,7 @@ def test_streaming_hello_reports_election_without_heartbeat(streaming_set):
 
 
 def test_write_waits_for_election_of_a_primary(streaming_set):
-    with connect_to(streaming_set) as client:
+    with connect_and_discover(streaming_set) as client:
         streaming_set.elect(None)
         eventually(lambda: client.primary is None)
         writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
@@ -148,7 +148,7 @@ def test_write_waits_for_election_of_a_primary(streaming_set):
 
 @pytest.mark.requirement("SM-28", "SM-103")
 def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
-    with connect_to(replica_set, heartbeatFrequencyMS=500) as client:
+    with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
         old = replica_set.primary
         client.db.c.insert_one({})
         old.stop()
@@ -164,7 +164,7 @@ def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
 
 
 def test_stale_primary_of_earlier_election_is_ignored(replica_set):
-    with connect_to(replica_set, heartbeatFrequencyMS=500) as client:
+    with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
         old, new = replica_set.primary, replica_set.members[1]
         fields = dict(old._hello())
         replica_set.elect(new)
@@ -180,14 +180,14 @@ def test_stale_primary_of_earlier_election_is_ignored(replica_set):
 
 @pytest.mark.requirement("SM-14")
 def test_client_follows_added_and_removed_members(replica_set):
-    with connect_to(replica_set, heartbeatFrequencyMS=500) as client:
+    with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
         new = replica_set.add()
         eventually(lambda: new.address in client.secondaries)
         removed = replica_set.members[1]
         replica_set.reconfigure([member for member in replica_set.hosts if member is not removed])
         eventually(lambda: removed.address not in client.nodes)
-        eventually(lambda: not removed.peers)  # The client has closed all connections.
-        assert client.nodes == addresses(replica_set.hosts)
+        eventually(lambda: not removed.peers)  # The client has closed all connections to the removed member.
+        assert client.nodes == addresses_of(replica_set.hosts)
         assert {pool["address"] for pool in client.pool_stats()} == set(client.nodes)
 
 
@@ -195,7 +195,7 @@ def test_cursor_on_removed_member_raises_auto_reconnect(streaming_set):
     member = streaming_set.members[1]
     for each in streaming_set.members:
         each.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
-    with connect_to(streaming_set) as client:
+    with connect_and_discover(streaming_set) as client:
         streaming_set.reconfigure([streaming_set.members[0], member])
         eventually(lambda: len(client.nodes) == 2)
         collection = client.db.get_collection("c", read_preference=ReadPreference.SECONDARY)
@@ -208,8 +208,8 @@ def test_cursor_on_removed_member_raises_auto_reconnect(streaming_set):
         assert not cursor.alive
 
 
-def test_unacknowledged_write_has_no_session_and_no_number(streaming_set):
-    with connect_to(streaming_set) as client:
+def test_unacknowledged_write_has_no_session_and_no_transaction_number(streaming_set):
+    with connect_and_discover(streaming_set) as client:
         client.db.get_collection("c", write_concern=WriteConcern(w=0)).insert_one({"_id": 1})
         sent = streaming_set.primary.wait_for("insert")
         assert "lsid" not in sent
@@ -221,7 +221,7 @@ def test_unacknowledged_write_has_no_session_and_no_number(streaming_set):
 @pytest.mark.parametrize("stage", [{"$out": "d"}, {"$merge": "d"}])
 def test_unacknowledged_pipeline_with_writes_has_no_session(streaming_set, stage):
     streaming_set.primary.replies["aggregate"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": []}}
-    with connect_to(streaming_set) as client:
+    with connect_and_discover(streaming_set) as client:
         client.db.get_collection("c", write_concern=WriteConcern(w=0)).aggregate([stage])
         client.db.c.aggregate([stage])
         unacknowledged, acknowledged = streaming_set.primary.commands("aggregate")

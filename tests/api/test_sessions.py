@@ -1,4 +1,4 @@
-"""Sessions of operations and cursors on a scripted server."""
+"""Operations and cursors use sessions according to the specification. The server is a scripted server."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut
 
 
-def lsids(server: ScriptedServer, name: str) -> set[bytes]:
+def lsids_of_commands(server: ScriptedServer, name: str) -> set[bytes]:
     return {bytes(command["lsid"]["id"]) for command in server.commands(name)}
 
 
-def test_operation_in_wait_queue_uses_no_session() -> None:
+def test_operation_in_wait_queue_of_pool_holds_no_session() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name, maxPoolSize=1) as client:
         gevent.joinall([gevent.spawn(client.db.c.find_one) for _ in range(20)], timeout=5, raise_error=True)
         assert len(server.commands("find")) == 20
-        assert len(lsids(server, "find")) == 1
+        assert len(lsids_of_commands(server, "find")) == 1
 
 
 @pytest.mark.parametrize("name", ["ping", "listCollections", "getMore"])
-def test_only_reads_with_read_concern_send_after_cluster_time(name: str) -> None:
+def test_command_without_read_concern_sends_no_after_cluster_time(name: str) -> None:
     replies = {
         "find": {**cursor_reply([{"_id": 1}], 7), "operationTime": Timestamp(5, 1)},
         "getMore": cursor_reply([], 0, "nextBatch"),
@@ -42,7 +42,7 @@ def test_only_reads_with_read_concern_send_after_cluster_time(name: str) -> None
         assert server.commands(name)
 
 
-def test_advanced_cluster_time_is_sent_in_its_session_only() -> None:
+def test_advanced_cluster_time_is_sent_only_in_advanced_session() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client, client.start_session() as session:
         session.advance_cluster_time({"clusterTime": Timestamp(9, 1)})
         client.db.command("ping", session=session)
@@ -57,7 +57,7 @@ def test_write_is_not_retried_without_session_support() -> None:
         (member,) = members.members
         client.db.c.find_one()
         member.fail("insert", cut(0))
-        # After the reconnection, the member does not support sessions.
+        # On the next connection, the hello reply reports that the member does not support sessions.
         member.hello_extra["logicalSessionTimeoutMinutes"] = None
         with pytest.raises(OperationFailure, match="Selected server does not support retryable writes") as raised:
             client.db.c.insert_one({"_id": 1})
@@ -83,7 +83,7 @@ def test_tailable_cursor_ends_without_error_after_cursor_not_found() -> None:
         assert not cursor.alive
 
 
-def test_cursor_closed_before_its_first_use_sends_no_find() -> None:
+def test_cursor_closed_before_first_document_sends_no_find() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         cursor = client.db.c.find()
         cursor.close()
@@ -94,7 +94,7 @@ def test_cursor_closed_before_its_first_use_sends_no_find() -> None:
         assert len(server.commands("find")) == 1
 
 
-def test_close_ends_within_four_seconds_without_replies() -> None:
+def test_client_close_returns_within_four_seconds_if_server_sends_no_replies() -> None:
     with ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server:
         client = MongoClient[Any](server.name)
         cursors = [client.db.c.find() for _ in range(4)]

@@ -1,4 +1,4 @@
-"""``MongoClient.wait_until_ready``."""
+"""``MongoClient.wait_until_ready`` waits for connections, and raises an error after its timeout."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_ready_client_has_min_pool_size_connections_to_each_available_server() -
         assert all(pool["available"] >= 3 for pool in ready)
 
 
-def test_wait_continues_until_server_starts() -> None:
+def test_wait_until_ready_continues_until_server_starts() -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         deployment.members[0].kill()
         gevent.spawn_later(0.05, deployment.members[0].restart)
         client.wait_until_ready()
 
 
-def test_ping_is_repeated_after_network_error() -> None:
+def test_wait_until_ready_repeats_ping_after_network_error() -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         fail(deployment, "ping", times=2, closeConnection=True)
         client.wait_until_ready()
@@ -50,7 +50,7 @@ def test_wrong_password_raises_operation_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "options", "text"),
+    ("fault", "options", "message"),
     [
         ("kill", {}, r"of the limit of 200 ms \(timeout of wait_until_ready\)"),
         ("freeze", {}, f"{NOT_READY}.*no complete reply"),
@@ -61,15 +61,15 @@ def test_wrong_password_raises_operation_failure() -> None:
         ),
     ],
 )
-def test_timeout_names_limit_and_reason(fault: str, options: dict[str, Any], text: str) -> None:
+def test_error_of_wait_until_ready_names_limit_and_reason(fault: str, options: dict[str, Any], message: str) -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri, **options) as client:
         client.admin.command("ping")
         getattr(deployment.members[0], fault)(*([0.03] if fault == "delay" else []))
-        with pytest.raises(ServerSelectionTimeoutError, match=text):
+        with pytest.raises(ServerSelectionTimeoutError, match=message):
             client.wait_until_ready(timeout=LIMIT)
 
 
-def test_timeout_is_by_default_server_selection_timeout() -> None:
+def test_default_timeout_of_wait_until_ready_is_server_selection_timeout() -> None:
     with (
         MongoClient("127.0.0.1", 1, serverSelectionTimeoutMS=50, timeoutMS=1) as client,
         pytest.raises(ServerSelectionTimeoutError, match=r"limit of 50 ms \(serverSelectionTimeoutMS\)"),
@@ -77,7 +77,7 @@ def test_timeout_is_by_default_server_selection_timeout() -> None:
         client.wait_until_ready()
 
 
-def test_shorter_limit_of_block_ends_wait() -> None:
+def test_shorter_limit_of_block_ends_wait_until_ready() -> None:
     with (
         MongoClient("127.0.0.1", 1) as client,
         gmongo.timeout(0.05),
@@ -86,7 +86,7 @@ def test_shorter_limit_of_block_ends_wait() -> None:
         client.wait_until_ready(timeout=30)
 
 
-@pytest.mark.parametrize(("value", "kind"), [("5", TypeError), (True, TypeError), (-1, ValueError)])
-def test_invalid_timeout_is_refused(value: Any, kind: type[Exception]) -> None:
-    with MongoClient("127.0.0.1", 1) as client, pytest.raises(kind, match="timeout must be"):
+@pytest.mark.parametrize(("value", "error_class"), [("5", TypeError), (True, TypeError), (-1, ValueError)])
+def test_invalid_timeout_of_wait_until_ready_raises(value: Any, error_class: type[Exception]) -> None:
+    with MongoClient("127.0.0.1", 1) as client, pytest.raises(error_class, match="timeout must be"):
         client.wait_until_ready(timeout=value)

@@ -1,4 +1,4 @@
-"""The application for the hosts: the module creates a client on import, and each request uses the client.
+"""The WSGI application that the tested hosts run. The module creates a client on import. Each request uses the client.
 
 ``/NAME`` stores a document, reads the document, and answers with the ID of the process and the document.
 ``/hold`` blocks the event loop for ever.
@@ -45,7 +45,7 @@ def serve() -> None:
     gevent.signal_handler(signal.SIGTERM, server.stop, 5)
     server.serve_forever()
     client.close()
-    gevent.get_hub().join()  # the closed client does not keep the event loop alive
+    gevent.get_hub().join()  # the event loop ends here, because the closed client does not keep it alive
 
 
 if __name__ == "__main__":

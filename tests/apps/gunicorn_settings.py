@@ -1,3 +1,3 @@
-"""Settings of gunicorn. Old versions ignore unknown settings."""
+"""Settings of gunicorn. Versions that do not know a setting ignore the setting."""
 
-control_socket_disable = True  # the socket needs a thread, and Python warns of forks with threads
+control_socket_disable = True  # the socket needs a thread, and Python warns if a process with threads forks

@@ -1,4 +1,4 @@
-"""Run a host in a separate process with a simulated deployment in this process, and observe both."""
+"""Run a host in a separate process, and observe the host. The simulated deployment runs in this process."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.support.fail_points import fail
 from tests.support.programs import ROOT
 from tests.support.wait import until
 
-PATIENCE = 60  # seconds, for a busy machine
+PATIENCE = 60  # the time limit of a test in seconds, which suffices on a busy machine
 PYTHON = (sys.executable, "-u", "-W", "default")
 TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
 
 
 class Host:
-    """A program that runs the application. `lines` is the output of the program."""
+    """A running program that serves the application. `lines` has the lines of the program's output."""
 
     def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
         self._log = log
@@ -49,11 +49,11 @@ class Host:
 
     @property
     def warnings_and_errors(self) -> list[str]:
-        """Return the lines with a warning or an error."""
+        """Return the output lines that contain a warning or an error."""
         return [line for line in self.lines if TROUBLE.search(line)]
 
     def matches(self, pattern: str) -> list[str]:
-        """Return the first group of the pattern for each match in the output."""
+        """Return the text of the first group for each match of a pattern in the output."""
         return re.findall(pattern, self._log.read_text())
 
     def port(self) -> int:
@@ -64,7 +64,7 @@ class Host:
         os.kill(self.process.pid, number)
 
     def end(self) -> int:
-        """Send SIGTERM, and return the exit status."""
+        """Send SIGTERM, wait for the end of the program, and return the exit status."""
         self.signal(signal.SIGTERM)
         return self.process.wait()
 
@@ -81,7 +81,7 @@ class Host:
 def hosted(
     deployment: Deployment, log: Path, *arguments: str, program: Sequence[str] = PYTHON, **environment: str
 ) -> Iterator[Host]:
-    """Run ``program *arguments`` with the database. Print the output after a failure."""
+    """Run ``program *arguments`` with the URI of the deployment. If the block fails, print the program's output."""
     host = Host([*program, *arguments], {"HOSTED_DATABASE": deployment.uri, **environment}, log)
     try:
         with gevent.Timeout(PATIENCE):
@@ -94,12 +94,12 @@ def hosted(
 
 
 def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
-    """Return the process that answered, and the document that the process read.
+    """Send a request. Return the ID of the process that answered, and the document that the process read.
 
-    The function retries if the connection ends without an answer, like a proxy. A server that reloads drops waiting
-    connections.
+    Like a proxy, the function repeats the request if the connection ends without an answer. A server that reloads
+    drops waiting connections.
 
-    :param dropped: collects the name of each dropped request.
+    :param dropped: the list to which the function appends the name of each dropped request.
     """
     while True:
         try:
@@ -125,11 +125,11 @@ def _request(port: int, name: str) -> bytes:
 
 
 class Load:
-    """Greenlets that request one name after the other until the ``with`` block ends.
+    """Greenlets that send requests until the ``with`` block ends. Each request has a new name.
 
-    The end of the block raises their errors.
+    The end of the block raises the first error of a greenlet.
 
-    :ivar answered_by: the processes in the order of their answers.
+    :ivar answered_by: the ID of the process that sent each answer, in order.
     :ivar dropped: the names of requests whose connection ended without an answer.
     """
 
@@ -160,17 +160,17 @@ class Load:
             self.answered_by.append(process)
 
     def recent_processes(self, count: int = 20) -> set[int]:
-        """Return the processes of the last answers, or an empty set if there are too few answers."""
+        """Return the IDs of the processes that sent the last `count` answers. Return no ID before `count` answers."""
         return set(self.answered_by[-count:]) if len(self.answered_by) >= count else set()
 
 
 def connections(deployment: Deployment) -> dict[int, Any]:
-    """Return the open connections of the servers by the port of the client."""
+    """Return the open connections of the servers. The key of a connection is the port of the client."""
     return {each.peer_port: each for member in deployment.members for each in member.connections.values()}
 
 
 def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Host, port: int) -> None:
-    """End the host during three requests. The host answers the requests, ends, and leaves no connection."""
+    """End the host during three requests. Assert that the host answers the requests, ends, and leaves no connection."""
     fail(deployment, "find", times=3, blockConnection=True, blockTimeMS=500)
     deployment.commands.clear()
     pending = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
@@ -180,8 +180,8 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
     until(lambda: not connections(deployment))
 
 
-def owners(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """Return, for each open connection, the processes that have the other end."""
+def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
+    """Return, for each open connection of the servers, the IDs of the processes that hold the client's socket."""
     sockets = {process: _sockets(process) for process in processes}
     ends = _local_ports({member.port for member in deployment.members})
     return [
@@ -190,9 +190,9 @@ def owners(deployment: Deployment, processes: set[int]) -> list[set[int]]:
 
 
 def _local_ports(servers: set[int]) -> dict[int, str]:
-    """Return local port -> inode of the established TCP connections to these servers. See proc(5).
+    """Return the inode of each established TCP connection to the servers, by the local port (see ``man 5 proc``).
 
-    A connection to another server may have the same local port.
+    Other connections are excluded, because a connection to another server may use an equal local port.
     """
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {_port(row[1]): row[9] for row in rows if row[3] == "01" and _port(row[2]) in servers}
@@ -203,7 +203,7 @@ def _port(address: str) -> int:
 
 
 def _sockets(process: int) -> set[str]:
-    """Return the inodes of the sockets of a process. A process that has ended has no sockets."""
+    """Return the inodes of the sockets of a process. Return an empty set for a process that has ended."""
     held = set()
     try:
         for descriptor in Path(f"/proc/{process}/fd").iterdir():

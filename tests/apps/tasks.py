@@ -11,7 +11,7 @@ from gmongo import MongoClient
 
 
 def celery_app(folder: str) -> Celery:
-    """Return an application with a folder as broker."""
+    """Return a Celery application whose broker is a folder."""
     app = Celery("hosted", broker="filesystem://localhost")
     app.conf.update(
         broker_transport_options={
@@ -33,7 +33,7 @@ if "HOSTED_DATABASE" in os.environ:
     notes = client.hosted.notes
 
     @app.task(name="hosted.note")
-    def note(number: int) -> None:
+    def store_and_read_note(number: int) -> None:
         notes.insert_one({"_id": number})
         found = notes.find_one({"_id": number})
-        client.hosted.done.insert_one({"_id": number, "found": found})
+        client.hosted.task_results.insert_one({"_id": number, "found": found})

@@ -1,4 +1,4 @@
-"""A Celery worker with a pool of greenlets and a folder as broker."""
+"""A Celery worker with a pool of greenlets runs tasks that use a client. The broker is a folder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ QUIET = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
 
 
 def task_results(deployment):
-    """Return task -> the document that the task read."""
+    """Return the document that each task has read, by the number of the task."""
     inserts = [each.body for each in deployment.commands.named("insert") if each.body["insert"] == "task_results"]
     return {document["_id"]: document["found"] for body in inserts for document in body["documents"]}
 
 
 class Broker:
-    """A broker that moves complete messages into the folder of the worker."""
+    """A broker that writes a message elsewhere, and then moves the complete message into the folder of the worker."""
 
     def __init__(self, folder: Path) -> None:
         from .tasks import celery_app
@@ -62,4 +62,4 @@ def test_warm_shutdown_completes_running_tasks(tmp_path):
         assert host.matches("(Warm shutdown)")
         assert [
             line for line in host.warnings_and_errors if "ecurity" not in line
-        ] == []  # Celery warns about the user root
+        ] == []  # only Celery's warning about the user root is permitted

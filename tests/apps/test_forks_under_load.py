@@ -1,4 +1,4 @@
-"""Forks during an open transaction, busy TLS connections and streaming monitors."""
+"""A process forks during an open transaction, while TLS connections are busy and monitors stream."""
 
 from __future__ import annotations
 
@@ -70,19 +70,21 @@ print([each["_id"] for each in notes.find().sort("_id", 1)], client.pool_stats()
 """
 
 
-def busy_with(deployment):
+def running_commands(deployment):
     return {each.busy_with for each in connections(deployment).values()}
 
 
-@pytest.mark.parametrize("way", ["os", "gevent", "multiprocessing"])
-def test_child_of_fork_in_transaction_works_and_parent_commits(tmp_path, way):
+@pytest.mark.parametrize("fork_function", ["os", "gevent", "multiprocessing"])
+def test_child_of_fork_in_transaction_can_use_client_and_parent_commits(tmp_path, fork_function):
     go = tmp_path / "go"
     with (
         Deployment.replica_set(members=1, tls=True) as deployment,
-        hosted(deployment, tmp_path / "log", "-W", "error", "-c", PROGRAM, way, str(go)) as host,
+        hosted(deployment, tmp_path / "log", "-W", "error", "-c", PROGRAM, fork_function, str(go)) as host,
     ):
         until(lambda: "ready" in host.lines)
-        until(lambda: busy_with(deployment) >= {"hello", "getMore"})  # a monitor streams, and the change stream waits
+        until(
+            lambda: running_commands(deployment) >= {"hello", "getMore"}
+        )  # a monitor streams, and the change stream waits
         go.touch()
         assert host.process.wait() == 0
         until(lambda: not connections(deployment))
@@ -122,7 +124,7 @@ print("done")
 
 @pytest.mark.parametrize("min_pool_size", ["0", "2"])
 @pytest.mark.parametrize("topology", ["standalone", "replica_set", "sharded", "load_balanced"])
-def test_child_works_in_each_topology(tmp_path, topology, min_pool_size):
+def test_forked_child_can_use_client_in_each_topology(tmp_path, topology, min_pool_size):
     with (
         getattr(Deployment, topology)() as deployment,
         hosted(deployment, tmp_path / "log", "-W", "error", "-c", CHILD_PROGRAM, min_pool_size) as host,

@@ -1,4 +1,4 @@
-"""gunicorn with gevent workers: forks, reloads, replacements and kills of workers during requests."""
+"""gunicorn with gevent workers forks, reloads, replaces and kills workers during requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners
+from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners_of_connections
 
 pytest.importorskip("gunicorn")
 pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
@@ -33,54 +33,60 @@ def deployment():
 
 
 @pytest.fixture
-def gunicorn(deployment, tmp_path):
+def start_gunicorn(deployment, tmp_path):
     def start(*options, **environment):
         return hosted(deployment, tmp_path / "log", *COMMAND, *SETTINGS, *options, APPLICATION, **environment)
 
     return start
 
 
-def alive(processes):
+def living_processes(processes):
     return {each for each in processes if Path(f"/proc/{each}").exists()}
 
 
-def workers(host):
-    """Return all workers that were started, including dead workers."""
+def started_workers(host):
+    """Return the process IDs of all workers that gunicorn has started, including dead workers."""
     return {int(each) for each in host.matches(r"Booting worker with pid: (\d+)")}
 
 
 def connections_belong_to_live_workers(deployment, host):
     """Return True if each connection belongs to exactly one live worker, and each live worker has a connection."""
-    found = owners(deployment, {host.process.pid, *workers(host)})
-    return {frozenset(each) for each in found} == {frozenset({each}) for each in alive(workers(host))}
+    found = owners_of_connections(deployment, {host.process.pid, *started_workers(host)})
+    return {frozenset(each) for each in found} == {
+        frozenset({each}) for each in living_processes(started_workers(host))
+    }
 
 
 def assert_clean_end(deployment, host):
-    """End gunicorn after both workers have started, because gunicorn signals each worker once."""
-    until(lambda: len(alive(workers(host))) == 2 and connections_belong_to_live_workers(deployment, host))
+    """End gunicorn. The function first waits until two workers have started, because gunicorn signals a worker once."""
+    until(
+        lambda: (
+            len(living_processes(started_workers(host))) == 2 and connections_belong_to_live_workers(deployment, host)
+        )
+    )
     assert host.end() == 0
     until(lambda: not connections(deployment))
 
 
-def test_reload_under_load_moves_connections_to_new_workers(gunicorn, deployment):
-    with gunicorn("-w", "2") as host:
+def test_reload_under_load_moves_connections_to_new_workers(start_gunicorn, deployment):
+    with start_gunicorn("-w", "2") as host:
         with Load(host.port()) as load:
-            before = set(until(load.recent_processes)) | workers(host)
+            before = set(until(load.recent_processes)) | started_workers(host)
             host.signal(signal.SIGHUP)
             until(lambda: load.recent_processes() and not load.recent_processes() & before)
-            until(lambda: not alive(before))
+            until(lambda: not living_processes(before))
         assert_clean_end(deployment, host)
-        assert len(workers(host)) == 4
+        assert len(started_workers(host)) == 4
         assert host.warnings_and_errors == []
 
 
-def test_replacement_of_workers_drops_no_request(gunicorn, deployment):
-    """A worker ends after 30 to 40 requests, and another worker starts."""
-    with gunicorn("-w", "2", "--max-requests", "30", "--max-requests-jitter", "10") as host:
+def test_replacement_of_workers_drops_no_request(start_gunicorn, deployment):
+    """Send requests while gunicorn replaces workers. Each worker ends after 30 to 40 requests."""
+    with start_gunicorn("-w", "2", "--max-requests", "30", "--max-requests-jitter", "10") as host:
         with Load(host.port()) as load:
             until(lambda: len(set(load.answered_by)) >= 5)
         retired = len(host.matches("(Autorestarting worker)"))
-        until(lambda: len(workers(host)) == 2 + retired and len(alive(workers(host))) == 2)
+        until(lambda: len(started_workers(host)) == 2 + retired and len(living_processes(started_workers(host))) == 2)
         assert_clean_end(deployment, host)
         assert retired >= 3
         assert load.dropped == []
@@ -88,38 +94,38 @@ def test_replacement_of_workers_drops_no_request(gunicorn, deployment):
 
 
 @pytest.mark.parametrize("use", ["request", "import"])
-def test_client_of_preloaded_application_works_in_each_worker(gunicorn, deployment, use):
-    """The process that forks the workers creates the client, and may use the client."""
-    with gunicorn("-w", "2", "--preload", HOSTED_USE=use) as host:
+def test_client_of_preloaded_application_works_in_each_worker(start_gunicorn, deployment, use):
+    """Create the client in the process that forks the workers. In some cases, this process also uses the client."""
+    with start_gunicorn("-w", "2", "--preload", HOSTED_USE=use) as host:
         master = host.process.pid
         with Load(host.port()) as load:
             until(lambda: len(set(load.answered_by)) == 2)
             assert master not in load.answered_by
-        processes = {master, *workers(host)}
-        until(lambda: all(len(each) == 1 for each in owners(deployment, processes)))
-        assert set.union(*owners(deployment, processes)) - {master} == workers(host)
+        processes = {master, *started_workers(host)}
+        until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, processes)))
+        assert set.union(*owners_of_connections(deployment, processes)) - {master} == started_workers(host)
         assert host.end() == 0
         until(lambda: not connections(deployment))
         assert host.warnings_and_errors == []
 
 
-def test_worker_with_blocked_event_loop_is_replaced(gunicorn, deployment):
-    with gunicorn("-w", "2", "--timeout", "3") as host:
+def test_worker_with_blocked_event_loop_is_replaced(start_gunicorn, deployment):
+    with start_gunicorn("-w", "2", "--timeout", "3") as host:
         port = host.port()
         with Load(port) as load:
             until(load.recent_processes)
             holding = gevent.spawn(get, port, "hold")
             killed = int(until(lambda: host.matches(r"WORKER TIMEOUT \(pid:(\d+)\)"))[0])
             holding.kill()
-            until(lambda: not alive({killed}))
-            until(lambda: len(alive(workers(host))) == 2)
+            until(lambda: not living_processes({killed}))
+            until(lambda: len(living_processes(started_workers(host))) == 2)
             until(lambda: load.recent_processes() and killed not in load.recent_processes())
         assert_clean_end(deployment, host)
         assert not [line for line in host.warnings_and_errors if "Warning" in line or "gmongo" in line]
 
 
-def test_pending_requests_are_answered_before_gunicorn_ends(gunicorn, deployment):
-    with gunicorn("-w", "1") as host:
+def test_pending_requests_are_answered_before_gunicorn_ends(start_gunicorn, deployment):
+    with start_gunicorn("-w", "1") as host:
         port = host.port()
         get(port, "first")
         assert_pending_requests_are_answered_at_end(deployment, host, port)

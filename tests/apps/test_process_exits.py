@@ -1,4 +1,4 @@
-"""Processes with an open client and running operations end silently, and leave no connection."""
+"""A process with an open client and running operations ends without output, and leaves no connection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def destroy():
     gevent.get_hub().destroy(destroy_loop=True)
 """
 
-# Each program with its exit status.
+# Programs that end in different ways, each with the expected exit status.
 ENDINGS = {
     "end of program": ("kept = begin()", 0),
     "sys.exit": ("kept = begin(); sys.exit(3)", 3),
@@ -38,7 +38,7 @@ ENDINGS = {
     "hub destroyed": ("kept = begin(); destroy()", 0),
     "hub destroyed and new hub used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
 }
-# Programs with native threads, which do not exist in a patched process.
+# Programs that end native threads. A process that gevent has patched has no native threads.
 THREADS = {
     "thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
     "hub of thread destroyed": (
@@ -46,7 +46,7 @@ THREADS = {
     ),
 }
 
-# The reaction of a program to a signal, the signal, and the exit status.
+# For each case: the code with which a program reacts to a signal, the signal, and the expected exit status.
 SIGNALS = {
     "SIGTERM without handler": ("", signal.SIGTERM, -signal.SIGTERM),
     "SIGTERM with signal handler": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),
@@ -70,11 +70,11 @@ def program(deployment, tmp_path, lines):
     return hosted(deployment, tmp_path / "log", "-W", "error", "-c", f"{PROLOGUE}\n{lines}\n")
 
 
-@pytest.mark.parametrize("patched", [True, False], ids=["patched", "not patched"])
-@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
-def test_ending_process_closes_connections_silently(deployment, tmp_path, ending, patched):
-    lines, status = ending
-    with program(deployment, tmp_path, f"{patch(patched)}\n{lines}") as host:
+@pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
+@pytest.mark.parametrize("last_statements", ENDINGS.values(), ids=ENDINGS)
+def test_ending_process_closes_connections_silently(deployment, tmp_path, last_statements, is_patched):
+    lines, status = last_statements
+    with program(deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
         assert host.process.wait() == status
         until(lambda: not connections(deployment))
         assert set(host.lines) == {"begun"}
@@ -88,11 +88,13 @@ def test_ending_thread_closes_connections_silently(deployment, tmp_path, lines):
         assert host.lines == ["begun"]
 
 
-@pytest.mark.parametrize("patched", [True, False], ids=["patched", "not patched"])
+@pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
 @pytest.mark.parametrize("reaction", SIGNALS.values(), ids=SIGNALS)
-def test_signalled_process_closes_connections_silently(deployment, tmp_path, reaction, patched):
+def test_signalled_process_closes_connections_silently(deployment, tmp_path, reaction, is_patched):
     lines, number, status = reaction
-    with program(deployment, tmp_path, f"{patch(patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)") as host:
+    with program(
+        deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)"
+    ) as host:
         until(lambda: "begun" in host.lines)
         host.signal(number)
         assert host.process.wait() == status
@@ -100,5 +102,5 @@ def test_signalled_process_closes_connections_silently(deployment, tmp_path, rea
         assert host.lines == ["begun"]
 
 
-def patch(patched):
-    return "from gevent import monkey; monkey.patch_all()" if patched else ""
+def patch_statement(is_patched):
+    return "from gevent import monkey; monkey.patch_all()" if is_patched else ""

@@ -1,4 +1,4 @@
-"""gevent's WSGI server in an unpatched process."""
+"""gevent's WSGI server serves the application in a process that gevent has not patched."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def deployment():
         yield deployment
 
 
-@pytest.mark.parametrize("use", ["request", "import"])
-def test_pywsgi_answers_all_requests_before_end(deployment, tmp_path, use):
-    with hosted(deployment, tmp_path / "log", "-m", "tests.apps.application", HOSTED_USE=use) as host:
+@pytest.mark.parametrize("first_use", ["request", "import"])
+def test_pywsgi_answers_all_requests_before_end(deployment, tmp_path, first_use):
+    with hosted(deployment, tmp_path / "log", "-m", "tests.apps.application", HOSTED_USE=first_use) as host:
         port = host.port()
         with Load(port) as load:
             until(load.recent_processes)

@@ -1,4 +1,4 @@
-"""The telemetry example under gunicorn with several workers."""
+"""The telemetry example runs under gunicorn with several workers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_worker_exports_metrics_and_page_shows_all_workers(options: Any, tm
             counts = [line for each in endpoints for line in fetch(each).splitlines() if is_insert_count(line)]
             assert sum(float(line.rsplit(" ", 1)[1]) for line in counts) == 10
             assert "db_client_connection_count" in "".join(map(fetch, endpoints))
-            shown = until(lambda: len(found := workers(service)) == 2 and found)
+            shown = until(lambda: len(found := worker_processes_of(service)) == 2 and found)
             assert set(map(str, shown)) == set(host.matches(r"Booting worker with pid: (\d+)"))
 
 
@@ -61,6 +61,6 @@ def is_insert_count(line: str) -> bool:
     return line.startswith("db_client_operation_duration_seconds_count") and 'db_operation_name="insert"' in line
 
 
-def workers(service: str) -> list[int]:
+def worker_processes_of(service: str) -> list[int]:
     processes = json.loads(fetch(f"{service}/debug/mongodb?format=json"))["processes"]
     return [each["process"] for each in processes if each["clients"]]

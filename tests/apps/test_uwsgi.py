@@ -1,7 +1,7 @@
-"""uWSGI with its gevent loop: forks in C, reloads by execution, and the end after the last request.
+"""uWSGI with its gevent loop forks in C, reloads by executing itself, and ends after the last request.
 
-uWSGI is no dependency of the tests, because pip compiles uWSGI for a minute. ``pip install uwsgi`` installs uWSGI with
-its gevent loop.
+uWSGI is no dependency of the tests, because pip needs a minute to compile uWSGI. ``pip install uwsgi`` installs uWSGI
+with the gevent loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners
+from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners_of_connections
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
 SERVER = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")
@@ -33,7 +33,7 @@ def output_of(option: str) -> str:
 
 
 def missing_requirement() -> str:
-    """Return the reason why the tests cannot run here, or an empty text."""
+    """Return the reason why the tests cannot run on this machine, or an empty text if the tests can run."""
     if not Path("/proc/net/tcp").exists():
         return "the owner of a connection is unknown here"
     if UWSGI is None:
@@ -55,14 +55,14 @@ def deployment():
 
 @pytest.fixture
 def port():
-    """Return a fixed port, because uWSGI does not find a port that the system selected."""
+    """Return a free port. uWSGI cannot report which port the system has selected, so the test selects the port."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
 
 
 @pytest.fixture
-def uwsgi(deployment, tmp_path, port):
+def start_uwsgi(deployment, tmp_path, port):
     def start(*options, **environment):
         listen = ("--http-socket", f"127.0.0.1:{port}")
         arguments = (*SERVER, *GENTLE_END, *listen, *APPLICATION, *options)
@@ -71,29 +71,29 @@ def uwsgi(deployment, tmp_path, port):
     return start
 
 
-def workers(host):
-    """Return all workers that were started, including dead workers."""
+def started_workers(host):
+    """Return the process IDs of all workers that uWSGI has started, including dead workers."""
     return {int(each) for each in host.matches(r"spawned uWSGI worker \d+ \(pid: (\d+)")}
 
 
-def two_workers(host, others=frozenset()):
-    """Return the two workers that started last, or False."""
-    found = workers(host) - others
+def two_workers(host, earlier_workers=frozenset()):
+    """Return the process IDs of the last two started workers, or False if fewer than two new workers have started."""
+    found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 
 
 def assert_each_connection_has_one_owner(deployment, host, live_workers):
-    """Each connection belongs to one live process, and each worker has a connection."""
-    processes = {host.process.pid, *workers(host)}
-    until(lambda: all(len(each) == 1 for each in owners(deployment, processes)))
-    assert set.union(*owners(deployment, processes)) - {host.process.pid} == live_workers
+    """Assert that each connection belongs to exactly one live process, and that each worker has a connection."""
+    processes = {host.process.pid, *started_workers(host)}
+    until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, processes)))
+    assert set.union(*owners_of_connections(deployment, processes)) - {host.process.pid} == live_workers
 
 
 def warnings_and_errors(host):
     return [line for line in host.warnings_and_errors if "running uWSGI as root" not in line]
 
 
-# The driver uses Python's fork hooks, and uWSGI calls the hooks only with an option.
+# The driver uses the fork hooks of Python. uWSGI calls these hooks only if an option is set.
 FORKS = {
     "unused client": ((), "request"),
     "used client": (("--py-call-uwsgi-fork-hooks",), "import"),
@@ -103,12 +103,14 @@ FORKS = {
 
 
 @pytest.mark.parametrize("fork", FORKS.values(), ids=[each.replace(" ", "-") for each in FORKS])
-def test_reload_moves_connections_to_new_workers(uwsgi, deployment, port, fork):
+def test_reload_moves_connections_to_new_workers(start_uwsgi, deployment, port, fork):
     options, use = fork
-    with uwsgi(*options, HOSTED_USE=use) as host:
+    with start_uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:
             before = until(lambda: two_workers(host))
-            until(lambda: before <= set(load.answered_by))  # a starting worker ignores signals
+            until(
+                lambda: before <= set(load.answered_by)
+            )  # wait for an answer of each worker, because starting workers ignore signals
             assert_each_connection_has_one_owner(deployment, host, before)
             host.signal(signal.SIGHUP)
             after = until(lambda: two_workers(host, before))
@@ -119,17 +121,17 @@ def test_reload_moves_connections_to_new_workers(uwsgi, deployment, port, fork):
         assert warnings_and_errors(host) == []
 
 
-def test_fork_without_hook_shares_no_connection(uwsgi, deployment, port):
-    with uwsgi(HOSTED_USE="import") as host:
+def test_fork_without_hook_shares_no_connection(start_uwsgi, deployment, port):
+    with start_uwsgi(HOSTED_USE="import") as host:
         started, answered, names = until(lambda: two_workers(host)), set(), itertools.count()
         while not started <= answered:
             answered.add(get(port, f"note-{next(names)}")[0])
         processes = {host.process.pid, *started}
-        assert [each for each in owners(deployment, processes) if len(each) > 1] == []
+        assert [each for each in owners_of_connections(deployment, processes) if len(each) > 1] == []
 
 
-def test_pending_requests_are_answered_before_uwsgi_ends(uwsgi, deployment, port):
-    with uwsgi() as host:
+def test_pending_requests_are_answered_before_uwsgi_ends(start_uwsgi, deployment, port):
+    with start_uwsgi() as host:
         with Load(port) as load:
             until(lambda: two_workers(host) and two_workers(host) <= set(load.answered_by))
         assert_pending_requests_are_answered_at_end(deployment, host, port)

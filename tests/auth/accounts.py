@@ -1,4 +1,4 @@
-"""Scripted server with users and the server side of SCRAM."""
+"""A scripted server that has users, and authenticates them with the server side of SCRAM."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ REFUSED = {"ok": 0, "errmsg": "Authentication failed.", "code": 18, "codeName": 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 
 
-class Conversation:
-    """Server side of one SCRAM conversation."""
+class ServerConversation:
+    """Server side of a SCRAM conversation."""
 
     def __init__(self, server: AuthServer, mechanism: str, payload: bytes) -> None:
         self.server = server
@@ -28,12 +28,12 @@ class Conversation:
         self.nonce = server.forge_nonce(fields["r"])
         self.mechanism = mechanism
 
-    def first(self) -> bytes:
+    def first_message_payload(self) -> bytes:
         salt = base64.b64encode(self.server.salt).decode()
         self.first_message = f"r={self.nonce},s={salt},i={self.server.iterations}"
         return self.first_message.encode()
 
-    def final(self, payload: bytes) -> bytes | None:
+    def final_message_payload(self, payload: bytes) -> bytes | None:
         password = self.server.users.get(self.username)
         without_proof, _, proof = payload.decode().rpartition(",p=")
         if password is None or without_proof != f"c=biws,r={self.nonce}":
@@ -51,19 +51,19 @@ class Conversation:
 
 
 class AuthServer(ScriptedServer):
-    """Scripted server that authenticates users (name -> password)."""
+    """Scripted server that authenticates users. ``users`` has the password of each user name."""
 
     def __init__(self, users: dict[str, str] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.users = users if users is not None else {"ann": "pencil"}
-        self.mechanisms: dict[str, list[str]] = {}  # the default of a user is both mechanisms
+        self.mechanisms: dict[str, list[str]] = {}  # a user without an entry has SCRAM-SHA-1 and SCRAM-SHA-256
         self.salt = os.urandom(16)
         self.iterations = 4096
         self.speculates = True
-        self.short = True  # servers since MongoDB 4.4 honor skipEmptyExchange
+        self.short = True  # True to honor `skipEmptyExchange`, like MongoDB 4.4 and later
         self.forge_nonce = lambda nonce: nonce + "server"
         self.forge_final = lambda final: final
-        self.conversations: dict[int, Conversation] = {}
+        self.conversations: dict[int, ServerConversation] = {}
         self.numbers = itertools.count(1)
         self.sources: list[str] = []
 
@@ -91,19 +91,19 @@ class AuthServer(ScriptedServer):
     def begin(self, command: dict[str, Any]) -> dict[str, Any]:
         if command.get("mechanism") not in DIGESTS:
             return super().reply_to("saslStart", command)
-        conversation = Conversation(self, command["mechanism"], command["payload"])
+        conversation = ServerConversation(self, command["mechanism"], command["payload"])
         known = conversation.username in self.users
         if not known or command["mechanism"] not in self.mechanisms_of(conversation.username):
             return dict(REFUSED)
         number = next(self.numbers)
         self.conversations[number] = conversation
-        return {"ok": 1, "conversationId": number, "done": False, "payload": conversation.first()}
+        return {"ok": 1, "conversationId": number, "done": False, "payload": conversation.first_message_payload()}
 
     def continue_conversation(self, command: dict[str, Any]) -> dict[str, Any]:
         number = command["conversationId"]
         if not command["payload"]:
             return {"ok": 1, "conversationId": number, "done": True, "payload": b""}
-        final = self.conversations[number].final(command["payload"])
+        final = self.conversations[number].final_message_payload(command["payload"])
         if final is None:
             return dict(REFUSED)
         return {"ok": 1, "conversationId": number, "done": self.short, "payload": self.forge_final(final)}

@@ -1,4 +1,4 @@
-"""Local HTTP services that issue credentials in place of cloud services."""
+"""Local HTTP services that issue credentials. Tests use them instead of cloud services."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from gevent.pywsgi import WSGIServer
 
 
 class Endpoint:
-    """Context manager of one HTTP service.
+    """Context manager that runs an HTTP service.
 
-    :param answer: Returns status and text for a method, a path with query, headers in lower case, and a body.
+    :param answer: the function that answers a request. The arguments are the method, the path with the query, the
+    headers with names in lower case, and the body. The result is the status and the text.
     """
 
     def __init__(self, answer: Callable[[str, str, dict[str, str], str], tuple[int, str]]) -> None:

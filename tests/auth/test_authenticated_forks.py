@@ -1,4 +1,4 @@
-"""Forks of processes whose clients authenticate over TLS."""
+"""A process whose client authenticates over TLS forks. The child authenticates with own connections."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ print("passed")
 @pytest.mark.real_time
 @pytest.mark.parametrize("fork_time", ["before", "after", "during"])
 def test_forked_child_authenticates_with_own_connections(fork_time):
-    # Python warns of a fork during authentication, because a thread derives keys.
+    # Python warns if a process forks during authentication, because a thread derives the keys then.
     warn = ["-W", "error"] if fork_time != "during" else []
     with Deployment.standalone(users={"ann": "pencil"}, tls=True) as deployment:
         child = gevent.subprocess.Popen(

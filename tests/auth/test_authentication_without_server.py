@@ -1,4 +1,4 @@
-"""Class `Authentication` without a server: time limits and errors."""
+"""The class `Authentication` sets time limits and raises errors. The tests use mocks instead of a server."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class AuthenticationSetup:
 
 
 @pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the recorded time limits, in seconds."""
+def recorded_limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the list that records each time limit in seconds."""
     recorded: list[Any] = []
 
     def interrupt_after(seconds: Any, _error: Any) -> Any:
@@ -39,41 +39,44 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return recorded
 
 
-@pytest.mark.parametrize("arbiter", [False, True])
-def test_first_authentication_extends_connect_timeout_except_for_arbiter(arbiter: bool) -> None:
-    limit = Mock()
+@pytest.mark.parametrize("is_arbiter", [False, True])
+def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbiter: bool) -> None:
+    connect_limit = Mock()
     setup = AuthenticationSetup(patience=60.0)
     hello: Any = SimpleNamespace(reply={"ok": 1, "speculativeAuthenticate": 1, "saslSupportedMechs": 2})
-    if arbiter:
+    if is_arbiter:
         hello.reply["arbiterOnly"] = True
     original_reply = dict(hello.reply)
-    setup.authentication.begin(hello, limit)
-    assert hello.reply == {"ok": 1, **({"arbiterOnly": True} if arbiter else {})}
+    setup.authentication.begin(hello, connect_limit)
+    assert hello.reply == {"ok": 1, **({"arbiterOnly": True} if is_arbiter else {})}
     setup.authenticator.login.assert_called_once_with("h")
-    if arbiter:
+    if is_arbiter:
         assert (
             not setup.login.authenticate.called
             and setup.connection.authentication is None
-            and not limit.next_stage.called
+            and not connect_limit.next_stage.called
         )
         return
     setup.login.authenticate.assert_called_once_with(setup.authentication._run, original_reply, None)
     assert setup.connection.authentication is setup.authentication
-    limit.next_stage.assert_called_once_with(60.0)
+    connect_limit.next_stage.assert_called_once_with(60.0)
     assert setup.authentication.hello_fields() is setup.login.hello_fields.return_value
 
 
 @pytest.mark.parametrize(
-    ("seconds", "connect_timeout", "limit"),
+    ("operation_timeout", "connect_timeout", "expected_limit"),
     [(None, None, None), (None, 5.0, 65.0), (2.0, 5.0, 62.0), (9.0, 5.0, 65.0), (9.0, None, 69.0)],
 )
-def test_reauthentication_is_limited_by_operation_and_connect_timeout(
-    limits: list[Any], seconds: float | None, connect_timeout: float | None, limit: float | None
+def test_shorter_of_operation_and_connect_timeout_limits_reauthentication(
+    recorded_limits: list[Any],
+    operation_timeout: float | None,
+    connect_timeout: float | None,
+    expected_limit: float | None,
 ) -> None:
     setup = AuthenticationSetup(connect_timeout, patience=60.0)
-    setup.authentication.again(seconds)
-    setup.login.authenticate_again.assert_called_once_with(setup.authentication._run, seconds)
-    assert limits == [limit]
+    setup.authentication.again(operation_timeout)
+    setup.login.authenticate_again.assert_called_once_with(setup.authentication._run, operation_timeout)
+    assert recorded_limits == [expected_limit]
 
 
 def test_sasl_command_has_stable_api_version_and_database() -> None:
@@ -98,7 +101,9 @@ def test_sasl_command_has_stable_api_version_and_database() -> None:
         ({"ok": 0, "errmsg": "no s3cret", "code": 18}, "message withheld, because it quotes secret data", 18),
     ],
 )
-def test_error_reply_raises_error_without_secret(reply: dict[str, Any], message: str, code: int | None) -> None:
+def test_error_reply_to_sasl_command_raises_error_without_secret(
+    reply: dict[str, Any], message: str, code: int | None
+) -> None:
     setup = AuthenticationSetup()
     setup.authentication._connection = SimpleNamespace(exchange=lambda *_: reply)  # type: ignore[assignment]
     with pytest.raises(OperationFailure) as caught:

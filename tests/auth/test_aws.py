@@ -1,4 +1,4 @@
-"""MONGODB-AWS: signatures, sources of credentials, and conversations with a scripted server."""
+"""MONGODB-AWS: signatures, sources of AWS credentials, and conversations with a scripted server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def expiration_in(minutes):
     return (datetime.now(timezone.utc) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# Signatures
+# Tests of signatures
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_signature_equals_example_of_signature_version_4():
     assert signature == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
 
 
-def test_conversation_equals_specification_example():
-    """Compare all fields except the signature, because the specification does not publish the secret."""
+def test_aws_conversation_equals_specification_example():
+    """Compare all fields except the signature. The specification does not publish the secret of the example."""
     nonce = base64.b64decode("dzw1U2IwSEtgaWI0IUxZMVJqc2xuQzNCcUxBc05wZjIGS0J9EgLwzEZ9dIzr/hnnK2mgd4D7F52t8g9yTC5cIA==")
     client = AwsConversation(
         "$external",
@@ -105,7 +105,7 @@ def test_conversation_equals_specification_example():
 
 
 @pytest.mark.parametrize(
-    ("message", "error"),
+    ("message", "error_class"),
     [
         (b"", ProtocolError),
         (b"garbage", ProtocolError),
@@ -116,17 +116,17 @@ def test_conversation_equals_specification_example():
         (bson.encode({"s": b"n" * 64, "h": "sts..com"}), OperationFailure),
     ],
 )
-def test_invalid_first_message_raises_error(message, error):
+def test_invalid_first_message_of_server_raises_error(message, error_class):
     client = AwsConversation("$external", lambda: CREDENTIALS, lambda: b"n" * 32)
     client.begin()
-    with pytest.raises(error, match="MONGODB-AWS"):
+    with pytest.raises(error_class, match="MONGODB-AWS"):
         client.step(message, False)
 
 
-# Sources of credentials
+# Tests of the sources of credentials
 
 
-def test_environment_variables_provide_credentials(monkeypatch):
+def test_environment_variables_provide_aws_credentials(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "KEY")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
     cache = AwsCredentialsCache()
@@ -136,7 +136,7 @@ def test_environment_variables_provide_credentials(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
-def test_incomplete_environment_variables_raise_configuration_error(monkeypatch, name):
+def test_incomplete_aws_environment_variables_raise_configuration_error(monkeypatch, name):
     monkeypatch.setenv(name, "value-secret")
     with pytest.raises(ConfigurationError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be") as caught:
         AwsCredentialsCache().find()
@@ -166,12 +166,12 @@ def test_ecs_endpoint_provides_credentials(monkeypatch):
     assert (method, path, headers["authorization"]) == ("GET", "/v2/creds?id=1", "bearer")
 
 
-@pytest.mark.parametrize("wrapped", [True, False])
-def test_web_identity_token_provides_credentials(monkeypatch, tmp_path, wrapped):
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_web_identity_token_provides_credentials(monkeypatch, tmp_path, is_wrapped):
     token = tmp_path / "token"
     token.write_text("identity\n")
     reply = {"Credentials": {**credentials_document(Expiration=1e10), "SessionToken": "SESSION"}}
-    if wrapped:
+    if is_wrapped:
         reply = {"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}}
     with Endpoint(lambda *request: (200, json.dumps(reply))) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", endpoint.url)
@@ -197,14 +197,14 @@ def test_web_identity_token_provides_credentials(monkeypatch, tmp_path, wrapped)
         (200, json.dumps(credentials_document(Token=None)), "answered without Token"),
     ],
 )
-def test_service_without_credentials_raises_operation_failure(monkeypatch, status, text, message):
+def test_aws_credential_service_with_invalid_answer_raises_operation_failure(monkeypatch, status, text, message):
     with Endpoint(lambda *request: (status, text)) as endpoint:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
         with pytest.raises(OperationFailure, match=message):
             AwsCredentialsCache().find()
 
 
-def test_unreachable_service_raises_operation_failure(monkeypatch):
+def test_unreachable_aws_credential_service_raises_operation_failure(monkeypatch):
     with refused_port() as port:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{port}/creds")
         message = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be reached"
@@ -212,7 +212,7 @@ def test_unreachable_service_raises_operation_failure(monkeypatch):
             AwsCredentialsCache().find()
 
 
-def test_silent_service_raises_timeout(monkeypatch):
+def test_aws_credential_service_without_answer_raises_after_timeout(monkeypatch):
     import gevent
 
     monkeypatch.setattr(aws_credentials, "_TIMEOUT", 0.05)
@@ -222,18 +222,18 @@ def test_silent_service_raises_timeout(monkeypatch):
             AwsCredentialsCache().find()
 
 
-def test_missing_token_file_raises_operation_failure(monkeypatch, tmp_path):
+def test_missing_aws_token_file_raises_operation_failure(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_ROLE_ARN", "arn")
     with pytest.raises(OperationFailure, match=r"AWS_WEB_IDENTITY_TOKEN_FILE: cannot read .*: No such file"):
         AwsCredentialsCache().find()
 
 
-# Conversations
+# Tests of conversations with a scripted server
 
 
 class AwsServer(ScriptedServer):
-    """Scripted server that accepts a signature of the expected key ID."""
+    """Scripted server that accepts only a signature with the AWS key ID `key_id`."""
 
     key_id = "KEY"
 
@@ -261,7 +261,7 @@ def server():
         yield server
 
 
-def test_client_options_provide_credentials_without_exposing_them(server):
+def test_client_options_provide_aws_credentials_and_repr_hides_them(server):
     with gmongo.MongoClient(
         *server.address,
         username="KEY",
@@ -276,13 +276,13 @@ def test_client_options_provide_credentials_without_exposing_them(server):
     assert not any("speculativeAuthenticate" in hello for hello in server.commands("handshake"))
 
 
-def test_rejected_credentials_are_fetched_again(server, monkeypatch):
+def test_aws_credentials_are_fetched_again_after_server_rejected_them(server, monkeypatch):
     keys = iter(["OLD", "KEY"])
 
-    def answer(*request):
+    def answer_with_next_key(*request):
         return 200, json.dumps(credentials_document(AccessKeyId=next(keys), Expiration=expiration_in(60)))
 
-    with Endpoint(answer) as endpoint:
+    with Endpoint(answer_with_next_key) as endpoint:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url)
         with gmongo.MongoClient(*server.address, authMechanism="MONGODB-AWS") as client:
             with pytest.raises(OperationFailure, match="Authentication failed") as caught:

@@ -1,4 +1,4 @@
-"""Authentication of connections to a scripted server with users."""
+"""Connections authenticate at a scripted server that has users."""
 
 from __future__ import annotations
 
@@ -29,29 +29,31 @@ def server():
         yield server
 
 
-def client_of(server, username="ann", password=PASSWORD, **options):
+def client_with_login(server, username="ann", password=PASSWORD, **options):
     options = {"serverSelectionTimeoutMS": 3000, **options}
     return gmongo.MongoClient(*server.address, username=username, password=password, **options)
 
 
-def find(client):
+def find_one(client):
     return client.db.c.find_one({"_id": 1})
 
 
 @pytest.mark.parametrize("mechanism", [None, "DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256"])
 @pytest.mark.parametrize("speculates", [True, False])
-@pytest.mark.parametrize("short", [True, False])
-def test_scram_authenticates_with_each_length_of_conversation(server, mechanism, speculates, short):
-    server.speculates, server.short = speculates, short
+@pytest.mark.parametrize("skips_empty_exchange", [True, False])
+def test_scram_authenticates_with_and_without_speculation_and_empty_exchange(
+    server, mechanism, speculates, skips_empty_exchange
+):
+    server.speculates, server.short = speculates, skips_empty_exchange
     options = {} if mechanism is None else {"authMechanism": mechanism}
-    with client_of(server, **options) as client:
-        assert find(client) == {"_id": 1}
+    with client_with_login(server, **options) as client:
+        assert find_one(client) == {"_id": 1}
         (pool,) = client._topology.pools()
         (connection,) = pool.machine.available
         assert not connection.hello.reply.keys() & {"speculativeAuthenticate", "saslSupportedMechs"}
     starts, continues = server.commands("saslStart"), server.commands("saslContinue")
     assert len(starts) == (0 if speculates else 1)
-    assert len(continues) == (1 if short else 2)
+    assert len(continues) == (1 if skips_empty_exchange else 2)
     speculative_hellos = [hello for hello in server.commands("handshake") if "speculativeAuthenticate" in hello]
     assert len(speculative_hellos) == 1
     expected = "SCRAM-SHA-256" if mechanism in (None, "DEFAULT") else mechanism
@@ -62,25 +64,25 @@ def test_scram_authenticates_with_each_length_of_conversation(server, mechanism,
 
 
 def test_default_mechanism_is_scram_sha_1_for_user_without_sha_256(server):
-    with client_of(server, "sha1", "one") as client:
-        find(client)
+    with client_with_login(server, "sha1", "one") as client:
+        find_one(client)
     assert [start["mechanism"] for start in server.commands("saslStart")] == ["SCRAM-SHA-1"]
 
 
 def test_unsupported_mechanism_of_user_raises_operation_failure(server):
     with (
-        client_of(server, "sha1", "one", authMechanism="SCRAM-SHA-256") as client,
+        client_with_login(server, "sha1", "one", authMechanism="SCRAM-SHA-256") as client,
         pytest.raises(OperationFailure, match="Authentication failed") as caught,
     ):
-        find(client)
+        find_one(client)
     assert caught.value.code == 18
 
 
 @pytest.mark.parametrize("source", ["users", "admin"])
 def test_auth_source_selects_database_of_sasl_start(server, source):
     server.speculates = False
-    with client_of(server, authSource=source) as client:
-        find(client)
+    with client_with_login(server, authSource=source) as client:
+        find_one(client)
     assert server.sources == [source]
 
 
@@ -94,15 +96,15 @@ def test_auth_source_selects_database_of_sasl_start(server, source):
         ("\u2168", "I\u00adV", "SCRAM-SHA-256"),
     ],
 )
-def test_empty_or_equivalent_password_authenticates(server, username, password, mechanism):
-    with client_of(server, username, password, authMechanism=mechanism) as client:
-        assert find(client) == {"_id": 1}
+def test_empty_or_saslprep_equivalent_password_authenticates(server, username, password, mechanism):
+    with client_with_login(server, username, password, authMechanism=mechanism) as client:
+        assert find_one(client) == {"_id": 1}
 
 
 @pytest.mark.parametrize(("username", "password"), [("ann", "wrong secret"), ("nobody", "wrong secret")])
 def test_wrong_credentials_raise_operation_failure_without_secret(server, username, password):
-    with client_of(server, username, password) as client, pytest.raises(OperationFailure) as caught:
-        find(client)
+    with client_with_login(server, username, password) as client, pytest.raises(OperationFailure) as caught:
+        find_one(client)
     error = caught.value
     assert error.code == 18
     assert str(error).startswith(f"Authentication failed (user {username!r}, authSource 'admin', mechanism DEFAULT)")
@@ -112,34 +114,34 @@ def test_wrong_credentials_raise_operation_failure_without_secret(server, userna
 
 def test_client_authenticates_after_password_is_restored(server):
     server.users["ann"] = "another"
-    with client_of(server) as client:
+    with client_with_login(server) as client:
         with pytest.raises(OperationFailure):
-            find(client)
+            find_one(client)
         server.users["ann"] = PASSWORD
-        assert find(client) == {"_id": 1}
+        assert find_one(client) == {"_id": 1}
 
 
-def test_failed_authentication_clears_pool(server):
-    with client_of(server) as client:
-        find(client)
+def test_failed_authentication_clears_connection_pool(server):
+    with client_with_login(server) as client:
+        find_one(client)
         server.users["ann"] = "another"
         [stats] = client.pool_stats()
         gate = gevent.event.Event()
         server.replies["find"] = lambda command: (
             gate.wait() and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
         )
-        running_find = gevent.spawn(find, client)
+        running_find = gevent.spawn(find_one, client)
         server.wait_for("find", 2)
         with pytest.raises(OperationFailure, match="Authentication failed"):
-            find(client)
+            find_one(client)
         assert eventually(lambda: client.pool_stats()[0]["generation"] > stats["generation"])
         gate.set()
         running_find.get(timeout=5)
 
 
 def test_monitors_do_not_authenticate(server):
-    with client_of(server) as client:
-        find(client)
+    with client_with_login(server) as client:
+        find_one(client)
     hellos = server.commands("handshake")
     assert len(hellos) >= 2
     assert sum("speculativeAuthenticate" in hello for hello in hellos) == 1
@@ -169,15 +171,15 @@ def _authentication(server):
     return connection, Authentication(connection, options, authenticator)
 
 
-def test_ten_connections_derive_scram_keys_once(server, monkeypatch):
+def test_ten_connections_of_client_derive_scram_keys_once(server, monkeypatch):
     derived = []
     derive = scram_keys.derive_keys
     monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: derived.append(1) or derive(*arguments))
     server.replies["find"] = lambda command: (
         gevent.sleep(0.05) or {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": []}}
     )
-    with client_of(server, maxConnecting=10) as client:
-        gevent.joinall([gevent.spawn(find, client) for _ in range(10)], raise_error=True)
+    with client_with_login(server, maxConnecting=10) as client:
+        gevent.joinall([gevent.spawn(find_one, client) for _ in range(10)], raise_error=True)
         assert client.pool_stats()[0]["total"] == 10
     assert len(derived) == 1
 
@@ -186,51 +188,51 @@ def test_ten_connections_derive_scram_keys_once(server, monkeypatch):
 def test_closed_connection_during_authentication_raises_auto_reconnect(server, command):
     server.speculates = False
     server.fail(command, *[cut(0)] * 4)
-    with client_of(server, retryReads=False) as client, pytest.raises(AutoReconnect):
-        find(client)
+    with client_with_login(server, retryReads=False) as client, pytest.raises(AutoReconnect):
+        find_one(client)
 
 
-def test_silent_server_during_authentication_raises_timeout(server):
+def test_server_that_stops_replying_during_authentication_raises_timeout_error(server):
     server.fail("saslContinue", *[silent] * 4)
     with (
-        client_of(server, retryReads=False, connectTimeoutMS=200) as client,
+        client_with_login(server, retryReads=False, connectTimeoutMS=200) as client,
         pytest.raises(AutoReconnect, match="timed out"),
     ):
-        find(client)
+        find_one(client)
 
 
 @pytest.mark.parametrize(
-    ("final", "error", "message"),
+    ("server_final", "error_class", "message"),
     [
         (b"v=AAAA", OperationFailure, "did not prove that it knows"),
         (b"\xff\x00", ProtocolError, "not UTF-8"),
     ],
 )
-def test_invalid_final_message_of_server_raises_error(server, final, error, message):
-    server.forge_final = lambda _: final
-    with client_of(server) as client, pytest.raises(error, match=message):
-        find(client)
+def test_invalid_final_scram_message_of_server_raises_error(server, server_final, error_class, message):
+    server.forge_final = lambda _: server_final
+    with client_with_login(server) as client, pytest.raises(error_class, match=message):
+        find_one(client)
 
 
-def test_server_with_too_few_iterations_raises_operation_failure(server):
+def test_server_that_asks_for_too_few_scram_iterations_raises_operation_failure(server):
     server.iterations = 1000
-    with client_of(server) as client, pytest.raises(OperationFailure, match="1000 iterations"):
-        find(client)
+    with client_with_login(server) as client, pytest.raises(OperationFailure, match="1000 iterations"):
+        find_one(client)
 
 
-# Secrets
+# Tests that secrets are hidden
 
 
-@pytest.mark.parametrize("correct", [True, False])
-def test_logs_events_and_representations_contain_no_secret(server, caplog, correct):
+@pytest.mark.parametrize("password_is_correct", [True, False])
+def test_logs_events_and_representations_contain_no_secret(server, caplog, password_is_correct):
     caplog.set_level(logging.DEBUG)
     secret = "tr0ub4dor-secret"
-    server.users["ann"] = secret if correct else "x"
+    server.users["ann"] = secret if password_is_correct else "x"
     recorder = Recorder()
     uri = f"mongodb://ann:{secret}@127.0.0.1:{server.port}/?authSource=admin"
     with gmongo.MongoClient(uri, event_listeners=[recorder]) as client:
         try:
-            find(client)
+            find_one(client)
         except OperationFailure as error:
             caplog.records.append(logging.makeLogRecord({"msg": f"{error!r} {error.details}"}))
         texts = [
@@ -250,7 +252,7 @@ def test_logs_events_and_representations_contain_no_secret(server, caplog, corre
     assert not [text for text in texts if secret in text or "speculativeAuthenticate" in text]
 
 
-# Other mechanisms
+# Tests of mechanisms other than SCRAM
 
 
 def test_plain_sends_password_to_external_database_after_hello(server):
@@ -259,25 +261,25 @@ def test_plain_sends_password_to_external_database_after_hello(server):
         if command["payload"] == b"\0ann\0pencil"
         else dict(REFUSED)
     )
-    with client_of(server, authMechanism="PLAIN") as client:
-        find(client)
+    with client_with_login(server, authMechanism="PLAIN") as client:
+        find_one(client)
     [start] = server.commands("saslStart")
     assert (start["mechanism"], start["$db"]) == ("PLAIN", "$external")
     assert not any("speculativeAuthenticate" in hello for hello in server.commands("handshake"))
-    with client_of(server, password="wrong", authMechanism="PLAIN") as client, pytest.raises(OperationFailure):
-        find(client)
+    with client_with_login(server, password="wrong", authMechanism="PLAIN") as client, pytest.raises(OperationFailure):
+        find_one(client)
 
 
 @pytest.fixture
 def without_tls(monkeypatch):
-    """Permit X.509 without TLS because the scripted server has no TLS."""
+    """Permit X.509 without TLS, because the scripted server does not support TLS."""
     monkeypatch.setattr("gmongo.client_options._check_mechanism_without_tls", lambda credential, seeds: None)
 
 
 @pytest.mark.parametrize("username", [None, "CN=ann"])
 def test_x509_sends_authenticate_command_to_external_database(server, username, without_tls):
-    with client_of(server, username, None, authMechanism="MONGODB-X509") as client:
-        find(client)
+    with client_with_login(server, username, None, authMechanism="MONGODB-X509") as client:
+        find_one(client)
     [command] = server.commands("authenticate")
     assert (command["mechanism"], command["$db"]) == ("MONGODB-X509", "$external")
     assert command.get("user") == username
@@ -293,26 +295,26 @@ def test_speculative_x509_needs_no_authenticate_command(server, without_tls):
             else {}
         )
     )
-    with client_of(server, None, None, authMechanism="MONGODB-X509") as client:
-        find(client)
+    with client_with_login(server, None, None, authMechanism="MONGODB-X509") as client:
+        find_one(client)
     assert not server.commands("authenticate")
 
 
-def test_sasl_commands_declare_stable_api_version(server):
+def test_sasl_commands_contain_stable_api_version(server):
     server.speculates = False
-    with client_of(server, server_api=gmongo.server_api.ServerApi("1")) as client:
-        find(client)
+    with client_with_login(server, server_api=gmongo.server_api.ServerApi("1")) as client:
+        find_one(client)
     assert server.commands("saslStart")[0]["apiVersion"] == "1"
     assert server.commands("saslContinue")[0]["apiVersion"] == "1"
 
 
 def test_reauthentication_succeeds_or_closes_connection(server):
-    with client_of(server) as client:
-        find(client)
+    with client_with_login(server) as client:
+        find_one(client)
         [pool] = client._topology.pools()
         with checked_out(pool) as connection:
             connection.reauthenticate()
-        assert find(client) == {"_id": 1}
+        assert find_one(client) == {"_id": 1}
         assert len(server.commands("saslStart")) == 1
         server.users["ann"] = "another"
         with pytest.raises(OperationFailure), checked_out(pool) as connection:
@@ -322,7 +324,7 @@ def test_reauthentication_succeeds_or_closes_connection(server):
 
 def test_reauthentication_without_credential_raises_invalid_operation(server):
     with gmongo.MongoClient(*server.address) as client:
-        find(client)
+        find_one(client)
         [pool] = client._topology.pools()
         with checked_out(pool) as connection, pytest.raises(InvalidOperation, match="has not authenticated"):
             connection.reauthenticate()

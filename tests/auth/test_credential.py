@@ -1,4 +1,4 @@
-"""Validation of credentials and the messages of its errors."""
+"""Credentials are validated. The error about an invalid credential states the rule."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_invalid_credential_raises_configuration_error_with_rule(options, messag
         gmongo.MongoClient("localhost", connect=False, **options)
 
 
-def test_keyword_credentials_override_uri():
+def test_keyword_credentials_override_credentials_in_uri():
     client = gmongo.MongoClient("mongodb://ann:pencil@localhost/db", username="bob", password="pen", connect=False)
     credential = client.options.credential
     assert (credential.username, credential.password, credential.source) == ("bob", "pen", "db")
@@ -91,6 +91,6 @@ def test_auth_source_alone_creates_no_credential():
     assert gmongo.MongoClient("mongodb://localhost/db?authSource=x", connect=False).options.credential is None
 
 
-def test_property_names_ignore_case():
+def test_names_of_mechanism_properties_ignore_case():
     options = validate_keyword_options({"authMechanismProperties": "service_name:other"})
     assert options["authmechanismproperties"] == {"SERVICE_NAME": "other"}

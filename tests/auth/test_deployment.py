@@ -1,4 +1,4 @@
-"""Authentication at simulated deployments with users, TLS and compression."""
+"""Clients authenticate at simulated deployments that have users, TLS and compression."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def command_names(deployment):
     return [command.name for command in deployment.commands]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("deployment_kind", KINDS)
 @pytest.mark.parametrize("tls", [False, True])
-def test_each_deployment_kind_accepts_only_correct_password(kind, tls):
-    with getattr(Deployment, kind)(users=USERS, tls=tls, compressors=["zlib"]) as deployment:
+def test_each_deployment_kind_accepts_only_correct_password(deployment_kind, tls):
+    with getattr(Deployment, deployment_kind)(users=USERS, tls=tls, compressors=["zlib"]) as deployment:
         with gmongo.MongoClient(deployment.uri, compressors="zlib") as client:
             client.db.c.insert_many([{"_id": number} for number in range(10)])
             assert client.db.c.count_documents({}) == 10
@@ -56,7 +56,7 @@ def test_command_without_authentication_raises_unauthorized():
         assert caught.value.code == 13
 
 
-def test_equivalent_passwords_authenticate():
+def test_saslprep_equivalent_passwords_authenticate_at_deployment():
     with Deployment.standalone(users=USERS) as deployment:
         for password in ("IX", "I\u00adX", "\u2168"):
             with gmongo.MongoClient(
@@ -65,11 +65,11 @@ def test_equivalent_passwords_authenticate():
                 assert client.db.c.find_one() is None
 
 
-@pytest.mark.parametrize("kind", ["standalone", "replica_set"])
-def test_x509_authenticates_only_user_of_certificate(kind):
+@pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set"])
+def test_x509_authenticates_only_user_of_certificate(deployment_kind):
     path = certificates().issue("ann@example.com", common_name="ann")
     subject = _subject(path)
-    with getattr(Deployment, kind)(users={subject: None}, tls=True) as deployment:
+    with getattr(Deployment, deployment_kind)(users={subject: None}, tls=True) as deployment:
         options = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": path}
         for name in (None, subject):
             with gmongo.MongoClient(deployment.uri, username=name, **options) as client:
@@ -95,18 +95,18 @@ def _subject(path):
     return x509.load_pem_x509_certificate(content[start:]).subject.rfc4514_string()
 
 
-class Tokens(OIDCCallback):
+class NumberedTokenCallback(OIDCCallback):
     def __init__(self):
-        self.given = []
+        self.returned_tokens = []
 
     def fetch(self, context):
-        self.given.append(f"token-{len(self.given)}")
-        return OIDCCallbackResult(self.given[-1])
+        self.returned_tokens.append(f"token-{len(self.returned_tokens)}")
+        return OIDCCallbackResult(self.returned_tokens[-1])
 
 
 @pytest.mark.parametrize("property_name", ["OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK"])
 def test_oidc_reauthentication_fetches_second_token(property_name):
-    tokens = Tokens()
+    tokens = NumberedTokenCallback()
     with (
         Deployment.standalone(oidc_tokens={"token-0": "ann", "token-1": "ann"}) as deployment,
         gmongo.MongoClient(
@@ -114,12 +114,12 @@ def test_oidc_reauthentication_fetches_second_token(property_name):
         ) as client,
     ):
         client.db.c.insert_one({"_id": 1})
-        assert tokens.given == ["token-0"]
+        assert tokens.returned_tokens == ["token-0"]
         [pool] = client._topology.pools()
         with checked_out(pool) as connection:
             connection.reauthenticate()
         assert client.db.c.find_one() == {"_id": 1}
-        assert tokens.given == ["token-0", "token-1"]
+        assert tokens.returned_tokens == ["token-0", "token-1"]
 
 
 def test_each_connection_authenticates_with_one_round_trip_after_hello():

@@ -1,4 +1,4 @@
-"""GSSAPI with a substitute for the library `gssapi`, because the library needs a Kerberos realm."""
+"""GSSAPI conversations. A substitute replaces the library `gssapi`, because the library needs a Kerberos realm."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.support.server import ScriptedServer
 
 
-class Context:
-    """Security context that is complete after two tokens and prefixes wrapped messages."""
+class FakeSecurityContext:
+    """Security context that is complete after two tokens. A wrapped message begins with ``wrapped:``."""
 
     made = ()
 
     def __init__(self, **arguments):
-        Context.made = (*Context.made, arguments)
+        FakeSecurityContext.made = (*FakeSecurityContext.made, arguments)
         self.tokens = [b"token-1", b"token-2"]
 
     @property
@@ -45,13 +45,13 @@ class Context:
 
 
 @pytest.fixture
-def library(monkeypatch):
-    Context.made = ()
+def gssapi_substitute(monkeypatch):
+    FakeSecurityContext.made = ()
     module = SimpleNamespace(
         Name=lambda text, kind: (text, kind),
         NameType=SimpleNamespace(user="user", hostbased_service="service", kerberos_principal="principal"),
         Credentials=lambda name, usage: ("ticket", name, usage),
-        SecurityContext=Context,
+        SecurityContext=FakeSecurityContext,
         raw=SimpleNamespace(
             acquire_cred_with_password=lambda name, password, usage: SimpleNamespace(
                 creds=("password", name, password, usage)
@@ -62,50 +62,54 @@ def library(monkeypatch):
     return module
 
 
-def conversation(password=None, **properties):
+def gssapi_conversation(password=None, **properties):
     credential = Credential("GSSAPI", "$external", "ann@REALM", password, {"SERVICE_NAME": "mongodb", **properties})
     return GssapiConversation(credential, "db.example.com")
 
 
-def test_conversation_sends_tokens_and_user_name(library):
-    client = conversation()
+def test_gssapi_conversation_sends_tokens_and_user_name(gssapi_substitute):
+    client = gssapi_conversation()
     assert client.first() == {"saslStart": 1, "mechanism": "GSSAPI", "payload": b"token-1"}
     assert client.step(b"challenge", False) == b"token-2"
     assert client.step(b"wrapped:\x07\x00\x10\x00", False) == b"wrapped:\x01\x00\x00\x00ann@REALM"
     assert client.next({"done": True, "payload": b""}) is None
-    assert Context.made[0]["name"] == ("mongodb@db.example.com", "service")
-    assert Context.made[0]["creds"] == ("ticket", ("ann@REALM", "user"), "initiate")
-    assert Context.made[0]["usage"] == "initiate" and set(Context.made[0]) == {"name", "creds", "usage"}
+    assert FakeSecurityContext.made[0]["name"] == ("mongodb@db.example.com", "service")
+    assert FakeSecurityContext.made[0]["creds"] == ("ticket", ("ann@REALM", "user"), "initiate")
+    assert FakeSecurityContext.made[0]["usage"] == "initiate" and set(FakeSecurityContext.made[0]) == {
+        "name",
+        "creds",
+        "usage",
+    }
 
 
-def test_password_and_service_properties_reach_library(library):
-    conversation("secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE").begin()
-    assert Context.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
-    assert Context.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
+def test_password_and_service_properties_reach_library(gssapi_substitute):
+    gssapi_conversation("secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE").begin()
+    assert FakeSecurityContext.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
+    assert FakeSecurityContext.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
 
 
-@pytest.mark.parametrize("offer", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
-def test_required_security_layer_raises_operation_failure(library, offer):
-    client = conversation()
+@pytest.mark.parametrize("offered_layers", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
+def test_server_that_requires_security_layer_raises_operation_failure(gssapi_substitute, offered_layers):
+    client = gssapi_conversation()
     client.begin()
     client.step(b"challenge", False)
     with pytest.raises(OperationFailure, match="requires a security layer"):
-        client.step(offer, False)
+        client.step(offered_layers, False)
 
 
 @pytest.mark.parametrize(
-    ("token", "done", "error", "message"),
+    ("token", "done", "error_class", "message"),
     [(b"bad", False, OperationFailure, "GSSAPI: the ticket has expired"), (b"", True, ProtocolError, "too early")],
 )
-def test_library_error_or_early_end_of_conversation_raises_error(library, token, done, error, message):
-    client = conversation()
+def test_library_error_or_early_end_of_conversation_raises_error(gssapi_substitute, token, done, error_class, message):
+    client = gssapi_conversation()
     client.begin()
-    with pytest.raises(error, match=message):
+    with pytest.raises(error_class, match=message):
         client.step(token, done)
 
 
-def test_continued_conversation_raises_protocol_error(library):
-    client = conversation()
+def test_conversation_that_continues_after_end_raises_protocol_error(gssapi_substitute):
+    client = gssapi_conversation()
     client.begin()
     client.step(b"challenge", False)
     client.step(b"wrapped:\x07\x00\x10\x00", False)
@@ -114,14 +118,14 @@ def test_continued_conversation_raises_protocol_error(library):
         client.step(b"", False)
 
 
-def test_hello_contains_no_gssapi_token(library):
-    assert SimpleLogin(conversation).hello_fields() == {}
-    assert not Context.made
+def test_hello_contains_no_gssapi_token(gssapi_substitute):
+    assert SimpleLogin(gssapi_conversation).hello_fields() == {}
+    assert not FakeSecurityContext.made
 
 
-def test_missing_token_is_sent_as_empty_payload(library, monkeypatch):
-    monkeypatch.setattr(Context, "step", lambda self, token=None: self.tokens.pop(0) and None)
-    client = conversation()
+def test_missing_gssapi_token_is_sent_as_empty_payload(gssapi_substitute, monkeypatch):
+    monkeypatch.setattr(FakeSecurityContext, "step", lambda self, token=None: self.tokens.pop(0) and None)
+    client = gssapi_conversation()
     assert client.begin() == b""
     assert client.step(b"challenge", False) == b""
 
@@ -133,24 +137,24 @@ def replace_dns(monkeypatch, getaddrinfo, getnameinfo):
     monkeypatch.setattr(gmongo_gssapi, "gevent_socket", dns)
 
 
-@pytest.mark.parametrize("failing", ["getaddrinfo", "getnameinfo"])
-@pytest.mark.parametrize("mode", ["forward", "true", "True", "forwardAndReverse"])
-def test_host_stays_unchanged_when_dns_query_fails(monkeypatch, mode, failing):
+@pytest.mark.parametrize("failing_query", ["getaddrinfo", "getnameinfo"])
+@pytest.mark.parametrize("canonicalization_mode", ["forward", "true", "True", "forwardAndReverse"])
+def test_host_stays_unchanged_when_dns_query_fails(monkeypatch, canonicalization_mode, failing_query):
     queries = []
 
-    def answer(name, *arguments):
+    def answer_query(name, *arguments):
         queries.append((name, *arguments))
-        if name == failing:
+        if name == failing_query:
             raise socket.gaierror
         return [(2, 1, 6, "", ("10.0.0.1", 0))] if name == "getaddrinfo" else ("Reverse", "0")
 
-    replace_dns(monkeypatch, partial(answer, "getaddrinfo"), partial(answer, "getnameinfo"))
-    assert canonical("Db", mode) == ("Db" if failing == "getaddrinfo" else "db")
-    reverse = failing == "getnameinfo" and mode != "forward"
+    replace_dns(monkeypatch, partial(answer_query, "getaddrinfo"), partial(answer_query, "getnameinfo"))
+    assert canonical("Db", canonicalization_mode) == ("Db" if failing_query == "getaddrinfo" else "db")
+    reverse = failing_query == "getnameinfo" and canonicalization_mode != "forward"
     assert queries == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + reverse]
 
 
-def test_missing_library_raises_configuration_error(monkeypatch):
+def test_missing_gssapi_library_raises_configuration_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with (
         ScriptedServer() as server,
@@ -162,7 +166,7 @@ def test_missing_library_raises_configuration_error(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"),
+    ("canonicalization_mode", "expected"),
     [
         ("none", "Db"),
         ("false", "Db"),
@@ -171,14 +175,20 @@ def test_missing_library_raises_configuration_error(monkeypatch):
         ("true", "reverse.example.com"),
     ],
 )
-def test_mode_selects_canonical_host_name(monkeypatch, mode, expected):
+def test_canonicalization_mode_selects_host_name(monkeypatch, canonicalization_mode, expected):
     addresses = [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))]
     replace_dns(monkeypatch, lambda *_: addresses, lambda *_: ("Reverse.example.com", "0"))
-    assert canonical("Db", mode) == expected
+    assert canonical("Db", canonicalization_mode) == expected
 
 
-@pytest.mark.parametrize(("properties", "mode"), [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")])
-def test_property_selects_canonicalization_mode(library, monkeypatch, properties, mode):
-    monkeypatch.setattr(gmongo_gssapi, "canonical", lambda host, mode: f"{host}-{mode}")
-    conversation(**properties).begin()
-    assert Context.made[0]["name"] == (f"mongodb@db.example.com-{mode}", "service")
+@pytest.mark.parametrize(
+    ("properties", "canonicalization_mode"), [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")]
+)
+def test_mechanism_property_selects_canonicalization_mode(
+    gssapi_substitute, monkeypatch, properties, canonicalization_mode
+):
+    monkeypatch.setattr(
+        gmongo_gssapi, "canonical", lambda host, canonicalization_mode: f"{host}-{canonicalization_mode}"
+    )
+    gssapi_conversation(**properties).begin()
+    assert FakeSecurityContext.made[0]["name"] == (f"mongodb@db.example.com-{canonicalization_mode}", "service")

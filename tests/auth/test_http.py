@@ -1,4 +1,4 @@
-"""Requests to HTTP services that issue credentials: addresses, timeouts and errors."""
+"""Requests to HTTP services that issue credentials. The tests check addresses, timeouts and errors."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.auth.endpoints import Endpoint
 def test_url_scheme_selects_default_port(monkeypatch: pytest.MonkeyPatch, url: str, address: tuple[str, int]) -> None:
     addresses = []
 
-    def refuse(address: Any) -> None:
+    def refuse_connection(address: Any) -> None:
         addresses.append(address)
         raise OSError("no way")
 
-    monkeypatch.setattr(http.gevent_socket, "create_connection", refuse)
+    monkeypatch.setattr(http.gevent_socket, "create_connection", refuse_connection)
     with pytest.raises(OperationFailure) as caught:
         request("a service", "GET", url, {}, 5)
     assert addresses == [address]
@@ -44,9 +44,9 @@ def test_url_scheme_selects_default_port(monkeypatch: pytest.MonkeyPatch, url: s
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize("trusted", [True, False])
-def test_https_verifies_certificate(monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace, trusted: bool) -> None:
-    if trusted:
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_https_verifies_certificate(monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace, is_trusted: bool) -> None:
+    if is_trusted:
         monkeypatch.setenv("SSL_CERT_FILE", files.ca)
 
     def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -59,7 +59,7 @@ def test_https_verifies_certificate(monkeypatch: pytest.MonkeyPatch, files: Simp
     server.start()
     try:
         url = f"https://localhost:{server.server_port}/p"
-        if trusted:
+        if is_trusted:
             assert request("a service", "GET", url, {}, 5) == "safe"
         else:
             with pytest.raises(OperationFailure, match="CERTIFICATE_VERIFY_FAILED"):
@@ -68,7 +68,7 @@ def test_https_verifies_certificate(monkeypatch: pytest.MonkeyPatch, files: Simp
         server.stop(timeout=0)
 
 
-def test_timeout_of_caller_is_not_converted() -> None:
+def test_gevent_timeout_of_caller_propagates_from_http_request() -> None:
     with (
         Endpoint(lambda *_: gevent.sleep(60)) as endpoint,
         pytest.raises(gevent.Timeout) as caught,
@@ -78,11 +78,11 @@ def test_timeout_of_caller_is_not_converted() -> None:
     assert caught.value is caller_timeout
 
 
-@pytest.mark.parametrize(("answer", "reason"), [(b"junk\r\n\r\n", "junk"), (b"", "Remote end closed connection")])
-def test_invalid_http_response_raises_operation_failure(answer: bytes, reason: str) -> None:
+@pytest.mark.parametrize(("response", "reason"), [(b"junk\r\n\r\n", "junk"), (b"", "Remote end closed connection")])
+def test_invalid_http_response_raises_operation_failure(response: bytes, reason: str) -> None:
     def reply(sock: Any, _address: Any) -> None:
         sock.recv(65536)
-        sock.sendall(answer)
+        sock.sendall(response)
         sock.close()
 
     server = StreamServer(("127.0.0.1", 0), reply)
@@ -97,7 +97,7 @@ def test_invalid_http_response_raises_operation_failure(answer: bytes, reason: s
 
 
 @pytest.mark.parametrize("text", ["", "junk", "[]", "5", "null", '"text"'])
-def test_json_other_than_object_raises_operation_failure(text: str) -> None:
+def test_json_response_that_is_no_object_raises_operation_failure(text: str) -> None:
     with Endpoint(lambda *_: (200, text)) as endpoint, pytest.raises(OperationFailure) as caught:
         request_json("a service", "GET", endpoint.url, {}, 5)
     assert str(caught.value) == f"a service at {endpoint.host} did not answer with a JSON object"

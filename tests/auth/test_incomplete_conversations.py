@@ -1,4 +1,4 @@
-"""Conversations that the server ends too early or continues too long, and unusual replies of services."""
+"""A server ends a SASL conversation too early or continues too long. A service sends an unusual reply."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from tests.auth.endpoints import Endpoint
 TOO_EARLY = "the server ended the conversation too early"
 TOO_LONG = "the server continues after the end of the conversation"
 CREDENTIALS = AwsCredentials("id", "secret", None)
-# The two server messages in the example of RFC 7677.
+# The two messages of the server in the example of RFC 7677.
 FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-def aws() -> SaslConversation:
+def aws_conversation() -> SaslConversation:
     return AwsConversation("$external", lambda: CREDENTIALS, lambda: b"n" * 32)
 
 
-def principal() -> SaslConversation:
+def principal_conversation() -> SaslConversation:
     return PrincipalConversation("$external", "ann", lambda provider: "token")
 
 
-def token() -> SaslConversation:
+def token_conversation() -> SaslConversation:
     return TokenConversation("$external", "token")
 
 
-def plain() -> SaslConversation:
+def plain_conversation() -> SaslConversation:
     return PlainConversation("$external", "ann", "secret")
 
 
-def scram() -> SaslConversation:
+def scram_conversation() -> SaslConversation:
     return ScramConversation("admin", "SCRAM-SHA-256", "user", "pencil", ScramKeys(), lambda: "rOprNGfwEbeRWgbNEkqO")
 
 
@@ -58,22 +58,32 @@ PROVIDER = bson.encode({"issuer": "https://issuer", "clientId": "c"})
 
 
 @pytest.mark.parametrize(
-    ("make", "replies"),
-    [(aws, [AWS_REPLY]), (principal, [PROVIDER]), (token, []), (plain, []), (scram, [FIRST, FINAL])],
+    ("make_conversation", "replies"),
+    [
+        (aws_conversation, [AWS_REPLY]),
+        (principal_conversation, [PROVIDER]),
+        (token_conversation, []),
+        (plain_conversation, []),
+        (scram_conversation, [FIRST, FINAL]),
+    ],
 )
-def test_conversation_that_ends_early_or_continues_raises_protocol_error(make: Any, replies: list[bytes]) -> None:
-    for end in range(len(replies)):  # the server marks each message except the last as done
-        conversation = make()
+def test_conversation_that_ends_early_or_continues_raises_protocol_error(
+    make_conversation: Any, replies: list[bytes]
+) -> None:
+    for end in range(len(replies)):  # in each round, the server marks another message as the last message
+        conversation = make_conversation()
         conversation.first()
         for payload in replies[:end]:
             assert conversation.next({"payload": payload, "done": False, "conversationId": 5})["conversationId"] == 5
-        if make is scram and end == 1:  # the conversation ends here if the server skips the empty exchange
+        if (
+            make_conversation is scram_conversation and end == 1
+        ):  # the conversation may end here, because a server may skip the empty exchange
             assert conversation.next({"payload": replies[end], "done": True}) is None
             continue
         with pytest.raises(ProtocolError) as caught:
             conversation.next({"payload": replies[end], "done": True})
         assert str(caught.value) == f"{conversation.mechanism}: {TOO_EARLY}"
-    conversation = make()
+    conversation = make_conversation()
     conversation.first()
     for payload in replies:
         conversation.next({"payload": payload, "done": False})
@@ -84,16 +94,25 @@ def test_conversation_that_ends_early_or_continues_raises_protocol_error(make: A
 
 
 @pytest.mark.parametrize(
-    ("make", "speculates"), [(aws, False), (principal, True), (token, True), (plain, False), (scram, True)]
+    ("make_conversation", "speculates"),
+    [
+        (aws_conversation, False),
+        (principal_conversation, True),
+        (token_conversation, True),
+        (plain_conversation, False),
+        (scram_conversation, True),
+    ],
 )
-def test_hello_contains_first_message_of_speculative_mechanisms(make: Any, speculates: bool) -> None:
-    fields = SimpleLogin(make).hello_fields()
+def test_hello_contains_first_message_of_speculative_mechanisms(make_conversation: Any, speculates: bool) -> None:
+    fields = SimpleLogin(make_conversation).hello_fields()
     assert bool(fields) is speculates
     if speculates:
-        assert fields == {"speculativeAuthenticate": {**make().first(), "db": make().database}}
+        assert fields == {
+            "speculativeAuthenticate": {**make_conversation().first(), "db": make_conversation().database}
+        }
 
 
-def test_login_creates_conversation_for_each_reauthentication() -> None:
+def test_simple_login_creates_conversation_for_each_reauthentication() -> None:
     def run(database: str, command: Any) -> Any:
         sent.append((database, next(iter(command))))
         return {"done": True, "payload": b""}
@@ -101,23 +120,23 @@ def test_login_creates_conversation_for_each_reauthentication() -> None:
     sent: list[Any] = []
     conversations: list[Any] = []
 
-    def make() -> SaslConversation:
-        conversations.append(plain())
+    def make_plain_conversation() -> SaslConversation:
+        conversations.append(plain_conversation())
         return conversations[-1]
 
-    login = SimpleLogin(make)
+    login = SimpleLogin(make_plain_conversation)
     assert len(conversations) == 1 and not sent
     login.authenticate(run, {}, None)
     assert len(conversations) == 1 and sent == [("$external", "saslStart")]
     login.authenticate_again(run, None)
     assert len(conversations) == 2 and sent == [("$external", "saslStart")] * 2
-    SimpleLogin(token).authenticate(run, {"speculativeAuthenticate": {"done": True, "payload": b""}}, None)
+    SimpleLogin(token_conversation).authenticate(run, {"speculativeAuthenticate": {"done": True, "payload": b""}}, None)
     assert len(sent) == 2
 
 
-@pytest.mark.parametrize("first", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
+@pytest.mark.parametrize("configured_mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
 @pytest.mark.parametrize(
-    ("hello", "best"),
+    ("hello", "expected_mechanism"),
     [
         ({}, "SCRAM-SHA-1"),
         ({"saslSupportedMechs": ["SCRAM-SHA-1"]}, "SCRAM-SHA-1"),
@@ -126,19 +145,23 @@ def test_login_creates_conversation_for_each_reauthentication() -> None:
         ({"speculativeAuthenticate": None}, "SCRAM-SHA-1"),
     ],
 )
-def test_default_scram_selects_best_mechanism_of_user(first: str, hello: dict[str, Any], best: str) -> None:
+def test_default_scram_selects_best_mechanism_of_user(
+    configured_mechanism: str, hello: dict[str, Any], expected_mechanism: str
+) -> None:
     class Sent(Exception):
         pass
 
     def run(database: str, command: Any) -> Any:
         raise Sent(database, command["mechanism"])
 
-    login = ScramLogin(Credential(first, "db", "ann", "secret"), ScramKeys())
+    login = ScramLogin(Credential(configured_mechanism, "db", "ann", "secret"), ScramKeys())
     fields = login.hello_fields()
-    assert fields.get("saslSupportedMechs") == ("db.ann" if first == "DEFAULT" else None)
+    assert fields.get("saslSupportedMechs") == ("db.ann" if configured_mechanism == "DEFAULT" else None)
     speculation = fields["speculativeAuthenticate"]
-    assert speculation["db"] == "db" and speculation["mechanism"] == ("SCRAM-SHA-256" if first == "DEFAULT" else first)
-    chosen = best if first == "DEFAULT" else first
+    assert speculation["db"] == "db" and speculation["mechanism"] == (
+        "SCRAM-SHA-256" if configured_mechanism == "DEFAULT" else configured_mechanism
+    )
+    chosen = expected_mechanism if configured_mechanism == "DEFAULT" else configured_mechanism
     with pytest.raises(Sent) as caught:
         login.authenticate(run, hello, None)
     assert caught.value.args == ("db", chosen)
@@ -147,15 +170,15 @@ def test_default_scram_selects_best_mechanism_of_user(first: str, hello: dict[st
     assert caught.value.args == ("db", chosen)
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("second_attempt_fails", [False, True])
 @pytest.mark.parametrize("username", [None, "key"])
-def test_rejected_aws_credentials_clear_cache(fails: bool, username: str | None) -> None:
+def test_rejected_aws_credentials_clear_cache(second_attempt_fails: bool, username: str | None) -> None:
     def run(database: str, command: Any) -> Any:
         assert database == "$external"
         if "saslStart" in command:
             nonce = bson.decode(command["payload"])["r"]
             return {"payload": bson.encode({"s": nonce + b"s" * 32, "h": "sts.amazonaws.com"}), "done": False}
-        if fails:
+        if second_attempt_fails:
             raise OperationFailure("no")
         answers.append(bson.decode(command["payload"]))
         return {"payload": b"", "done": True}
@@ -166,13 +189,15 @@ def test_rejected_aws_credentials_clear_cache(fails: bool, username: str | None)
     login = AwsLogin(credential, cache)
     assert login.hello_fields() == {}
     for authenticate in (lambda: login.authenticate(run, {}, None), lambda: login.authenticate_again(run, None)):
-        if fails:
+        if second_attempt_fails:
             with pytest.raises(OperationFailure):
                 authenticate()
         else:
             authenticate()
-    assert cache.clear.call_count == (2 if fails else 0)
-    assert [each.get("t") for each in answers] == ([] if fails else [None if username is None else "token"] * 2)
+    assert cache.clear.call_count == (2 if second_attempt_fails else 0)
+    assert [each.get("t") for each in answers] == (
+        [] if second_attempt_fails else [None if username is None else "token"] * 2
+    )
     assert all(f"Credential={username or 'id'}/" in each["a"] for each in answers)
 
 
@@ -193,16 +218,16 @@ def test_invalid_allowed_hosts_raise_configuration_error(hosts: Any) -> None:
 
 
 @pytest.mark.parametrize("payload", [5, None, "?", "a", {}, [b"x"]])
-def test_payload_of_other_type_raises_protocol_error(payload: Any) -> None:
+def test_sasl_payload_of_other_type_raises_protocol_error(payload: Any) -> None:
     with pytest.raises(ProtocolError) as caught:
-        plain().next({"payload": payload, "done": True})
+        plain_conversation().next({"payload": payload, "done": True})
     assert str(caught.value) == "the reply to a SASL command has no payload of bytes"
 
 
 @pytest.mark.parametrize("payload", [b"x", "eA=="])
-def test_base64_or_missing_payload_is_accepted(payload: Any) -> None:
-    assert plain().next({"payload": payload, "done": True}) is None
-    assert plain().next({"done": True}) is None
+def test_base64_or_missing_sasl_payload_is_accepted(payload: Any) -> None:
+    assert plain_conversation().next({"payload": payload, "done": True}) is None
+    assert plain_conversation().next({"done": True}) is None
 
 
 @pytest.mark.parametrize(
@@ -216,7 +241,7 @@ def test_base64_or_missing_payload_is_accepted(payload: Any) -> None:
         *((value, None) for value in (None, "", "soon", 1e300, float("nan"), [], "2030-13-01T00:00:00Z")),
     ],
 )
-def test_expiration_is_parsed_as_utc_or_none(value: Any, expiration: datetime | None) -> None:
+def test_expiration_of_aws_credentials_is_parsed_as_utc_or_none(value: Any, expiration: datetime | None) -> None:
     assert _moment(value) == expiration
 
 
@@ -238,7 +263,7 @@ def test_expiration_is_parsed_as_utc_or_none(value: Any, expiration: datetime | 
         ),
     ],
 )
-def test_http_error_contains_service_message_without_secrets(body: str, detail: str) -> None:
+def test_error_about_http_status_contains_service_message_without_secrets(body: str, detail: str) -> None:
     with Endpoint(lambda *_: (403, body)) as endpoint:
         with pytest.raises(OperationFailure) as caught:
             request("the service", "PUT", f"{endpoint.url}/path?query=1", {"X-Secret": "s3cret"}, 5, "body")

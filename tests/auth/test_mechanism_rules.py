@@ -1,4 +1,4 @@
-"""Rules of each mechanism for all combinations of username, password, source and database of the URI."""
+"""The rules of each mechanism hold for all combinations of username, password, authSource and database in the URI."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from gmongo.auth.credential import credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
 
-# Rule of the username, rule of the password, default source, True if the database of the URI replaces the default.
-# A rule is True (required), False (forbidden), "any" (optional) or None (both or none of the two).
+# For each mechanism: the rules of username and password, the default authSource, and True if the database in the URI
+# replaces the default.
+# A rule is True (required), False (forbidden), "any" (optional) or None (username and password, or neither).
 MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
     "DEFAULT": (True, True, "admin", True),
     "SCRAM-SHA-1": (True, True, "admin", True),
@@ -31,7 +32,7 @@ class Callback(OIDCCallback):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_credential_follows_rules_of_mechanism(mechanism: str) -> None:
+def test_credential_is_valid_according_to_rules_of_mechanism(mechanism: str) -> None:
     username_rule, password_rule, default_source, takes_database = MECHANISMS[mechanism]
     for username, password, source, database in product((None, "ann"), (None, "secret"), (None, "own"), (None, "db")):
         options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}

@@ -1,4 +1,4 @@
-"""MONGODB-OIDC: callbacks, token cache, built-in environments, reauthentication."""
+"""MONGODB-OIDC: callbacks, the token cache, built-in environments, and reauthentication."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a
 
 
 class OidcServer(ScriptedServer):
-    """Scripted server that accepts valid tokens."""
+    """Scripted server that accepts the tokens in ``valid_tokens``."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +55,7 @@ class OidcServer(ScriptedServer):
 
 
 class Callback(OIDCCallback):
-    """Callback that returns token-1, token-2 and so on, optionally with refresh tokens."""
+    """Callback that returns ``token-1``, ``token-2`` and so on. If `refreshes` is True, results have refresh tokens."""
 
     def __init__(self, refreshes=False):
         self.contexts = []
@@ -79,7 +79,7 @@ def server():
         yield server
 
 
-def client_of(server, properties, **options):
+def oidc_client(server, properties, **options):
     return gmongo.MongoClient(
         *server.address,
         authMechanism="MONGODB-OIDC",
@@ -88,29 +88,29 @@ def client_of(server, properties, **options):
     )
 
 
-def find(client):
+def find_one(client):
     return client.db.c.find_one({"_id": 1})
 
 
 def find_concurrently(server, client, number=5):
-    """Run `number` concurrent operations, each on its own connection."""
+    """Run `number` concurrent operations. Each operation uses another connection."""
     gate = gevent.event.Event()
     server.replies["find"] = lambda command: (
         gate.wait(5) and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
     )
-    jobs = [gevent.spawn(find, client) for _ in range(number)]
+    jobs = [gevent.spawn(find_one, client) for _ in range(number)]
     server.wait_for("find", len(server.commands("find")) + number)
     gate.set()
     gevent.joinall(jobs, raise_error=True)
 
 
-# Machine callbacks
+# Tests of machine callbacks
 
 
 def test_machine_callback_receives_context_and_provides_token(server):
     callback = Callback()
-    with client_of(server, {"OIDC_CALLBACK": callback}, username="principal") as client:
-        assert find(client) == {"_id": 1}
+    with oidc_client(server, {"OIDC_CALLBACK": callback}, username="principal") as client:
+        assert find_one(client) == {"_id": 1}
     [context] = callback.contexts
     assert isinstance(context, OIDCCallbackContext)
     assert context.timeout_seconds == 60
@@ -118,27 +118,27 @@ def test_machine_callback_receives_context_and_provides_token(server):
     assert server.payloads == [{"jwt": "token-1"}]
 
 
-def test_five_connections_call_callback_once(server):
+def test_five_concurrent_connections_call_oidc_callback_once(server):
     callback = Callback()
-    with client_of(server, {"OIDC_CALLBACK": callback}, maxConnecting=5) as client:
+    with oidc_client(server, {"OIDC_CALLBACK": callback}, maxConnecting=5) as client:
         find_concurrently(server, client)
         assert client.pool_stats()[0]["total"] == 5
     assert len(callback.contexts) == 1
 
 
-def test_cached_token_is_sent_with_hello(server):
+def test_cached_oidc_token_is_sent_with_hello(server):
     callback = Callback()
-    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
-        find(client)
+    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
+        find_one(client)
         find_concurrently(server, client, 2)
     assert len(server.commands("saslStart")) == 1
     assert sum("speculativeAuthenticate" in hello for hello in server.commands("handshake")) == 1
 
 
-def test_expired_token_calls_callback_again(server):
+def test_oidc_callback_is_called_again_after_server_rejected_cached_token(server):
     callback = Callback()
-    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
-        find(client)
+    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
+        find_one(client)
         server.valid_tokens = {"token-2"}
         find_concurrently(server, client, 2)
     assert len(callback.contexts) == 2
@@ -148,35 +148,35 @@ def test_rejected_new_token_raises_operation_failure_after_one_call(server):
     server.valid_tokens = set()
     callback = Callback()
     with (
-        client_of(server, {"OIDC_CALLBACK": callback}) as client,
+        oidc_client(server, {"OIDC_CALLBACK": callback}) as client,
         pytest.raises(OperationFailure, match="Authentication failed") as caught,
     ):
-        find(client)
+        find_one(client)
     assert caught.value.code == 18
     assert "token-" not in str(caught.value)
     assert len(callback.contexts) == 1
 
 
-def test_other_authentication_error_keeps_token(server):
+def test_authentication_error_with_other_code_keeps_cached_token(server):
     callback = Callback()
-    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
-        find(client)
+    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
+        find_one(client)
         answer, server.speculates = server.answer, False
         server.answer = lambda command: {"ok": 0, "errmsg": "not now", "code": 20}
         server.fail("find", cut(0))
         with pytest.raises(AutoReconnect):
-            find(client)
+            find_one(client)
         with pytest.raises(OperationFailure, match="not now"):
-            find(client)
+            find_one(client)
         server.answer = answer
-        find(client)
+        find_one(client)
     assert len(callback.contexts) == 1
 
 
 def test_operation_timeout_limits_callback(server):
     callback = Callback()
-    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
-        find(client)
+    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
+        find_one(client)
         server.valid_tokens = {"token-2"}
         [pool] = client._topology.pools()
         with checked_out(pool) as connection:
@@ -191,8 +191,8 @@ def test_callback_may_exceed_connect_timeout(server, option):
             gevent.sleep(0.3)
             return super().fetch(context)
 
-    with client_of(server, {option: Slow()}, connectTimeoutMS=100) as client:
-        assert find(client) == {"_id": 1}
+    with oidc_client(server, {option: Slow()}, connectTimeoutMS=100) as client:
+        assert find_one(client) == {"_id": 1}
 
 
 class FixedResult(OIDCCallback):
@@ -206,7 +206,7 @@ class FixedResult(OIDCCallback):
 
 
 @pytest.mark.parametrize(
-    ("result", "error", "message"),
+    ("result", "error_class", "message"),
     [
         (KeyError("mine"), KeyError, "mine"),
         (None, ValueError, "must return an OIDCCallbackResult with an access token, not NoneType"),
@@ -214,35 +214,38 @@ class FixedResult(OIDCCallback):
         (OIDCCallbackResult("t", -1), ValueError, "must not return a negative lifetime, was -1"),
     ],
 )
-def test_failed_callback_raises_error(server, result, error, message):
-    with client_of(server, {"OIDC_CALLBACK": FixedResult(result)}) as client, pytest.raises(error, match=message):
-        find(client)
+def test_error_or_invalid_result_of_oidc_callback_raises_error(server, result, error_class, message):
+    with (
+        oidc_client(server, {"OIDC_CALLBACK": FixedResult(result)}) as client,
+        pytest.raises(error_class, match=message),
+    ):
+        find_one(client)
 
 
 def test_reauthentication_replaces_token_for_all_connections(server):
     callback = Callback()
-    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
-        find(client)
+    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
+        find_one(client)
         server.valid_tokens = {"token-2"}
         [pool] = client._topology.pools()
         with checked_out(pool) as connection:
             connection.reauthenticate()
-        find(client)
+        find_one(client)
         assert len(callback.contexts) == 2
         assert len(server.commands("handshake")) == 2, "reauthentication sends no hello"
-        # A second invalidation of the old token must not remove the new token.
+        # If code invalidates the old token again, the new token must stay in the cache.
         tokens = client._topology.settings.connection.authenticator.login("h")._tokens
         tokens.invalidate("token-1")
         assert tokens.access == "token-2"
 
 
-# Human callbacks
+# Tests of human callbacks
 
 
 def test_human_callback_receives_identity_provider(server):
     callback = Callback()
-    with client_of(server, {"OIDC_HUMAN_CALLBACK": callback}, username="me") as client:
-        assert find(client) == {"_id": 1}
+    with oidc_client(server, {"OIDC_HUMAN_CALLBACK": callback}, username="me") as client:
+        assert find_one(client) == {"_id": 1}
         find_concurrently(server, client, 3)
     [context] = callback.contexts
     assert context.timeout_seconds == 300
@@ -255,15 +258,15 @@ def test_host_outside_allowed_hosts_raises_configuration_error(server):
     callback = Callback()
     properties = {"OIDC_HUMAN_CALLBACK": callback, "ALLOWED_HOSTS": ["example.com"]}
     with (
-        client_of(server, properties) as client,
+        oidc_client(server, properties) as client,
         pytest.raises(ConfigurationError, match=r"tokens must not be sent to '127.0.0.1', as ALLOWED_HOSTS has only"),
     ):
-        find(client)
+        find_one(client)
     assert not callback.contexts
 
 
 @pytest.mark.parametrize(
-    ("host", "allowed"),
+    ("host", "is_allowed_host"),
     [
         ("localhost", True),
         ("127.0.0.1", True),
@@ -275,49 +278,49 @@ def test_host_outside_allowed_hosts_raises_configuration_error(server):
         ("a.mongodb.net.evil.com", False),
     ],
 )
-def test_default_allowed_hosts_match_only_trusted_hosts(host, allowed):
-    assert is_allowed(host, DEFAULT_ALLOWED_HOSTS) is allowed
+def test_default_allowed_hosts_match_only_trusted_hosts(host, is_allowed_host):
+    assert is_allowed(host, DEFAULT_ALLOWED_HOSTS) is is_allowed_host
 
 
-# Environments
+# Tests of built-in environments
 
 
-def fetch(properties, username=None):
+def fetch_from_environment(properties, username=None):
     callback = callback_of(Credential("MONGODB-OIDC", "$external", username, None, properties))
     return callback.fetch(OIDCCallbackContext(5.0, username or "", 1))
 
 
-def test_environment_test_reads_token_file(server, monkeypatch, tmp_path):
+def test_callback_of_environment_test_reads_token_file(server, monkeypatch, tmp_path):
     file = tmp_path / "token"
     file.write_text("token-1\n")
     monkeypatch.setenv("OIDC_TOKEN_FILE", str(file))
     uri = f"mongodb://127.0.0.1:{server.port}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:test"
     with gmongo.MongoClient(uri) as client:
-        assert find(client) == {"_id": 1}
+        assert find_one(client) == {"_id": 1}
 
 
 def test_environment_test_without_variable_raises_configuration_error(monkeypatch):
     monkeypatch.delenv("OIDC_TOKEN_FILE", raising=False)
     with pytest.raises(ConfigurationError, match="OIDC_TOKEN_FILE must name the file"):
-        fetch({"ENVIRONMENT": "test"})
+        fetch_from_environment({"ENVIRONMENT": "test"})
 
 
-def test_environment_k8s_reads_token_file(monkeypatch, tmp_path):
+def test_callback_of_environment_k8s_reads_token_file(monkeypatch, tmp_path):
     for name in ("AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(OperationFailure, match=r"/var/run/secrets/kubernetes\.io"):
-        fetch({"ENVIRONMENT": "k8s"})
+        fetch_from_environment({"ENVIRONMENT": "k8s"})
     for name in ("AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE"):
         (tmp_path / name).write_text(f"token of {name}")
         monkeypatch.setenv(name, str(tmp_path / name))
-        assert fetch({"ENVIRONMENT": "k8s"}).access_token == f"token of {name}"
+        assert fetch_from_environment({"ENVIRONMENT": "k8s"}).access_token == f"token of {name}"
 
 
-def test_environment_azure_requests_token_from_metadata_service(monkeypatch):
+def test_callback_of_environment_azure_requests_token_from_metadata_service(monkeypatch):
     reply = json.dumps({"access_token": "token", "expires_in": "3600"})
     with Endpoint(lambda *request: (200, reply)) as endpoint:
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
-        result = fetch({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "mongodb://test-cluster"}, "my id")
+        result = fetch_from_environment({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "mongodb://test-cluster"}, "my id")
     assert (result.access_token, result.expires_in_seconds) == ("token", 3600)
     [(method, path, headers, _body)] = endpoint.requests
     assert method == "GET"
@@ -333,7 +336,7 @@ def test_error_status_of_cloud_service_raises_operation_failure(monkeypatch, nam
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
         monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
         with pytest.raises(OperationFailure, match="status 403: 'not allowed'"):
-            fetch({"ENVIRONMENT": name, "TOKEN_RESOURCE": "r"})
+            fetch_from_environment({"ENVIRONMENT": name, "TOKEN_RESOURCE": "r"})
 
 
 def test_representations_contain_no_token():

@@ -1,4 +1,4 @@
-"""SASLprep: the examples of RFC 4013, section 3, and of the driver specification."""
+"""SASLprep converts the examples of RFC 4013, section 3, and of the driver specification correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SCRAM without a server: test vectors of the specifications, and malformed messages."""
+"""SCRAM conversations without a server: test vectors of the specifications, and malformed messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.support.wait import PATIENCE
 
-# Nonce of the client and the four messages. Both vectors are in the driver specification, the second in RFC 7677.
+# A vector consists of the nonce of the client and the four messages of the conversation. The driver specification has
+# the vectors. RFC 7677 also has the second vector.
 VECTORS = {
     "SCRAM-SHA-1": (
         "fyko+d2lbbFgONRv9qkxdawL",
@@ -34,14 +35,14 @@ VECTORS = {
 NONCE, FIRST, SERVER_FIRST, FINAL, SERVER_FINAL = VECTORS["SCRAM-SHA-256"]
 
 
-def conversation(mechanism="SCRAM-SHA-256", password="pencil", username="user", nonce=NONCE):
+def scram_conversation(mechanism="SCRAM-SHA-256", password="pencil", username="user", nonce=NONCE):
     return ScramConversation("admin", mechanism, username, password, ScramKeys(), lambda: nonce)
 
 
 @pytest.mark.parametrize("mechanism", VECTORS)
-def test_conversation_equals_specification_vector(mechanism):
+def test_scram_conversation_equals_specification_vector(mechanism):
     nonce, first, server_first, final, server_final = VECTORS[mechanism]
-    client = conversation(mechanism, nonce=nonce)
+    client = scram_conversation(mechanism, nonce=nonce)
     command = client.first()
     assert command == {
         "saslStart": 1,
@@ -54,8 +55,8 @@ def test_conversation_equals_specification_vector(mechanism):
     assert client.next({"conversationId": 7, "done": True, "payload": server_final}) is None
 
 
-def test_old_server_receives_empty_last_message():
-    client = conversation()
+def test_server_that_continues_after_its_signature_receives_empty_message():
+    client = scram_conversation()
     client.begin()
     client.step(SERVER_FIRST, False)
     assert client.next({"conversationId": 7, "done": False, "payload": SERVER_FINAL})["payload"] == b""
@@ -63,7 +64,7 @@ def test_old_server_receives_empty_last_message():
 
 
 def test_reserved_characters_of_username_are_escaped():
-    assert conversation(username="a=b,c").begin() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()
+    assert scram_conversation(username="a=b,c").begin() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()
 
 
 def test_fifty_conversations_have_different_nonces():
@@ -72,7 +73,7 @@ def test_fifty_conversations_have_different_nonces():
 
 
 @pytest.mark.parametrize(
-    ("message", "error", "description"),
+    ("message", "error_class", "description"),
     [
         (SERVER_FIRST.replace(b"i=4096", b"i=4095"), OperationFailure, "4095 iterations, fewer than the 4096"),
         (SERVER_FIRST.replace(b"i=4096", b"i=99999999"), OperationFailure, "99999999 iterations, more than"),
@@ -85,15 +86,15 @@ def test_fifty_conversations_have_different_nonces():
         (b"\xff\xfe", ProtocolError, "not UTF-8"),
     ],
 )
-def test_invalid_first_message_raises_error(message, error, description):
-    client = conversation()
+def test_invalid_first_message_of_server_raises_error(message, error_class, description):
+    client = scram_conversation()
     client.begin()
-    with pytest.raises(error, match=description):
+    with pytest.raises(error_class, match=description):
         client.step(message, False)
 
 
 @pytest.mark.parametrize(
-    ("message", "error", "description"),
+    ("message", "error_class", "description"),
     [
         (b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", OperationFailure, "did not prove"),
         (b"v=", OperationFailure, "did not prove"),
@@ -103,23 +104,23 @@ def test_invalid_first_message_raises_error(message, error, description):
         (b"e=other-error", OperationFailure, "the server reports 'other-error'"),
     ],
 )
-def test_invalid_last_message_raises_error(message, error, description):
-    client = conversation()
+def test_invalid_last_message_of_server_raises_error(message, error_class, description):
+    client = scram_conversation()
     client.begin()
     client.step(SERVER_FIRST, False)
-    with pytest.raises(error, match=description):
+    with pytest.raises(error_class, match=description):
         client.step(message, True)
 
 
-def test_missing_last_message_raises_protocol_error():
-    client = conversation()
+def test_missing_last_scram_message_raises_protocol_error():
+    client = scram_conversation()
     client.begin()
     with pytest.raises(ProtocolError, match="too early"):
         client.step(SERVER_FIRST, True)
 
 
-def test_continued_conversation_raises_protocol_error():
-    client = conversation()
+def test_conversation_that_continues_after_end_raises_protocol_error():
+    client = scram_conversation()
     client.begin()
     client.step(SERVER_FIRST, False)
     client.step(SERVER_FINAL, False)
@@ -128,13 +129,13 @@ def test_continued_conversation_raises_protocol_error():
 
 
 @pytest.mark.parametrize("payload", [17, {"a": 1}, "no base64!"])
-def test_invalid_payload_raises_protocol_error(payload):
+def test_invalid_scram_payload_raises_protocol_error(payload):
     with pytest.raises(ProtocolError, match="no payload of bytes"):
-        conversation().next({"conversationId": 1, "done": False, "payload": payload})
+        scram_conversation().next({"conversationId": 1, "done": False, "payload": payload})
 
 
-def test_base64_payload_is_decoded():
-    client = conversation()
+def test_base64_payload_of_server_is_decoded():
+    client = scram_conversation()
     client.begin()
     answer = client.next({"conversationId": 1, "done": False, "payload": base64.b64encode(SERVER_FIRST).decode()})
     assert answer["payload"] == FINAL
@@ -142,17 +143,17 @@ def test_base64_payload_is_decoded():
 
 def test_prohibited_password_raises_configuration_error_without_password():
     with pytest.raises(ConfigurationError, match="cannot be used with SCRAM-SHA-256: it has a control character") as e:
-        conversation(password="se\u0007cret")
+        scram_conversation(password="se\u0007cret")
     assert "cret" not in str(e.value)
 
 
-# Keys
+# Tests of SCRAM keys
 
 
 @pytest.mark.real_time
 def test_key_derivation_does_not_block_event_loop(monkeypatch):
     derive, loop_ran = scram_keys.derive_keys, threading.Event()
-    # The derivation waits for the event loop, and a blocked event loop would not set `loop_ran`.
+    # The derivation waits for `loop_ran`. If the derivation blocked the event loop, the test could not set `loop_ran`.
     monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(PATIENCE) and derive(*arguments))
     keys = ScramKeys()
     derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096)

@@ -1,4 +1,4 @@
-"""Cached tokens, keys and credentials of MONGODB-OIDC, SCRAM and MONGODB-AWS without a server."""
+"""The driver caches OIDC tokens, SCRAM keys and AWS credentials. The tests use no server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 
-class Clock:
+class AdjustableClock:
     def __init__(self) -> None:
         self.now = 1000.0
         self.slept: list[float] = []
@@ -39,15 +39,15 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> AdjustableClock:
+    clock = AdjustableClock()
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
     monkeypatch.setattr(oidc, "sleep", clock.sleep)
     return clock
 
 
 class SequentialCallback(OIDCCallback):
-    """Callback that returns the given results, then numbered tokens."""
+    """Callback that first returns the given results, and then tokens with increasing numbers."""
 
     def __init__(self, *results: Any) -> None:
         self.results = list(results)
@@ -60,10 +60,10 @@ class SequentialCallback(OIDCCallback):
         return OIDCCallbackResult(f"token {len(self.calls)}", refresh_token=f"refresh {len(self.calls)}")
 
 
-def tokens_of(
-    callback: OIDCCallback, *, human: bool = False, username: str | None = None, hosts: Any = ("h",)
+def make_tokens(
+    callback: OIDCCallback, *, is_human: bool = False, username: str | None = None, hosts: Any = ("h",)
 ) -> OidcTokens:
-    name = "OIDC_HUMAN_CALLBACK" if human else "OIDC_CALLBACK"
+    name = "OIDC_HUMAN_CALLBACK" if is_human else "OIDC_CALLBACK"
     return OidcTokens(
         Credential("MONGODB-OIDC", "$external", username, None, {name: callback, "ALLOWED_HOSTS": list(hosts)})
     )
@@ -72,9 +72,9 @@ def tokens_of(
 PROVIDER = OIDCIdPInfo("https://issuer", "c")
 
 
-def test_token_is_cached_until_invalidated(clock: Clock) -> None:
+def test_oidc_token_is_cached_until_invalidated(clock: AdjustableClock) -> None:
     callback = SequentialCallback()
-    tokens = tokens_of(callback)
+    tokens = make_tokens(callback)
     assert repr(tokens) == "<OidcTokens without a token>"
     assert (tokens.get(5.0), tokens.get(5.0)) == (("token 1", False), ("token 1", True))
     assert repr(tokens) == "<OidcTokens with a token>" and tokens.refresh == "refresh 1"
@@ -91,30 +91,30 @@ def test_token_is_cached_until_invalidated(clock: Clock) -> None:
     assert clock.slept == [0.1]
 
 
-@pytest.mark.parametrize("human", [False, True])
-@pytest.mark.parametrize(("seconds", "limit"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
+@pytest.mark.parametrize("is_human", [False, True])
+@pytest.mark.parametrize(("seconds", "expected_timeout"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
 @pytest.mark.parametrize("username", [None, "ann"])
 def test_callback_receives_limit_username_provider_and_refresh_token(
-    clock: Clock, human: bool, seconds: Any, limit: float, username: str | None
+    clock: AdjustableClock, is_human: bool, seconds: Any, expected_timeout: float, username: str | None
 ) -> None:
     callback = SequentialCallback()
-    tokens = tokens_of(callback, human=human, username=username)
+    tokens = make_tokens(callback, is_human=is_human, username=username)
     for provider in (None, PROVIDER, None):
         tokens.get(seconds, provider)
         tokens.access = None
     first, second, third = callback.calls
-    assert {each.timeout_seconds for each in callback.calls} == {300.0 if human else limit}
+    assert {each.timeout_seconds for each in callback.calls} == {300.0 if is_human else expected_timeout}
     assert {each.username for each in callback.calls} == {username or ""}
     assert {each.version for each in callback.calls} == {1}
     assert [each.refresh_token for each in callback.calls] == [None, None, "refresh 2"]
     assert (first.idp_info, second.idp_info, third.idp_info) == (None, PROVIDER, PROVIDER)
 
 
-class Server:
-    """Command runner that accepts the given tokens."""
+class TokenServer:
+    """Replacement of a server. A call runs a SASL command, and accepts only the tokens in ``accepted_tokens``."""
 
-    def __init__(self, *good: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
-        self.good, self.code = good, code
+    def __init__(self, *accepted_tokens: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
+        self.accepted_tokens, self.code = accepted_tokens, code
         self.seen: list[str] = []
 
     def __call__(self, database: str, command: Any) -> Any:
@@ -124,14 +124,14 @@ class Server:
             self.seen.append(f"principal {sent.get('n')}")
             return {"payload": bson.encode({"issuer": "https://issuer", "clientId": "c"}), "conversationId": 1}
         self.seen.append(sent["jwt"])
-        if sent["jwt"] not in self.good:
+        if sent["jwt"] not in self.accepted_tokens:
             raise OperationFailure("refused", self.code)
         return {"payload": b"", "done": True}
 
 
-def test_machine_login_replaces_rejected_token(clock: Clock) -> None:
-    tokens = tokens_of(SequentialCallback())
-    server = Server("token 1", "token 2")
+def test_machine_login_replaces_rejected_oidc_token(clock: AdjustableClock) -> None:
+    tokens = make_tokens(SequentialCallback())
+    server = TokenServer("token 1", "token 2")
     login = OidcLogin(tokens)
     assert login.hello_fields() == {}
     login.authenticate(server, {}, 5.0)
@@ -144,41 +144,42 @@ def test_machine_login_replaces_rejected_token(clock: Clock) -> None:
     again.authenticate(server, {"speculativeAuthenticate": {"done": False}}, 5.0)
     again.authenticate(server, {}, 5.0)
     assert server.seen == ["token 1"] * 3
-    server.good = ("token 2",)
+    server.accepted_tokens = ("token 2",)
     again.authenticate(server, {}, 5.0)
     assert server.seen == ["token 1"] * 4 + ["token 2"] and tokens.access == "token 2"
-    server.good = ("token 3",)
+    server.accepted_tokens = ("token 3",)
     again.authenticate_again(server, 5.0)
     assert server.seen[5:] == ["token 3"] and tokens.access == "token 3"
 
 
-def test_human_login_uses_token_then_refresh_token_then_callback(clock: Clock) -> None:
+def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: AdjustableClock) -> None:
     callback = SequentialCallback()
-    tokens = tokens_of(callback, human=True, username="ann")
+    tokens = make_tokens(callback, is_human=True, username="ann")
     login = HumanOidcLogin(tokens, "h")
     assert (login.patience, OidcLogin.patience) == (300.0, 60.0)
-    server = Server("token 1")
+    server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     assert server.seen == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
-    login.authenticate(server, {}, None)  # the token is still valid
+    login.authenticate(server, {}, None)  # the cached token is still valid
     assert server.seen[2:] == ["token 1"]
-    server.good = ("token 2",)
-    login.authenticate(server, {}, None)  # only the refresh token is valid
+    server.accepted_tokens = ("token 2",)
+    login.authenticate(server, {}, None)  # the token is invalid, and the refresh token is valid
     assert server.seen[3:] == ["token 1", "token 2"] and callback.calls[1].refresh_token == "refresh 1"
-    server.good = ("token 4",)
-    login.authenticate(server, {}, None)  # neither token is valid, so the callback gets no refresh token
+    server.accepted_tokens = ("token 4",)
+    # The token and the refresh token are invalid, so the driver calls the callback without a refresh token.
+    login.authenticate(server, {}, None)
     assert server.seen[5:] == ["token 2", "token 3", "principal ann", "token 4"]
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", "refresh 2", None]
 
 
-def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Clock) -> None:
+def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: AdjustableClock) -> None:
     callback = SequentialCallback(
         *(OIDCCallbackResult(f"token {n}", refresh_token=f"refresh {n}") for n in (1, 2)), None
     )
-    login = HumanOidcLogin(tokens_of(callback, human=True), "h")
-    server = Server("token 1")
+    login = HumanOidcLogin(make_tokens(callback, is_human=True), "h")
+    server = TokenServer("token 1")
     login.authenticate(server, {}, None)
-    server.good = ("token 4",)
+    server.accepted_tokens = ("token 4",)
     with pytest.raises(ValueError):
         login.authenticate(server, {}, None)
     login.authenticate(server, {}, None)
@@ -186,7 +187,7 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Clock
 
 
 @pytest.mark.parametrize(
-    ("host", "patterns", "allowed"),
+    ("host", "patterns", "is_allowed_host"),
     [
         ("a.example.com", ["*.example.com"], True),
         ("A.Example.COM", ["*.example.COM"], True),
@@ -198,10 +199,12 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Clock
         ("a.h", ["h"], False),
     ],
 )
-def test_other_host_raises_configuration_error(clock: Clock, host: str, patterns: list[str], allowed: bool) -> None:
-    assert is_allowed(host, patterns) is allowed
-    tokens = tokens_of(SequentialCallback(), human=True, hosts=patterns)
-    if allowed:
+def test_human_login_at_host_outside_allowed_hosts_raises_configuration_error(
+    clock: AdjustableClock, host: str, patterns: list[str], is_allowed_host: bool
+) -> None:
+    assert is_allowed(host, patterns) is is_allowed_host
+    tokens = make_tokens(SequentialCallback(), is_human=True, hosts=patterns)
+    if is_allowed_host:
         HumanOidcLogin(tokens, host)
         return
     with pytest.raises(ConfigurationError) as caught:
@@ -219,11 +222,11 @@ def test_missing_identity_provider_raises_protocol_error(payload: bytes) -> None
     assert (provider.issuer, provider.clientId, provider.requestScopes) == ("i", None, ["a"])
 
 
-# Callbacks of environments
+# Tests of the callbacks of built-in environments
 
 
 @pytest.mark.parametrize(
-    ("properties", "kind"),
+    ("properties", "callback_class"),
     [
         ({"ENVIRONMENT": "test"}, FileToken),
         ({"ENVIRONMENT": "k8s"}, FileToken),
@@ -233,21 +236,23 @@ def test_missing_identity_provider_raises_protocol_error(payload: bytes) -> None
         ({"OIDC_HUMAN_CALLBACK": 1}, int),
     ],
 )
-def test_credential_properties_select_callback(properties: dict[str, Any], kind: type) -> None:
+def test_credential_properties_select_callback(properties: dict[str, Any], callback_class: type) -> None:
     callback = callback_of(Credential("MONGODB-OIDC", "$external", properties=properties))
-    assert type(callback) is kind
+    assert type(callback) is callback_class
     if properties.get("ENVIRONMENT") == "k8s":
         variables = ("AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
         default = "/var/run/secrets/kubernetes.io/serviceaccount/token"
         assert (vars(callback)["_variables"], vars(callback)["_default"]) == (variables, default)
-    elif kind is FileToken:
+    elif callback_class is FileToken:
         assert (vars(callback)["_variables"], vars(callback)["_default"]) == (("OIDC_TOKEN_FILE",), None)
-    elif kind is not int:
+    elif callback_class is not int:
         assert vars(callback)["_resource"] == "r"
 
 
 @pytest.mark.parametrize("host", [None, "own"])
-def test_google_callback_requests_metadata_service(monkeypatch: pytest.MonkeyPatch, host: str | None) -> None:
+def test_callback_of_environment_gcp_requests_metadata_service(
+    monkeypatch: pytest.MonkeyPatch, host: str | None
+) -> None:
     calls = Mock(return_value=" t\n")
     monkeypatch.setattr(oidc_environments, "request", calls)
     if host:
@@ -260,24 +265,26 @@ def test_google_callback_requests_metadata_service(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("value", "seconds"), [("5", 5.0), (5, 5.0), ("-5", 0.0), (None, None), ("soon", None), ([], None)]
 )
-def test_lifetime_is_parsed_as_seconds_or_none(value: Any, seconds: float | None) -> None:
+def test_token_lifetime_is_parsed_as_seconds_or_none(value: Any, seconds: float | None) -> None:
     assert oidc_environments._seconds(value) == seconds
 
 
-# Credentials of AWS
+# Tests of AWS credentials
 
 
 @pytest.mark.parametrize("roles", ["one\nother", " one \n", "one role\nother", ""])
-@pytest.mark.parametrize("base", [None, "http://own/"])
-def test_ec2_requests_session_role_and_keys(monkeypatch: pytest.MonkeyPatch, base: str | None, roles: str) -> None:
+@pytest.mark.parametrize("metadata_endpoint", [None, "http://own/"])
+def test_ec2_requests_session_role_and_keys(
+    monkeypatch: pytest.MonkeyPatch, metadata_endpoint: str | None, roles: str
+) -> None:
     answers = iter([" session\n", roles])
     calls = Mock(side_effect=lambda *_: next(answers))
     read = Mock(return_value={"AccessKeyId": "k", "SecretAccessKey": "s", "Token": "t"})
     monkeypatch.setattr(aws_credentials, "request", calls)
     monkeypatch.setattr(aws_credentials, "request_json", read)
-    variables = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": base} if base else {}
+    variables = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata_endpoint} if metadata_endpoint else {}
     assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t")
-    service, base_url = "the EC2 metadata service", "http://own" if base else "http://169.254.169.254"
+    service, base_url = "the EC2 metadata service", "http://own" if metadata_endpoint else "http://169.254.169.254"
     path, limit = f"{base_url}/latest/meta-data/iam/security-credentials/", aws_credentials._TIMEOUT
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": aws_credentials._TOKEN_LIFETIME}
     session = {"X-aws-ec2-metadata-token": "session"}
@@ -336,7 +343,7 @@ def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkey
 
 
 @pytest.mark.parametrize(
-    ("variables", "called"),
+    ("variables", "expected_call"),
     [
         ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f", "AWS_ROLE_ARN": "r"}, ("_assume_role",)),
         ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f"}, ("_from_ec2",)),
@@ -350,12 +357,14 @@ def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkey
         ({}, ("_from_ec2",)),
     ],
 )
-def test_aws_variables_select_service(monkeypatch: pytest.MonkeyPatch, variables: Any, called: tuple[str, ...]) -> None:
+def test_environment_variables_select_source_of_aws_credentials(
+    monkeypatch: pytest.MonkeyPatch, variables: Any, expected_call: tuple[str, ...]
+) -> None:
     calls: list[tuple[Any, ...]] = []
     for name in ("_assume_role", "_from_ecs", "_from_ec2"):
         monkeypatch.setattr(aws_credentials, name, lambda *arguments, name=name: calls.append((name, *arguments[1:])))
     aws_credentials._fetch(variables)
-    assert calls == [called]
+    assert calls == [expected_call]
 
 
 @pytest.mark.parametrize("token", [None, "t0ken"])
@@ -387,10 +396,10 @@ def test_aws_authorization_equals_independent_signature_version_4(token: str | N
     assert header == f"AWS4-HMAC-SHA256 Credential=KEY/{scope}, SignedHeaders={names}, Signature={signature}"
 
 
-# SCRAM keys
+# Tests of SCRAM keys
 
 
-def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_callers_derive_scram_keys_once_and_cache_keeps_eight(monkeypatch: pytest.MonkeyPatch) -> None:
     derived: list[Any] = []
 
     def derive(*arguments: Any) -> Any:
@@ -412,7 +421,7 @@ def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight(monkeypatch: 
     keys.derive("sha256", b"p", b"7", 4096)
     assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 cached>"
     keys._process = -1
-    keys._derivations["sha256", b"p", b"s", 4096] = Mock()  # a derivation of the parent never ends in the child
+    keys._derivations["sha256", b"p", b"s", 4096] = Mock()  # in a forked child, a derivation of the parent never ends
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
     monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))
     for _ in range(2):
@@ -445,7 +454,7 @@ def test_iterations_out_of_range_raise_operation_failure(iterations: int, reason
     assert str(caught.value) == f"SCRAM-SHA-256: {reason}"
 
 
-def test_thread_of_key_derivation_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_thread_of_key_derivation_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     pools: list[Any] = []
 
     class Pool(scram_keys.ThreadPool):

@@ -1,1 +1,1 @@
-"""The connection pool, requirement by requirement (docs/conformance/cmap.md)."""
+"""Tests of the connection pool for each requirement of the CMAP specification (docs/conformance/cmap.md)."""

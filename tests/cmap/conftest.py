@@ -1,4 +1,4 @@
-"""Fixtures of pools and clients. Each test closes its pools and clients."""
+"""Fixtures that create pools and clients, and close the pools and clients after the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.server import ScriptedServer
 
 @pytest.fixture(autouse=True)
 def critical_sections() -> Iterator[None]:
-    """Fail a test if a greenlet switches in a critical section of a pool."""
+    """Fail the test if a greenlet switches in a critical section of a pool."""
     with fail_on_switches():
         yield
 
@@ -30,13 +30,13 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def recorder() -> PoolRecorder:
-    """Record all pool events of the test."""
+    """Return a listener that records all pool events of the test."""
     return PoolRecorder()
 
 
 @pytest.fixture
 def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
-    """Create pools for the server with the arguments of ``make_pool``."""
+    """Return a function that creates a pool for the server. The function has the keyword arguments of ``make_pool``."""
     pools: list[Pool] = []
 
     def make(**options: Any) -> Pool:
@@ -51,5 +51,5 @@ def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callabl
 
 @pytest.fixture
 def new_client(server: ScriptedServer, connect: Callable[..., Client]) -> Callable[..., Client]:
-    """Create clients, by default for the server."""
+    """Return a function that creates a client, by default a client of the scripted server."""
     return lambda host=server, **options: connect(host, **options)

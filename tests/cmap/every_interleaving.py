@@ -1,4 +1,4 @@
-"""Run a pool in every order of its steps. The greenlets of the pool run only when a step switches to them.
+"""Run a pool in every order of the steps. A greenlet of the pool runs only when a step switches to the greenlet.
 
 A step runs a callback of the loop, accepts or refuses a connection, or interrupts a check-out. Other steps clear, close
 or fork the pool, or advance the clock. The explorer skips a state that equals an earlier state, including the lines of
@@ -28,13 +28,15 @@ from tests.support.scheduler import Scheduler, Task
 
 Step = tuple[Any, ...]
 _ADDRESS = ("h", 27017)
-EVERYTHING = frozenset(("clear", "clear interrupting", "close", "fork", "interrupt", "refused", "broken", "time"))
+ALL_OPTIONAL_STEPS = frozenset(
+    ("clear", "clear interrupting", "close", "fork", "interrupt", "refused", "broken", "time")
+)
 
 
 class PoolLimits(NamedTuple):
-    """The size of a pool, and its possible steps.
+    """The size limits of an explored pool, and the steps that the explorer may execute.
 
-    :param steps_allowed: a subset of :data:`EVERYTHING`.
+    :param steps_allowed: a subset of :data:`ALL_OPTIONAL_STEPS`.
     :param listener_switches: the events whose listeners let other greenlets run.
     """
 
@@ -42,18 +44,18 @@ class PoolLimits(NamedTuple):
     max_pool_size: int = 2
     min_pool_size: int = 2
     max_connecting: int = 1
-    steps_allowed: frozenset[str] = EVERYTHING
+    steps_allowed: frozenset[str] = ALL_OPTIONAL_STEPS
     listener_switches: frozenset[str] = frozenset()
 
 
 class _Listener(ForwardingPoolListener):
-    """Count the events, check their order, and switch during some events."""
+    """Count the pool events, check the order of the events, and switch to other greenlets during some events."""
 
     def __init__(self, switches: frozenset[str]) -> None:
         self.switches = switches
         self.counted: Counter[str] = Counter()
-        self.state = ""  # the pool state in the last event
-        self.open: set[int] = set()  # open connections
+        self.state = ""  # the name of the last event about the state of the pool
+        self.open: set[int] = set()  # the IDs of the open connections
         self.violations: list[str] = []
 
     def handle(self, event: Any) -> None:
@@ -77,16 +79,16 @@ class _Listener(ForwardingPoolListener):
             self.violations.append("a check-out succeeds in a closed pool")
         elif name == "ConnectionCreated":
             if self.open and connection_id <= max(self.open):
-                self.violations.append("a connection has the number of another one")
+                self.violations.append("two connections have one ID")
             self.open.add(connection_id)
         if connection_id and connection_id not in self.open:
-            self.violations.append("a connection has an event outside of its life")
+            self.violations.append("a connection has an event before its creation or after its close")
         if name == "ConnectionClosed":
             self.open.discard(connection_id)
 
 
-class _InOrder(Delivery):
-    """Record the order in which the pool notes and delivers events."""
+class _RecordingDelivery(Delivery):
+    """A delivery that records the order in which the pool queues events, and the order of delivery."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,8 +109,8 @@ class _InOrder(Delivery):
         self.noted, self.delivered = 0, []
 
 
-class _Owner:
-    """A pool owner without effect."""
+class _IgnoringOwner:
+    """A pool owner that ignores established connections and errors."""
 
     def connection_established(self, connection: Connection) -> None:
         pass
@@ -118,19 +120,19 @@ class _Owner:
 
 
 class PendingEstablishment(NamedTuple):
-    """The connection that a greenlet establishes, and the answers of the server."""
+    """A connection that a greenlet establishes. ``answers`` has the server's answer: an error, or None for success."""
 
     connection: Connection
     answers: list[Exception | None]
 
 
 class PoolSystem:
-    """A pool and its greenlets."""
+    """An explored pool and the greenlets that use the pool."""
 
     def __init__(self, limits: PoolLimits) -> None:
         self.limits = limits
         self.scheduler = Scheduler()
-        self.delivery = _InOrder()
+        self.delivery = _RecordingDelivery()
         self.listener = _Listener(limits.listener_switches)
         self.pool = Pool(
             _ADDRESS,
@@ -141,13 +143,13 @@ class PoolSystem:
             ),
             ConnectionSettings(),
             PoolEvents(_ADDRESS, (self.listener,), self.delivery, None, silent=False),
-            _Owner(),
+            _IgnoringOwner(),
         )
         self.delivery.deliver()
         self.check_outs: list[Task] = []
         self.establishing: dict[Task, PendingEstablishment] = {}
         self.in_use: dict[Task, Connection] = {}
-        self.requests: list[Task] = []  # greenlets in the order of their check-outs
+        self.requests: list[Task] = []  # the greenlets that check out a connection, in the order of their requests
         self.forked = self.used_in_child = False
         self.violations: list[str] = []
         PoolSystem.current = self
@@ -155,7 +157,7 @@ class PoolSystem:
     current: PoolSystem
 
     def establish(self, connection: Connection, _options: Any, _ref: bool, on_hello: Callable[[], None]) -> None:
-        """Replace the TCP connection and the handshake."""
+        """Wait for the step that accepts or refuses the connection. The method replaces the function ``establish``."""
         task = getcurrent()
         assert isinstance(task, Task)
         self._check_queue_order(task)
@@ -178,7 +180,7 @@ class PoolSystem:
         self.requests.append(task)
         try:
             connection = self.pool.check_out()
-        except GreenletExit:  # an application may catch a timeout
+        except GreenletExit:  # like an application that catches a timeout and checks out a connection again
             self.requests.remove(task)
             self.requests.append(task)
             connection = self.pool.check_out()
@@ -281,11 +283,11 @@ class PoolSystem:
             Task(work).switch()
 
     def find_violations(self) -> Iterator[str]:
-        """Yield the violations of invariants."""
+        """Yield the violations of the invariants that hold after each step."""
         machine, limits = self.pool.machine, self.limits
         yield from self.violations
         yield from self.listener.violations
-        yield from violations_of(machine, limits.max_pool_size, limits.max_connecting)
+        yield from violations_of_connections(machine, limits.max_pool_size, limits.max_connecting)
         if not self.scheduler.has_ready() and not self.delivery.pending and not self.forked:
             yield from self._violations_while_waiting()
         users = list(self.in_use.values())
@@ -295,7 +297,7 @@ class PoolSystem:
             yield "events are out of order"
 
     def _violations_while_waiting(self) -> Iterator[str]:
-        """Yield the violations while no greenlet is runnable."""
+        """Yield the violations of the invariants that hold while no greenlet is runnable."""
         machine = self.pool.machine
         if machine.state is not PoolState.READY:
             if machine.queue.waiters:
@@ -308,7 +310,7 @@ class PoolSystem:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Return a description of the state. Equal descriptions have the same future."""
+        """Describe the state of the system. Systems with equal descriptions behave equally in all later steps."""
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()
@@ -348,7 +350,7 @@ class PoolSystem:
         )
 
     def run_to_end(self) -> Iterator[str]:
-        """Run all greenlets to the end, and yield the violations."""
+        """Run all greenlets until they end or wait, and yield the violations."""
         try:
             self._run_until_blocked()
             yield from self._violations_when_blocked()
@@ -373,13 +375,13 @@ class PoolSystem:
         if not all(task.dead for task in self.check_outs):
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
-            yield "nothing will give a connection back"
-        if self.used_in_child:  # the background greenlet of the parent ends at its next run
+            yield "no greenlet will check a connection in"
+        if self.used_in_child:  # the background greenlet of the parent ends when it runs next
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.advance_to_next_timer()
                 self.scheduler.run_all()
         if sum("_repeat" in dict(task.stack_lines()) for task in self.scheduler.tasks) > 1:
-            yield "two greenlets keep the pool"
+            yield "two background greenlets run for one pool"
         if self.delivery.pending or len(self.delivery.delivered) != self.delivery.noted:
             yield "events are not delivered"
         if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
@@ -387,28 +389,28 @@ class PoolSystem:
         if not self.forked and not self.limits.listener_switches:
             started, ended = counted["ConnectionCheckOutStarted"], counted["ConnectionCheckOutFailed"]
             if started != ended + counted["ConnectionCheckedOut"]:
-                yield "a check-out has not both events"
+                yield "a check-out lacks its start event or its end event"
             if counted["ConnectionCheckedOut"] != counted["ConnectionCheckedIn"]:
                 yield "a check-in has no event"
             if counted["ConnectionCreated"] != counted["ConnectionClosed"] + machine.total:
                 yield "a connection is not closed"
 
 
-def violations_of(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
-    """Yield the violations of invariants of a pool's connections."""
+def violations_of_connections(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
+    """Yield the violations of the invariants about the connections of a pool."""
     sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
     if sum(map(len, sets)) != len(set().union(*sets)):
         yield "a connection is in two sets"
     if machine.total > max_pool_size:
         yield "there are more connections than maxPoolSize"
     if len(machine.pending) > max_connecting:
-        yield "more are being established than maxConnecting"
+        yield "the pool establishes more connections than maxConnecting"
     if machine.state is PoolState.CLOSED and machine.available:
         yield "a closed pool has available connections"
 
 
 def connection_state(machine: StateMachine, connection: Connection | None) -> Any:
-    """Describe a connection by the properties that affect later steps."""
+    """Describe a connection by the properties on which later steps depend."""
     if connection is None:
         return None
     places = (machine.pending, "pending"), (machine.in_use, "in use")
@@ -418,7 +420,7 @@ def connection_state(machine: StateMachine, connection: Connection | None) -> An
 
 
 def _greenlet_of_callback(callback: Any) -> Any:
-    """Return the greenlet that a callback switches to, otherwise None."""
+    """Return the greenlet to which a callback switches, or None for a callback that switches to no greenlet."""
     return getattr(getattr(callback, "func", callback), "__self__", None)
 
 

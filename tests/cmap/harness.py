@@ -1,4 +1,4 @@
-"""Real pools on real sockets, and functions that read their state."""
+"""Functions that create real pools with real sockets, and functions that read the state of pools."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.recorder import PoolRecorder
 NO_BACKGROUND_RUNS = -1.0
 
 
-class Owner:
-    """Replace the topology: a failed handshake clears the pool."""
+class PoolOwner:
+    """A replacement of the topology as the owner of a pool. A failed handshake clears the pool if `clears` is True."""
 
     def __init__(self, clears: bool = True) -> None:
         self.pool: Pool
@@ -47,12 +47,12 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """Create a pool. Its background runs start only if `background_interval` is given.
+    """Create a pool. The pool has no background runs unless the call sets `background_interval`.
 
-    :param recorder: records the pool events, None for a pool without listeners.
+    :param recorder: the listener of the pool, or None for a pool without listeners.
     """
     options = {"background_interval": NO_BACKGROUND_RUNS, **options}
-    owner = Owner(clears)
+    owner = PoolOwner(clears)
     connection_options = ConnectionSettings(
         connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced
     )
@@ -65,34 +65,34 @@ def make_pool(
     return pool
 
 
-def owner_of(pool: Pool) -> Owner:
-    """Return the replacement of the topology."""
+def owner_of(pool: Pool) -> PoolOwner:
+    """Return the owner of a pool from :func:`make_pool`."""
     owner = pool.establisher._owner
-    assert isinstance(owner, Owner)
+    assert isinstance(owner, PoolOwner)
     return owner
 
 
-def settle(passes: int = 5) -> None:
-    """Let all other greenlets run as far as they can without I/O."""
+def run_other_greenlets(passes: int = 5) -> None:
+    """Let all other greenlets run until each greenlet waits for I/O or a timer."""
     for _ in range(passes):
         gevent.sleep(0)
 
 
 def ping(connection: Connection, timeout: float | None = 5.0, name: str = "ping") -> dict[str, Any]:
-    """Send a command on a connection and return the reply."""
+    """Send a command without arguments on a connection, and return the reply."""
     request_id = next_request_id()
     body = bson.encode({name: 1, "$db": "admin"})
     return connection.exchange(request_id, encode_op_msg(request_id, 0, body), timeout, bson.decode)
 
 
-def counts(pool: Pool) -> tuple[int, int, int, int]:
-    """Return the numbers of total, pending, available and used connections."""
+def connection_counts(pool: Pool) -> tuple[int, int, int, int]:
+    """Return the numbers of all, pending, available and checked-out connections of a pool."""
     stats = pool.stats()
     return stats["total"], stats["pending"], stats["available"], stats["in_use"]
 
 
 def fill_pool(pool: Pool, number: int) -> list[Connection]:
-    """Make `number` connections available, and return them in the order of their IDs."""
+    """Open `number` connections in a pool, and return the available connections in the order of their IDs."""
     connections = [pool.check_out() for _ in range(number)]
     for connection in connections:
         pool.check_in(connection)

@@ -1,4 +1,4 @@
-"""Upkeep in the background (CMAP-172 to CMAP-177), and forks (CMAP-45, CMAP-169 to CMAP-171)."""
+"""Background runs of a pool (CMAP-172 to CMAP-177), and pools after a fork (CMAP-45, CMAP-169 to CMAP-171)."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from gevent.event import Event
 
 from gmongo.cmap.background import background_run
 from gmongo.errors import AutoReconnect
-from tests.cmap.harness import counts, fill_pool, make_pool, owner_of
+from tests.cmap.harness import connection_counts, fill_pool, make_pool, owner_of
 from tests.support.server import ScriptedServer, cut, held
 from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")
-def test_upkeep_closes_idle_connections(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_background_run_closes_idle_connections(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=0.02, background_interval=0.005)
     fill_pool(pool, 3)
     recorder.wait_for("Closed", 3)
     assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
-    assert counts(pool) == (0, 0, 0, 0)
+    assert connection_counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
 
 
 @pytest.mark.parametrize(
-    ("max_idle_time", "interval", "pause"), [(0.001, 60, 0.1), (0.1, 60, 0.1), (3, 60, 3), (80, 60, 60), (None, 60, 60)]
+    ("max_idle_time", "background_interval", "pause"),
+    [(0.001, 60, 0.1), (0.1, 60, 0.1), (3, 60, 3), (80, 60, 60), (None, 60, 60)],
 )
-def test_upkeep_interval_follows_max_idle_time(
-    new_pool: Any, max_idle_time: float | None, interval: float, pause: float
+def test_pause_between_background_runs_is_at_most_max_idle_time(
+    new_pool: Any, max_idle_time: float | None, background_interval: float, pause: float
 ) -> None:
-    """The minimum is 0.1 s."""
-    assert background_run(new_pool(max_idle_time=max_idle_time, background_interval=interval)) == pause
+    """Check the pause until the next background run. The pause is at least 0.1 seconds."""
+    assert background_run(new_pool(max_idle_time=max_idle_time, background_interval=background_interval)) == pause
 
 
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
-def test_clear_starts_upkeep_run(new_pool: Any, recorder: Any) -> None:
+def test_clear_starts_background_run_that_closes_stale_connections(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(background_interval=3600)
     fill_pool(pool, 3)
     pool.clear()
@@ -50,7 +51,7 @@ def test_clear_starts_upkeep_run(new_pool: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-175", "CMAP-176", "CMAP-172")
-def test_upkeep_closes_idle_connection_while_handshakes_hang(
+def test_background_run_closes_idle_connection_while_handshakes_hang(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, background_interval=0.005)
@@ -64,12 +65,12 @@ def test_upkeep_closes_idle_connection_while_handshakes_hang(
     pool.check_in(spare)
     recorder.wait_for("Closed")
     assert recorder.only("Closed") == ["Closed 1 idle"]
-    assert counts(pool) == (1, 1, 0, 0)
+    assert connection_counts(pool) == (1, 1, 0, 0)
     gate.set()
 
 
 @pytest.mark.requirement("CMAP-172")
-def test_upkeep_greenlet_ends_with_its_pool(server: ScriptedServer, recorder: Any) -> None:
+def test_background_greenlet_ends_after_pool_is_dropped(server: ScriptedServer, recorder: Any) -> None:
     pool = make_pool(server.address, recorder, background_interval=3600)
     reference, background_run = weakref.ref(pool), pool._background.greenlet
     gevent.sleep(0)
@@ -137,7 +138,7 @@ def test_child_process_starts_next_pool_generation(new_pool: Any, go: Any) -> No
     pool.reset_after_fork()
     waiting.join(timeout=5)
     assert isinstance(waiting.exception, AutoReconnect)
-    assert (pool.generation, pool.stats()["state"], counts(pool)) == (1, "paused", (0, 0, 0, 0))
+    assert (pool.generation, pool.stats()["state"], connection_counts(pool)) == (1, "paused", (0, 0, 0, 0))
     pool.check_in(connection)
     pool.ready()
     assert pool.check_out().id == 2

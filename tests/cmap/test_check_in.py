@@ -1,4 +1,4 @@
-"""Check-outs and check-ins (CMAP-104 to CMAP-137, CMAP-178, CMAP-179)."""
+"""Check-outs and check-ins of connections (CMAP-104 to CMAP-137, CMAP-178, CMAP-179)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
-from tests.cmap.harness import counts, fill_pool
+from tests.cmap.harness import connection_counts, fill_pool
 from tests.support.pools import checked_out
 from tests.support.server import silent
 from tests.support.wait import eventually
@@ -38,12 +38,12 @@ def test_check_out_closes_perished_connections(new_pool: Any, server: Any, recor
     assert recorder.event_lines[0] == "Started"
     assert sorted(recorder.only("Closed")) == [f"Closed {number} stale" for number in range(1, 5)]
     assert recorder.event_lines[5:] == ["Created 5", "Ready 5", "CheckedOut 5"]
-    assert counts(pool) == (1, 0, 0, 1)
+    assert connection_counts(pool) == (1, 0, 0, 1)
     eventually(lambda: len(server.peers) == 1)
 
 
 @pytest.mark.parametrize("max_idle_time", [None, 60], ids=["no limit", "60 s"])
-def test_check_out_takes_last_used_connection(new_pool: Any, max_idle_time: float | None) -> None:
+def test_check_out_takes_most_recently_used_connection(new_pool: Any, max_idle_time: float | None) -> None:
     pool = new_pool(max_idle_time=max_idle_time)
     first, second, third = fill_pool(pool, 3)
     assert [pool.check_out() for _ in range(3)] == [third, second, first]
@@ -57,7 +57,7 @@ def test_check_in_of_another_pools_connection_raises_invalid_operation(new_pool:
     with pytest.raises(InvalidOperation, match="not checked out of"):
         second.check_in(connection)
     assert not recorder.events
-    assert (counts(first), counts(second)) == ((1, 0, 0, 1), (0, 0, 0, 0))
+    assert (connection_counts(first), connection_counts(second)) == ((1, 0, 0, 1), (0, 0, 0, 0))
     first.check_in(connection)
 
 
@@ -70,32 +70,36 @@ def test_second_check_in_raises_invalid_operation(new_pool: Any, recorder: Any) 
     with pytest.raises(InvalidOperation):
         pool.check_in(connection)
     assert not recorder.events
-    assert counts(pool) == (1, 0, 1, 0)
+    assert connection_counts(pool) == (1, 0, 1, 0)
 
 
 @pytest.mark.requirement("CMAP-178")
-@pytest.mark.parametrize("end", ["return", "exception", "kill", "timeout"])
-def test_scope_checks_connection_in_after_each_end(new_pool: Any, recorder: Any, go: Any, end: str) -> None:
+@pytest.mark.parametrize("how_block_ends", ["return", "exception", "kill", "timeout"])
+def test_with_block_checks_connection_in_after_any_end(
+    new_pool: Any, recorder: Any, go: Any, how_block_ends: str
+) -> None:
     pool = new_pool()
 
     def use() -> None:
-        limit = gevent.Timeout(0.01 if end == "timeout" else None)
-        with suppress(gevent.Timeout), checked_out(pool), limit:  # the timeout starts after the check-out
-            if end == "exception":
+        limit = gevent.Timeout(0.01 if how_block_ends == "timeout" else None)
+        with suppress(gevent.Timeout), checked_out(pool), limit:  # the time limit starts after the check-out
+            if how_block_ends == "exception":
                 raise ZeroDivisionError
-            gevent.sleep(60 if end != "return" else 0)
+            gevent.sleep(60 if how_block_ends != "return" else 0)
 
     task = go(use)
     recorder.wait_for("CheckedOut")
-    if end == "kill":
+    if how_block_ends == "kill":
         task.kill()
     task.join(timeout=5)
-    assert recorder.event_lines[-1] == "CheckedIn 1"  # no command was sent: the connection is usable
-    assert counts(pool) == (1, 0, 1, 0)
+    assert recorder.event_lines[-1] == "CheckedIn 1"  # the connection stays open, because no command was in progress
+    assert connection_counts(pool) == (1, 0, 1, 0)
 
 
 @pytest.mark.requirement("CMAP-179")
-def test_operations_check_in_each_connection(new_client: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_failed_and_interrupted_operations_check_in_each_connection(
+    new_client: Any, server: Any, recorder: Any, go: Any
+) -> None:
     client = new_client(retryReads=False)
     server.replies["count"] = {"ok": 0, "code": 2, "errmsg": "no"}
     client.db.c.insert_one({})
@@ -112,15 +116,15 @@ def test_operations_check_in_each_connection(new_client: Any, server: Any, recor
     assert client.pool_stats()[0]["in_use"] == 0
 
 
-def test_fork_during_check_in_event_drops_connection(new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
+def test_fork_in_listener_of_check_in_drops_connection(new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
     pool = new_pool()
     connection = pool.check_out()
 
-    def fork(_events: Any, _id: int) -> None:
+    def fork_pool(_events: Any, _id: int) -> None:
         pool.mark_forked(lambda: RuntimeError("forked"))
         pool.reset_after_fork()
 
-    monkeypatch.setattr(PoolEvents, "checked_in", fork)
+    monkeypatch.setattr(PoolEvents, "checked_in", fork_pool)
     pool.check_in(connection)
     assert pool.stats()["total"] == 0
     assert recorder.only("Closed") == []

@@ -1,4 +1,4 @@
-"""Reports of checked-out connections: ``pool_stats()`` and ``WaitQueueTimeoutError``."""
+"""``pool_stats()`` and ``WaitQueueTimeoutError`` report the checked-out connections and the greenlets that use them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_wait_queue_timeout_error_names_greenlet_and_seconds(server: ScriptedSer
         assert "by reporter (find_slowly), for other operations; its last command: find" in shown
 
 
-def test_checked_out_connections_are_sorted_by_descending_time(new_pool: Any, go: Any) -> None:
+def test_reported_connections_are_sorted_by_descending_check_out_time(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=7, wait_queue_timeout=0.01)
     connections = []
     for _ in range(7):
@@ -69,7 +69,7 @@ def test_checked_out_connections_are_sorted_by_descending_time(new_pool: Any, go
     assert pool.stats()["held"] == []
 
 
-def test_report_marks_ended_greenlet(new_pool: Any) -> None:
+def test_report_of_connections_states_that_greenlet_has_ended(new_pool: Any) -> None:
     pool = new_pool()
     culprit = gevent.spawn(pool.check_out)
     culprit.name = "culprit"
@@ -77,15 +77,15 @@ def test_report_marks_ended_greenlet(new_pool: Any) -> None:
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["culprit, which has ended"]
 
 
-def test_report_marks_collected_greenlet(new_pool: Any) -> None:
+def test_report_of_connections_states_that_greenlet_is_gone(new_pool: Any) -> None:
     pool = new_pool()
     gevent.spawn(pool.check_out).get()
-    gevent.sleep(0.01)  # removes the hub's reference to the greenlet
+    gevent.sleep(0.01)  # the hub drops its reference to the ended greenlet
     gc.collect()
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 
 
-def test_check_in_removes_reference_to_greenlet(new_pool: Any) -> None:
+def test_check_in_removes_reference_of_connection_to_greenlet(new_pool: Any) -> None:
     pool = new_pool()
     greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
     greenlet.get()

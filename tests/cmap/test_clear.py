@@ -1,4 +1,4 @@
-"""Clearing a pool (CMAP-138 to CMAP-160)."""
+"""Effects of a clear on the connections and waiters of a pool (CMAP-138 to CMAP-160)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import counts, fill_pool, ping, settle
+from tests.cmap.harness import connection_counts, fill_pool, ping, run_other_greenlets
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import silent
@@ -37,7 +37,7 @@ def test_clear_increments_generation_and_keeps_used_connection(new_pool: Any, se
     pool.clear()
     assert recorder.event_lines == ["PoolCleared"]
     assert seen == [(1, "paused")]
-    assert ping(used)["ok"] == 1  # a checked-out connection remains usable
+    assert ping(used)["ok"] == 1  # the clear does not interrupt a checked-out connection
     pool.check_in(used)
     assert recorder.event_lines[1:] == [f"CheckedIn {used.id}", f"Closed {used.id} stale"]
 
@@ -78,7 +78,9 @@ def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorde
 
 @pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-146")
 @pytest.mark.parametrize("is_ready_again", [False, True])
-def test_clear_cancels_hand_over_to_waiter(is_ready_again: bool, new_pool: Any, recorder: Any, go: Any) -> None:
+def test_clear_cancels_hand_over_of_connection_to_waiter(
+    is_ready_again: bool, new_pool: Any, recorder: Any, go: Any
+) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = go(pool.check_out)
@@ -97,10 +99,10 @@ def test_clear_cancels_hand_over_to_waiter(is_ready_again: bool, new_pool: Any, 
 
 @pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-147", "CMAP-148")
 @pytest.mark.parametrize("operation", ["read", "write"])
-def test_operation_evicted_from_wait_queue_is_retried(
+def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     new_client: Any, server: Any, recorder: Any, go: Any, operation: str
 ) -> None:
-    """The server stays known, and the pool is cleared once."""
+    """Check that the evicted operation succeeds. The server stays known, and the pool is cleared only once."""
     changes = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
     client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])
@@ -120,7 +122,7 @@ def test_operation_evicted_from_wait_queue_is_retried(
     assert recorder.only("PoolCleared") == ["PoolCleared"]
 
 
-# With interruptInUseConnections
+# Tests of a clear with `interruptInUseConnections`
 
 
 @pytest.mark.requirement("CMAP-152", "CMAP-153", "CMAP-154", "CMAP-155", "CMAP-159", "CMAP-191", "CMAP-204")
@@ -139,7 +141,7 @@ def test_interrupting_clear_fails_running_commands(
     recorder.clear()
     started = virtual_time.monotonic()
     pool.clear(interrupt=True)
-    assert recorder.event_lines == ["PoolCleared"]  # clear does not wait for the commands
+    assert recorder.event_lines == ["PoolCleared"]  # clear returns before the commands fail
     with pytest.raises(PoolClearedError):
         pool.check_out()
     gevent.joinall(tasks, timeout=5)
@@ -165,7 +167,7 @@ def test_interrupting_clear_ends_pending_handshake(new_pool: Any, server: Any, r
     checking_out.join(timeout=5)
     assert isinstance(checking_out.exception, PoolClearedError)
     assert recorder.event_lines == ["PoolCleared", "Closed 1 stale", "Failed connectionError"]
-    assert counts(pool) == (0, 0, 0, 0)
+    assert connection_counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-157")
@@ -177,7 +179,7 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
     old = pool.check_out()
     new: list[Any] = []
 
-    def check_out_new(_event: Any) -> None:  # the generation is new, but no connection is interrupted yet
+    def check_out_new(_event: Any) -> None:  # the clear has increased the generation, but has interrupted no connection
         pool.ready()
         new.append(pool.check_out())
 
@@ -190,7 +192,7 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
 
 
 @pytest.mark.requirement("CMAP-156", "CMAP-154")
-def test_interrupting_clear_does_not_wait_for_upkeep(new_pool: Any, server: Any, go: Any) -> None:
+def test_interrupting_clear_does_not_wait_for_background_run(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(background_interval=3600)
     server.fail("ping", silent)
     connection = pool.check_out()
@@ -217,15 +219,15 @@ def test_monitor_timeout_interrupts_command_and_operation_is_retried(
 
 
 @pytest.mark.requirement("CMAP-143", "CMAP-146")
-def test_pool_cleared_event_precedes_failure_of_waiters(new_pool: Any, recorder: Any, go: Any) -> None:
-    """A slow listener does not change the order (CMAP-A07)."""
+def test_pool_cleared_event_precedes_check_out_failed_events_of_waiters(new_pool: Any, recorder: Any, go: Any) -> None:
+    """Check the order of the events. The listener of PoolClearedEvent yields (CMAP-A07)."""
     pool = new_pool(max_pool_size=1)
     pool.check_out()
     waiting = go(pool.check_out)
     ended: list[bool] = []
 
     def yield_in_listener(_event: Any) -> None:
-        settle()
+        run_other_greenlets()
         ended.append(waiting.ready())
 
     recorder.hooks["PoolCleared"] = yield_in_listener

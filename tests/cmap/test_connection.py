@@ -1,4 +1,4 @@
-"""The states of a connection, and its only request (CMAP-20 to CMAP-36)."""
+"""The states of a connection. A connection processes one request at a time (CMAP-20 to CMAP-36)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gmongo.errors import (
     ProtocolError,
 )
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
-from tests.cmap.harness import counts, fill_pool, ping
+from tests.cmap.harness import connection_counts, fill_pool, ping
 from tests.support.pools import checked_out
 from tests.support.server import cut, held, silent, with_false_header
 from tests.support.wait import eventually
@@ -38,7 +38,7 @@ def test_connection_has_id_address_and_generation(new_pool: Any, server: Any) ->
 
 @pytest.mark.parametrize("length", [90_000, 190_000])
 def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, server: Any, length: int) -> None:
-    """The limit is ``maxMessageSizeBytes`` and 16 KiB for the fields beside the documents."""
+    """Check the largest reply. The limit is ``maxMessageSizeBytes`` plus 16 KiB for the fields around the documents."""
     server.hello_extra = {"maxMessageSizeBytes": 100_000}
     server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}
     with checked_out(new_pool()) as connection:
@@ -50,7 +50,7 @@ def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, serv
 
 
 @pytest.mark.requirement("CMAP-21", "CMAP-36", "CMAP-204")
-def test_closed_connection_rejects_commands_and_check_in(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_closed_connection_rejects_commands_and_second_check_in(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     connection = pool.check_out()
     pool.clear()
@@ -64,7 +64,7 @@ def test_closed_connection_rejects_commands_and_check_in(new_pool: Any, server: 
     gevent.sleep(0.01)
     assert len(server.received) == arrived
     assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 stale"]
-    assert counts(pool) == (0, 0, 0, 0)
+    assert connection_counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-23", "CMAP-24")
@@ -83,22 +83,22 @@ def test_second_request_on_busy_connection_raises_invalid_operation(new_pool: An
 
 
 @pytest.mark.requirement("CMAP-27", "CMAP-33", "CMAP-34", "CMAP-35", "CMAP-36", "CMAP-58", "CMAP-63", "CMAP-65")
-def test_pool_counts_follow_connection_states(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_connection_counts_of_pool_follow_connection_states(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool()
     checking_out = go(pool.check_out)
     server.wait_for("handshake")
-    assert counts(pool) == (1, 1, 0, 0)
+    assert connection_counts(pool) == (1, 1, 0, 0)
     assert recorder.event_lines[-1] == "Created 1"
     gate.set()
     connection = checking_out.get(timeout=5)
     assert recorder.event_lines[-2:] == ["Ready 1", "CheckedOut 1"]
-    assert counts(pool) == (1, 0, 0, 1)
+    assert connection_counts(pool) == (1, 0, 0, 1)
     pool.check_in(connection)
-    assert counts(pool) == (1, 0, 1, 0)
+    assert connection_counts(pool) == (1, 0, 1, 0)
     pool.close()
-    assert counts(pool) == (0, 0, 0, 0)
+    assert connection_counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-09", "CMAP-29", "CMAP-192")
@@ -112,7 +112,7 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134", "CMAP-193")
 @pytest.mark.parametrize(
-    ("fault", "timeout", "error"),
+    ("fault", "timeout", "error_class"),
     [
         pytest.param(cut(0), 5, AutoReconnect, id="closed"),
         pytest.param(cut(7), 5, AutoReconnect, id="closed in mid-reply"),
@@ -122,20 +122,22 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
     ],
 )
 def test_network_and_protocol_errors_close_connection(
-    new_pool: Any, server: Any, recorder: Any, fault: Any, timeout: float, error: type[Exception]
+    new_pool: Any, server: Any, recorder: Any, fault: Any, timeout: float, error_class: type[Exception]
 ) -> None:
     pool = new_pool()
     server.fail("ping", fault)
-    with pytest.raises(error), checked_out(pool) as connection:
+    with pytest.raises(error_class), checked_out(pool) as connection:
         ping(connection, timeout)
     assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
-    assert counts(pool) == (0, 0, 0, 0)
+    assert connection_counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
-@pytest.mark.parametrize("how", ["kill", "foreign timeout"])
-def test_interrupted_request_closes_connection(new_pool: Any, server: Any, recorder: Any, go: Any, how: str) -> None:
+@pytest.mark.parametrize("interruption", ["kill", "foreign timeout"])
+def test_interrupted_request_closes_connection(
+    new_pool: Any, server: Any, recorder: Any, go: Any, interruption: str
+) -> None:
     pool = new_pool()
     server.fail("ping", silent)
 
@@ -147,9 +149,9 @@ def test_interrupted_request_closes_connection(new_pool: Any, server: Any, recor
 
     checking_out = go(run_ping)
     server.wait_for("ping")
-    checking_out.kill(GreenletExit if how == "kill" else limit, timeout=5)
+    checking_out.kill(GreenletExit if interruption == "kill" else limit, timeout=5)
     assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
-    assert counts(pool) == (0, 0, 0, 0)
+    assert connection_counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-30")
@@ -162,8 +164,8 @@ def test_check_in_closes_connection_with_error(new_pool: Any, recorder: Any) -> 
     assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
 
 
-def test_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
-    """After a network error, a request raises this error instead of the error about the exhaust reply."""
+def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
+    """Check the errors of other requests. After a network error, other requests raise the network error."""
     pool = new_pool()
     connection = pool.check_out()
     allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))

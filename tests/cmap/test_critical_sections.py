@@ -1,4 +1,4 @@
-"""The checker of critical sections detects each switch."""
+"""The checker of critical sections detects each greenlet switch in a critical section."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_critical_sections_of_pool_do_not_switch(new_pool: Any, go: Any) -> None
 def test_sleep_in_critical_section_is_detected(new_pool: Any, monkeypatch: Any, method: str) -> None:
     original = getattr(StateMachine, method)
 
-    def sleep(machine: StateMachine, *arguments: Any) -> Any:
+    def sleep_in_method(machine: StateMachine, *arguments: Any) -> Any:
         gevent.sleep(0)
         return original(machine, *arguments)
 
     pool = new_pool()
-    monkeypatch.setattr(StateMachine, method, sleep)
+    monkeypatch.setattr(StateMachine, method, sleep_in_method)
     with record_switches() as sections:
         pool.check_in(pool.check_out())
         pool.clear()
@@ -42,7 +42,7 @@ def test_sleep_in_critical_section_is_detected(new_pool: Any, monkeypatch: Any, 
     assert "in sleep" in sections.faults[0]
 
 
-def test_sleep_inside_delivery_is_detected(new_pool: Any) -> None:
+def test_sleep_in_critical_section_of_delivery_is_detected(new_pool: Any) -> None:
     pool = new_pool()
     with record_switches() as sections, pool._delivery:
         pool.clear()
@@ -51,7 +51,7 @@ def test_sleep_inside_delivery_is_detected(new_pool: Any) -> None:
     assert "a switch in a critical section" in sections.faults[0]
 
 
-def test_switch_before_delivery_of_events_is_detected(new_pool: Any) -> None:
+def test_switch_between_queue_and_delivery_of_events_is_detected(new_pool: Any) -> None:
     pool = new_pool()
     with record_switches() as sections:
         pool.machine.clear(None, None, False)

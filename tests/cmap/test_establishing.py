@@ -1,4 +1,4 @@
-"""Creation, establishment and close of connections (CMAP-82 to CMAP-93, CMAP-125, CMAP-126)."""
+"""A pool creates, establishes and closes connections (CMAP-82 to CMAP-93, CMAP-125, CMAP-126)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from gevent.event import Event
 from gmongo.cmap.handshake import establish
 from gmongo.errors import AutoReconnect
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import counts, fill_pool, owner_of
+from tests.cmap.harness import connection_counts, fill_pool, owner_of
 from tests.support.pools import checked_out
 from tests.support.server import cut, held, silent
 from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-11", "CMAP-82", "CMAP-83", "CMAP-88", "CMAP-89", "CMAP-119", "CMAP-203")
-def test_listeners_see_pool_counts_of_event(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_listener_of_event_sees_connection_counts_after_event(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(clears=False)
     seen: list[Any] = []
 
-    def look(event: Any) -> None:
-        seen.append((type(event).__name__, counts(pool), server.connection_count))
+    def record_counts(event: Any) -> None:
+        seen.append((type(event).__name__, connection_counts(pool), server.connection_count))
 
     for kind in ("Created", "Ready", "CheckedOut", "CheckedIn", "Closed"):
-        recorder.hooks[kind] = look
+        recorder.hooks[kind] = record_counts
     connection = pool.check_out()
     pool.check_in(connection)
     pool.close()
@@ -35,7 +35,7 @@ def test_listeners_see_pool_counts_of_event(new_pool: Any, server: Any, recorder
         ("ConnectionCreatedEvent", (1, 1, 0, 0), 0),
         ("ConnectionReadyEvent", (1, 1, 0, 0), 1),
         ("ConnectionCheckedOutEvent", (1, 0, 0, 1), 1),
-        ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),  # the check-in precedes the event
+        ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),  # the connection is available before the event
         ("ConnectionClosedEvent", (0, 0, 0, 0), 1),
     ]
 
@@ -70,7 +70,7 @@ def test_checked_out_duration_includes_wait_queue_time(
 
 
 @pytest.mark.requirement("CMAP-84")
-def test_wall_clock_changes_do_not_affect_pool(
+def test_wall_clock_changes_do_not_affect_durations_in_pool(
     virtual_time: VirtualTime, new_pool: Any, recorder: Any, monkeypatch: Any
 ) -> None:
     wall_times = iter(range(0, 10**9, 10**6))
@@ -91,26 +91,26 @@ def test_close_during_handshake_clears_pool_and_fails_check_out(new_pool: Any, s
         pool.check_out()
     assert owner_of(pool).failures == [raised.value]
     assert recorder.event_lines == ["Started", "Created 1", "PoolCleared", "Closed 1 error", "Failed connectionError"]
-    assert counts(pool) == (0, 0, 0, 0)
+    assert connection_counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-180")
-@pytest.mark.parametrize("how", ["kill", "foreign timeout"])
+@pytest.mark.parametrize("interruption", ["kill", "foreign timeout"])
 def test_interrupted_handshake_does_not_clear_pool(
-    new_pool: Any, server: Any, recorder: Any, go: Any, how: str
+    new_pool: Any, server: Any, recorder: Any, go: Any, interruption: str
 ) -> None:
     pool = new_pool(max_connecting=1)
     server.fail("handshake", silent)
 
     def run_check_out() -> None:
-        with gevent.Timeout(0.02 if how != "kill" else None, False):
+        with gevent.Timeout(0.02 if interruption != "kill" else None, False):
             pool.check_out()
 
     recorder.clear()
     checking_out, next_one = go(run_check_out), go(pool.check_out)
     server.wait_for("handshake")
-    if how == "kill":
+    if interruption == "kill":
         checking_out.kill()
     checking_out.join(timeout=5)
     assert next_one.get(timeout=5).id == 2
@@ -119,34 +119,34 @@ def test_interrupted_handshake_does_not_clear_pool(
     ]
     assert interruption_events == ["Closed 1 error", "Failed connectionError"]
     assert "PoolCleared" not in recorder.event_lines
-    assert counts(pool) == (1, 0, 0, 1)
+    assert connection_counts(pool) == (1, 0, 0, 1)
 
 
 @pytest.mark.requirement("CMAP-58", "CMAP-10", "CMAP-11")
-@pytest.mark.parametrize("limit", [1, 2, 3])
+@pytest.mark.parametrize("max_connecting", [1, 2, 3])
 def test_concurrent_handshakes_do_not_exceed_max_connecting(
-    new_pool: Any, server: Any, recorder: Any, go: Any, limit: int
+    new_pool: Any, server: Any, recorder: Any, go: Any, max_connecting: int
 ) -> None:
     gates = [Event() for _ in range(8)]
     server.fail("handshake", *map(held, gates))
-    pool = new_pool(max_connecting=limit)
+    pool = new_pool(max_connecting=max_connecting)
     checking_out = [go(pool.check_out) for _ in range(8)]
 
     def arrived(number: int) -> Callable[[], bool]:
-        return lambda: len(server.commands("handshake")) >= min(number + limit, 8)
+        return lambda: len(server.commands("handshake")) >= min(number + max_connecting, 8)
 
     for number, gate in enumerate(gates):
         eventually(arrived(number))
         gevent.sleep(0.002)
-        assert len(server.commands("handshake")) == min(number + limit, 8)
-        assert len(recorder.of("Created")) - len(recorder.of("Ready")) <= limit
+        assert len(server.commands("handshake")) == min(number + max_connecting, 8)
+        assert len(recorder.of("Created")) - len(recorder.of("Ready")) <= max_connecting
         gate.set()
         recorder.wait_for("Ready", number + 1)
     assert sorted(each.get(timeout=5).id for each in checking_out) == list(range(1, 9))
 
 
 @pytest.mark.requirement("CMAP-90")
-def test_close_does_not_wait_for_server_that_reads_nothing(new_pool: Any, server: Any) -> None:
+def test_close_of_connection_does_not_wait_for_server_that_reads_nothing(new_pool: Any, server: Any) -> None:
     pool = new_pool()
     fill_pool(pool, 5)
     server.reading.clear()
@@ -160,46 +160,48 @@ def test_last_checked_in_connection_is_checked_out_first(new_pool: Any, recorder
     pool = new_pool()
     first, second = pool.check_out(), pool.check_out()
     pool.check_in(first)
-    assert counts(pool) == (2, 0, 1, 1)
+    assert connection_counts(pool) == (2, 0, 1, 1)
     pool.check_in(second)
-    assert counts(pool) == (2, 0, 2, 0)
+    assert connection_counts(pool) == (2, 0, 2, 0)
     recorder.clear()
     assert pool.check_out() is second
     assert recorder.event_lines == ["Started", "CheckedOut 2"]
-    assert counts(pool) == (2, 0, 1, 1)
+    assert connection_counts(pool) == (2, 0, 1, 1)
 
 
 @pytest.mark.requirement("CMAP-44", "CMAP-120")
 @pytest.mark.parametrize(
-    "kind",
+    "event",
     ["Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Failed", "Closed"],
 )
-def test_kill_in_listener_leaves_pool_consistent(new_pool: Any, server: Any, recorder: Any, go: Any, kind: str) -> None:
+def test_kill_in_listener_leaves_connection_counts_of_pool_correct(
+    new_pool: Any, server: Any, recorder: Any, go: Any, event: str
+) -> None:
     pool = new_pool(max_pool_size=1, clears=False)
-    if kind == "Failed":
+    if event == "Failed":
         server.fail("handshake", cut(0))
 
     def use() -> None:
         with checked_out(pool) as connection:
-            if kind == "Closed":
+            if event == "Closed":
                 connection.error = ConnectionError("lost")
 
-    def hang(_event: Any) -> None:
+    def wait_in_listener(_event: Any) -> None:
         recorder.hooks.clear()
         gevent.sleep(60)
 
-    recorder.hooks[kind] = hang
+    recorder.hooks[event] = wait_in_listener
     task, waiting = go(use), go(pool.check_out)
-    recorder.wait_for(kind)
+    recorder.wait_for(event)
     task.kill()
     assert waiting.get(timeout=5)
-    assert counts(pool) == (1, 0, 0, 1)
+    assert connection_counts(pool) == (1, 0, 0, 1)
     eventually(lambda: len(server.peers) == 1)
     assert len(recorder.of("Started")) == len(recorder.only("CheckedOut", "Failed"))
 
 
-def test_pool_calls_establish_by_module_name(monkeypatch: Any) -> None:
-    """The explorer in `every_interleaving.py` replaces this name."""
+def test_pool_looks_up_establish_in_module_at_each_call(monkeypatch: Any) -> None:
+    """Check that a pool finds the function `establish` in its module. `every_interleaving.py` replaces the function."""
     from gmongo.cmap import establishing
 
     assert establishing.establish is establish

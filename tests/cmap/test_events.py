@@ -1,4 +1,4 @@
-"""Events (CMAP-05, CMAP-06, CMAP-180 to CMAP-204)."""
+"""Pool events and their listeners (CMAP-05, CMAP-06, CMAP-180 to CMAP-204)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = {
 
 
 def publish_all_events(client: Any, server: Any) -> None:
-    """Cause each pool event at least once."""
+    """Run operations and errors that cause each pool event at least once."""
     client.db.c.find_one()
     server.fail("find", cut(0))
     with pytest.raises(AutoReconnect):
@@ -90,7 +90,7 @@ def test_concurrent_check_outs_publish_consistent_events(new_pool: Any, server: 
 
 
 def check_event_order(recorder: PoolRecorder) -> None:
-    """Check the order of events of each connection, and one end of each check-out."""
+    """Check that the events of each connection have the right order, and that each check-out has one end event."""
     assert [event.connection_id for event in recorder.of("Created")] == list(range(1, len(recorder.of("Created")) + 1))
     events_of: dict[int, list[str]] = {}
     for event in recorder.events:
@@ -109,11 +109,11 @@ def check_event_order(recorder: PoolRecorder) -> None:
 
 @pytest.mark.requirement("CMAP-40", "CMAP-81", "CMAP-180")
 def test_exception_in_listener_is_logged_and_ignored(new_pool: Any, recorder: Any, caplog: Any) -> None:
-    def fail(_event: Any) -> None:
+    def raise_zero_division_error(_event: Any) -> None:
         raise ZeroDivisionError("in a listener")
 
     for kind in KINDS:
-        recorder.hooks[kind] = fail
+        recorder.hooks[kind] = raise_zero_division_error
     pool = new_pool()
     fill_pool(pool, 2)
     pool.clear()

@@ -1,4 +1,4 @@
-"""Exploration of all interleavings of a pool, and of seeded faults."""
+"""Explorations of all interleavings of a pool. An exploration of a pool with a seeded fault finds the fault."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gmongo.cmap import establishing
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.events.delivery import Delivery
-from tests.cmap.every_interleaving import EVERYTHING, PoolLimits, PoolSystem
+from tests.cmap.every_interleaving import ALL_OPTIONAL_STEPS, PoolLimits, PoolSystem
 from tests.support.exploration import Exploration, explore
 from tests.support.scheduler import scheduled
 
 
 @pytest.fixture(autouse=True)
 def critical_sections() -> None:
-    """Disable the switch check. The explorer does not use greenlets of gevent."""
+    """Replace the fixture that detects switches in critical sections. The explorer runs greenlets without gevent."""
 
 
 def run_exploration(limits: PoolLimits, depth: int, until: str | None = None) -> Exploration:
@@ -33,40 +33,40 @@ SWITCHING_LISTENERS = PoolLimits(
     *(2, 1, 0, 1, frozenset(("interrupt", "close"))),
     listener_switches=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
-TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())  # a waiter gets a populated connection
+TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())  # one waiter receives the connection of the background run
 UPKEEP_ONLY = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
 @pytest.mark.requirement("CMAP-38", "CMAP-39", "CMAP-97", "CMAP-102")
 @pytest.mark.parametrize(
-    ("limits", "depth", "least"),
+    ("limits", "depth", "minimum_states"),
     [
         (PoolLimits(3, 2, 2, 1), 6, 1000),
-        (PoolLimits(3, 3, 3, 2, EVERYTHING - {"broken", "clear interrupting"}), 6, 500),
+        (PoolLimits(3, 3, 3, 2, ALL_OPTIONAL_STEPS - {"broken", "clear interrupting"}), 6, 500),
         (SWITCHING_LISTENERS, 8, 1000),
         (TWO_WAITERS, 9, 50),
         (UPKEEP_ONLY, 14, 100),
     ],
 )
 def test_interleavings_violate_no_invariant(
-    limits: PoolLimits, depth: int, least: int, record_property: Callable[..., None]
+    limits: PoolLimits, depth: int, minimum_states: int, record_property: Callable[..., None]
 ) -> None:
     exploration = run_exploration(limits, depth)
     record_property("explored", str(exploration))
     print(exploration)
     assert not exploration.violations, exploration
-    assert exploration.states >= least
+    assert exploration.states >= minimum_states
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("limits", [PoolLimits(3, 2, 2, 1), PoolLimits(3, 3, 3, 2), SWITCHING_LISTENERS])
-def test_longer_interleavings_violate_no_invariant(limits: PoolLimits) -> None:
+def test_interleavings_of_8_steps_violate_no_invariant(limits: PoolLimits) -> None:
     exploration = run_exploration(limits, 8)
     print(exploration)
     assert not exploration.violations, exploration
 
 
-def skip_wakeup_of_upkeep(patch: pytest.MonkeyPatch) -> None:
+def skip_wakeup_of_background_run(patch: pytest.MonkeyPatch) -> None:
     def leave(self: StateMachine, connection: Any) -> None:
         self.pending.discard(connection)
         self._serve_waiters()
@@ -91,7 +91,7 @@ def skip_eviction_at_close(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WaitQueue, "evict", lambda *arguments: None)
 
 
-def skip_check_after_hand_over(patch: pytest.MonkeyPatch) -> None:
+def skip_confirmation_after_hand_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "confirm", lambda self, connection: None)
 
 
@@ -129,11 +129,11 @@ def serve_last_waiter_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WaitQueue, "hand_over", hand_over)
 
 
-def bypass_queue(patch: pytest.MonkeyPatch) -> None:
+def take_connection_before_waiters(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "request", lambda self: self._take() or self.queue.join())
 
 
-def skip_waiters_after_failure(patch: pytest.MonkeyPatch) -> None:
+def serve_no_waiter_after_failed_handshake(patch: pytest.MonkeyPatch) -> None:
     def leave(self: StateMachine, connection: Any) -> None:
         self.pending.discard(connection)
         self._wake_background()
@@ -141,43 +141,43 @@ def skip_waiters_after_failure(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "_leave_pending", leave)
 
 
-def add_connection_twice(patch: pytest.MonkeyPatch) -> None:
+def add_checked_out_connection_to_available(patch: pytest.MonkeyPatch) -> None:
     release = StateMachine._release
 
-    def releasing(self: StateMachine, connection: Any) -> None:
+    def release_and_add(self: StateMachine, connection: Any) -> None:
         release(self, connection)
         if connection in self.in_use:
             self.available.append(connection)
 
-    patch.setattr(StateMachine, "_release", releasing)
+    patch.setattr(StateMachine, "_release", release_and_add)
 
 
-def skip_broken_check(patch: pytest.MonkeyPatch) -> None:
+def keep_broken_connections(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "_broken_reason", lambda self, connection: None)
 
 
 @pytest.mark.parametrize(
-    ("seed", "limits", "fault"),
+    ("seed_fault", "limits", "expected_violation"),
     [
-        (skip_wakeup_of_upkeep, PoolLimits(2, 2, 2, 1), "minPoolSize is not reached"),
-        (keep_connection_of_interrupted_check_out, SMALL, "nothing will give a connection back"),
+        (skip_wakeup_of_background_run, PoolLimits(2, 2, 2, 1), "minPoolSize is not reached"),
+        (keep_connection_of_interrupted_check_out, SMALL, "no greenlet will check a connection in"),
         (wake_running_check_out, SMALL, "a greenlet that establishes a connection is woken too early"),
         (skip_eviction_at_close, SMALL, "a check-out waits for ever"),
-        (skip_check_after_hand_over, SMALL, "a check-out gets a broken connection"),
+        (skip_confirmation_after_hand_over, SMALL, "a check-out gets a broken connection"),
         (deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
         (drop_events_of_interrupted_greenlet, SWITCHING_LISTENERS, "events are not delivered"),
-        (exceed_max_connecting, PoolLimits(2, 2, 0, 1), "more are being established than maxConnecting"),
+        (exceed_max_connecting, PoolLimits(2, 2, 0, 1), "the pool establishes more connections than maxConnecting"),
         (exceed_max_pool_size, PoolLimits(2, 1, 0, 1), "there are more connections than maxPoolSize"),
         (serve_last_waiter_first, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
-        (bypass_queue, TWO_WAITERS, "a check-out is overtaken"),
-        (skip_waiters_after_failure, PoolLimits(2, 2, 0, 1), "a waiter sleeps that could be served"),
-        (add_connection_twice, PoolLimits(2, 2, 1, 1), "a connection is in two sets"),
-        (skip_broken_check, SMALL, "a closed pool has available connections"),
-        (skip_broken_check, SMALL, "a stale connection is kept"),
+        (take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
+        (serve_no_waiter_after_failed_handshake, PoolLimits(2, 2, 0, 1), "a waiter sleeps that could be served"),
+        (add_checked_out_connection_to_available, PoolLimits(2, 2, 1, 1), "a connection is in two sets"),
+        (keep_broken_connections, SMALL, "a closed pool has available connections"),
+        (keep_broken_connections, SMALL, "a stale connection is kept"),
     ],
 )
-def test_seeded_fault_is_found(
-    monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], limits: PoolLimits, fault: str
+def test_exploration_finds_seeded_fault(
+    monkeypatch: pytest.MonkeyPatch, seed_fault: Callable[..., None], limits: PoolLimits, expected_violation: str
 ) -> None:
-    seed(monkeypatch)
-    assert fault in run_exploration(limits, 10, fault).violations
+    seed_fault(monkeypatch)
+    assert expected_violation in run_exploration(limits, 10, expected_violation).violations

@@ -1,4 +1,4 @@
-"""Fast paths of a check-out, a wait queue and a new connection."""
+"""Fast paths of check-outs and of the wait queue, and initial values of a new connection."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from tests.support.recorder import PoolRecorder
 from tests.support.server import ScriptedServer, cut
 
 
-@pytest.mark.parametrize("listens", [False, True])
+@pytest.mark.parametrize("has_listener", [False, True])
 def test_check_out_of_available_connection_takes_fast_path(
-    server: ScriptedServer, recorder: PoolRecorder, monkeypatch: pytest.MonkeyPatch, listens: bool
+    server: ScriptedServer, recorder: PoolRecorder, monkeypatch: pytest.MonkeyPatch, has_listener: bool
 ) -> None:
-    pool = make_pool(server.address, recorder if listens else None)
+    pool = make_pool(server.address, recorder if has_listener else None)
     with checked_out(pool) as connection:
         pass
     monkeypatch.setattr(Pool, "_obtain", lambda *_: pytest.fail("slow path"))
     with checked_out(pool) as again:
         assert again is connection
     pool.close()
-    assert len(recorder.events) == (12 if listens else 0)
+    assert len(recorder.events) == (12 if has_listener else 0)
 
 
-class LateError(Exception):
+class WaitTimeout(Exception):
     pass
 
 
 def test_hand_over_after_timeout_does_not_wake_waiter() -> None:
     queue: WaitQueue[str] = WaitQueue()
     waiter = queue.join()
-    with pytest.raises(LateError):
-        waiter.sleep(0, LateError)
+    with pytest.raises(WaitTimeout):
+        waiter.sleep(0, WaitTimeout)
     queue.hand_over("item")
-    gevent.sleep(0)  # a late wakeup of the waiter would end this sleep
+    gevent.sleep(0)  # a second wakeup of the waiter would interrupt this sleep
     assert queue.leave(waiter) == "item"
 
 
@@ -55,7 +55,7 @@ def test_waiter_killed_during_hand_over_is_not_woken_later() -> None:
     def wait() -> None:
         waiter = queue.join()
         try:
-            waiter.sleep(None, LateError)
+            waiter.sleep(None, WaitTimeout)
         finally:
             ended.append(queue.leave(waiter))
             gevent.sleep(0)
@@ -69,21 +69,21 @@ def test_waiter_killed_during_hand_over_is_not_woken_later() -> None:
     assert ended == ["item", "slept"]
 
 
-def test_item_handed_over_before_sleep_is_returned_immediately() -> None:
+def test_waiter_returns_item_immediately_if_item_was_handed_over_before_sleep() -> None:
     queue: WaitQueue[str] = WaitQueue()
     for limit in (None, 0, -1, 10):
         waiter = queue.join()
         queue.hand_over("item")
-        assert waiter.sleep(limit, LateError) == "item"
+        assert waiter.sleep(limit, WaitTimeout) == "item"
         assert queue.leave(waiter) == "item"
     waiter = queue.join()
-    WaitQueue.evict(queue.detach(), LateError)
-    with pytest.raises(LateError):
+    WaitQueue.evict(queue.detach(), WaitTimeout)
+    with pytest.raises(WaitTimeout):
         waiter.sleep(10, AssertionError)
     assert waiter.error is None and not queue.waiters
 
 
-def test_queue_keeps_event_loop_alive_while_it_has_waiters() -> None:
+def test_wait_queue_with_waiters_keeps_event_loop_alive() -> None:
     loop = gevent.get_hub().loop
     before, queue = loop.activecnt, WaitQueue[str]()
 
@@ -121,7 +121,7 @@ def test_new_connection_has_initial_values() -> None:
     assert repr(connection) == "<Connection 0 to h:1 generation=0>"
 
 
-def test_repr_of_pool_has_stats(new_pool: Any) -> None:
+def test_repr_of_pool_shows_pool_stats(new_pool: Any) -> None:
     pool: Pool = new_pool()
     shown = repr(pool)
     host, port = pool.address
@@ -147,27 +147,27 @@ STEPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_connection_dropped_by_step_is_closed_after_step(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, step: str
+@pytest.mark.parametrize("pool_method", STEPS)
+def test_connection_dropped_by_pool_step_is_closed_after_step(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, pool_method: str
 ) -> None:
     pool = make_pool(server.address, None)
-    real, dropped = getattr(StateMachine, step), Mock()
+    real, dropped = getattr(StateMachine, pool_method), Mock()
 
-    def dropping(machine: StateMachine, *arguments: Any) -> Any:
+    def drop_connection_in_step(machine: StateMachine, *arguments: Any) -> Any:
         result = real(machine, *arguments)
         machine._dropped.append(dropped)
         closed_before.append(dropped.close.call_count)
-        return True if step == "check_in" else result
+        return True if pool_method == "check_in" else result
 
     closed_before: list[int] = []
-    monkeypatch.setattr(StateMachine, step, dropping)
-    if step == "give_up":
+    monkeypatch.setattr(StateMachine, pool_method, drop_connection_in_step)
+    if pool_method == "give_up":
         server.fail("handshake", cut(0))
         with pytest.raises(AutoReconnect):
-            STEPS[step](pool)
+            STEPS[pool_method](pool)
     else:
-        STEPS[step](pool)
+        STEPS[pool_method](pool)
     assert closed_before == [0] and dropped.close.call_count == 1
     monkeypatch.undo()
     pool.close()

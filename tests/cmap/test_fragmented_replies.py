@@ -1,4 +1,4 @@
-"""Comparison of the two readers of replies: one piece, and several pieces."""
+"""A connection reads a reply that arrives in one piece and a reply that arrives in several pieces equally."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def reply(
     response_to: int = REQUEST_ID,
     opcode: int = OP_MSG,
     flags: int = 0,
-    kind: int = 0,
+    section_kind: int = 0,
     length: int = 0,
     tail: bytes = b"",
 ) -> bytes:
-    """Return a reply, which may be malformed.
+    """Return a reply message. Some arguments make the message malformed.
 
     :param length: the difference between the header's length and the true length.
-    :param tail: bytes after the message.
+    :param tail: the bytes that follow the message.
     """
-    payload = struct.pack("<IB", flags, kind) + body
+    payload = struct.pack("<IB", flags, section_kind) + body
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
 
 
@@ -60,9 +60,9 @@ REPLIES = {
     "with a wrong checksum": CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]),
     "with an unknown flag": reply(flags=1 << 5),
     "with an optional flag": reply(flags=1 << 20),
-    "a sequence before the body": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE + b"\0" + BODY, kind=1),
-    "a sequence alone": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE, kind=1),
-    "an unknown section": reply(kind=2),
+    "a sequence before the body": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE + b"\0" + BODY, section_kind=1),
+    "a sequence alone": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE, section_kind=1),
+    "an unknown section": reply(section_kind=2),
     "document length too large": reply(struct.pack("<i", len(BODY) + 1) + BODY[4:]),
     "document length too small": reply(struct.pack("<i", len(BODY) - 1) + BODY[4:]),
     "no document": reply(b""),
@@ -79,12 +79,12 @@ REPLIES = {
 
 
 class FragmentingServer(StreamServer):
-    """Reply with given bytes in pieces, and close the connection."""
+    """A server that answers a request with the bytes in ``pieces``, and closes the connection."""
 
     def __init__(self, **tls: Any) -> None:
         super().__init__(("127.0.0.1", 0), self.serve, **tls)
         self.pieces: list[bytes] = []
-        self.keep_open = False  # True to send pieces without pauses, and serve the next request
+        self.keep_open = False  # True to send the pieces without pauses, and to answer the next request
 
     def serve(self, sock: Any, address: Any) -> None:
         sock.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
@@ -93,7 +93,7 @@ class FragmentingServer(StreamServer):
                 for piece in self.pieces:
                     sock.sendall(piece)
                     if not self.keep_open:
-                        gevent.sleep(0.002)  # the client reads each piece separately
+                        gevent.sleep(0.002)  # the pause lets the client read each piece separately
                 if not self.keep_open:
                     break
         except OSError:
@@ -103,18 +103,20 @@ class FragmentingServer(StreamServer):
 
 
 @pytest.fixture(scope="module", params=["plain", "TLS"])
-def fragmenter(request: Any, files: SimpleNamespace) -> Iterator[FragmentingServer]:
+def fragmenting_server(request: Any, files: SimpleNamespace) -> Iterator[FragmentingServer]:
     encrypted = request.param == "TLS"
-    fragmenter = FragmentingServer(ssl_context=server_context(files.server)) if encrypted else FragmentingServer()
-    fragmenter.tls = Tls(tls_context({"tls": True, "tlscafile": files.ca})) if encrypted else None
-    fragmenter.start()
-    yield fragmenter
-    fragmenter.stop()
+    fragmenting_server = (
+        FragmentingServer(ssl_context=server_context(files.server)) if encrypted else FragmentingServer()
+    )
+    fragmenting_server.tls = Tls(tls_context({"tls": True, "tlscafile": files.ca})) if encrypted else None
+    fragmenting_server.start()
+    yield fragmenting_server
+    fragmenting_server.stop()
 
 
-def connected(fragmenter: FragmentingServer) -> Connection:
-    connection = Connection(("127.0.0.1", fragmenter.server_port))
-    open_stream(connection, fragmenter.tls)
+def connect_to_fragmenting_server(fragmenting_server: FragmentingServer) -> Connection:
+    connection = Connection(("127.0.0.1", fragmenting_server.server_port))
+    open_stream(connection, fragmenting_server.tls)
     connection._open_transport().limit_messages(LONGEST)
     return connection
 
@@ -123,10 +125,10 @@ def exchange(connection: Connection) -> bytes:
     return connection.exchange(REQUEST_ID, encode_op_msg(REQUEST_ID, 0, BODY), SECONDS, bytes)
 
 
-def outcome(fragmenter: FragmentingServer, *pieces: bytes) -> Any:
-    """Return the result of an exchange, and the state of the connection."""
-    fragmenter.pieces = [piece for piece in pieces if piece]
-    connection = connected(fragmenter)
+def exchange_outcome(fragmenting_server: FragmentingServer, *pieces: bytes) -> Any:
+    """Return the result or error of an exchange whose reply arrives in pieces, and the state of the connection."""
+    fragmenting_server.pieces = [piece for piece in pieces if piece]
+    connection = connect_to_fragmenting_server(fragmenting_server)
     try:
         found: Any = exchange(connection)
     except Exception as error:
@@ -136,11 +138,13 @@ def outcome(fragmenter: FragmentingServer, *pieces: bytes) -> Any:
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_reply_in_pieces_has_same_outcome_as_in_one_piece(fragmenter: FragmentingServer, name: str) -> None:
+def test_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
+    fragmenting_server: FragmentingServer, name: str
+) -> None:
     whole = REPLIES[name]
-    found = outcome(fragmenter, whole)
-    for cut in (1, 16, 24, 100):  # positions in the first message
-        assert outcome(fragmenter, whole[:cut], whole[cut:]) == found
+    found = exchange_outcome(fragmenting_server, whole)
+    for cut in (1, 16, 24, 100):  # lengths of the first piece
+        assert exchange_outcome(fragmenting_server, whole[:cut], whole[cut:]) == found
     if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
         assert found[0] == BODY
         assert found[2] == "None"
@@ -160,27 +164,29 @@ DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
     response_to=st.sampled_from([REQUEST_ID, REQUEST_ID, REQUEST_ID, 0, 8, -1]),
     opcode=st.sampled_from([OP_MSG, OP_MSG, OP_MSG, OP_REPLY, OP_COMPRESSED, 0]),
     flags=st.sampled_from([0, 0, 0, CHECKSUM_PRESENT, MORE_TO_COME, 1 << 4, 1 << 16, 1 << 31]),
-    kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
+    section_kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
     length=DEVIATION,
-    size=DEVIATION,
+    length_error=DEVIATION,
     tail=st.sampled_from([b"", b"", b"\0", b"\0" * 30, reply()]),
-    cut=st.integers(1, 100),
+    first_length=st.integers(1, 100),
 )
-def test_malformed_reply_has_same_outcome_in_pieces(
-    fragmenter: FragmentingServer, cut: int, size: int, **fields: Any
+def test_malformed_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
+    fragmenting_server: FragmentingServer, first_length: int, length_error: int, **fields: Any
 ) -> None:
-    body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + size))) + BODY[4:]
+    body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + length_error))) + BODY[4:]
     whole = reply(body, **fields)
-    assert outcome(fragmenter, whole[:cut], whole[cut:]) == outcome(fragmenter, whole)
+    assert exchange_outcome(fragmenting_server, whole[:first_length], whole[first_length:]) == exchange_outcome(
+        fragmenting_server, whole
+    )
 
 
-def test_exchange_uses_received_bytes_without_wait(
-    fragmenter: FragmentingServer, monkeypatch: pytest.MonkeyPatch
+def test_exchange_reads_already_received_bytes_without_wait(
+    fragmenting_server: FragmentingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fragmenter, "keep_open", True)
-    fragmenter.pieces = [reply(), reply()]  # TLS receives two records at once
-    connection = connected(fragmenter)
+    monkeypatch.setattr(fragmenting_server, "keep_open", True)
+    fragmenting_server.pieces = [reply(), reply()]  # the client receives two replies, or two TLS records, together
+    connection = connect_to_fragmenting_server(fragmenting_server)
     assert exchange(connection) == BODY
-    fragmenter.pieces = []
+    fragmenting_server.pieces = []
     assert exchange(connection) == BODY
     connection.close()

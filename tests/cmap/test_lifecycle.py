@@ -1,4 +1,4 @@
-"""The states of a pool: paused, ready, closed (CMAP-43 to CMAP-81)."""
+"""A pool is paused, ready or closed (CMAP-43 to CMAP-81)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gevent.event import Event
 import gmongo
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
-from tests.cmap.harness import counts, fill_pool, settle
+from tests.cmap.harness import connection_counts, fill_pool, run_other_greenlets
 from tests.support.pools import services
 from tests.support.server import held
 from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-03", "CMAP-04")
-def test_pool_is_not_public() -> None:
+def test_pool_class_is_not_public() -> None:
     assert {"check_out", "check_in", "clear", "ready", "close"} <= set(dir(Pool))
     assert {name for name in dir(gmongo) if "pool" in name.lower()} <= {"pool_options"}
 
@@ -28,7 +28,7 @@ def test_pool_is_not_public() -> None:
 def test_new_pool_is_paused_and_opens_no_connection(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(ready=False)
     assert pool.stats()["state"] == "paused"
-    assert (pool.generation, counts(pool)) == (0, (0, 0, 0, 0))
+    assert (pool.generation, connection_counts(pool)) == (0, (0, 0, 0, 0))
     assert recorder.event_lines == ["PoolCreated"]
     with pytest.raises(PoolClearedError):
         pool.check_out()
@@ -70,7 +70,7 @@ def test_paused_pool_opens_no_connections(new_pool: Any, server: Any, recorder: 
 
 
 @pytest.mark.requirement("CMAP-68", "CMAP-78", "CMAP-79")
-def test_second_ready_publishes_no_event(new_pool: Any, recorder: Any) -> None:
+def test_ready_on_ready_pool_publishes_no_event(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     pool.ready()
     assert recorder.event_lines == ["PoolCreated", "PoolReady"]
@@ -78,17 +78,17 @@ def test_second_ready_publishes_no_event(new_pool: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
-def test_upkeep_creates_no_connection_before_pool_ready_listeners_return(new_pool: Any, recorder: Any) -> None:
+def test_background_run_creates_no_connection_before_pool_ready_listeners_return(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=2, background_interval=0.001)
     during: list[list[str]] = []
 
-    def delay(_event: Any) -> None:
+    def check_and_yield(_event: Any) -> None:
         gevent.sleep(0.03)
         pool.machine.background_wakeup.set()
-        settle()
+        run_other_greenlets()
         during.append(recorder.only("Created"))
 
-    recorder.hooks["PoolReady"] = delay
+    recorder.hooks["PoolReady"] = check_and_yield
     pool.ready()
     recorder.wait_for("Ready", 2)
     assert during == [[]]
@@ -170,7 +170,7 @@ def test_close_fails_all_waiters_immediately(new_pool: Any, recorder: Any, go: A
 
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
 def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    """A check-out and a background run establish connections while the server does not reply."""
+    """Close a pool while a check-out and a background run wait for the replies to their handshakes."""
     server.fail("handshake", *[held(Event())] * 2)
     pool = new_pool(min_pool_size=1, background_interval=60)
     server.wait_for("handshake")
@@ -180,11 +180,11 @@ def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorde
     gevent.sleep(0)
     assert isinstance(checking_out.exception, PoolClosedError) and not checking_out.exception._error_labels
     assert recorder.only("Closed", "Failed") == ["Closed 1 poolClosed", "Closed 2 poolClosed", "Failed poolClosed"]
-    assert not recorder.only("Ready") and counts(pool) == (0, 0, 0, 0)
+    assert not recorder.only("Ready") and connection_counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
-def test_stats_have_state_counts_and_waiters(new_pool: Any, server: Any, go: Any) -> None:
+def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     fill_pool(pool, 1)
     stats = pool.stats()
@@ -200,13 +200,13 @@ def test_stats_have_state_counts_and_waiters(new_pool: Any, server: Any, go: Any
 
 
 @pytest.mark.requirement("CMAP-67", "CMAP-140", "CMAP-152")
-def test_clear_does_not_interrupt_by_default() -> None:
+def test_clear_does_not_interrupt_connections_by_default() -> None:
     parameters = inspect.signature(Pool.clear).parameters
     assert parameters["interrupt"].default is False
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-110")
-def test_max_pool_size_zero_is_unlimited(new_pool: Any) -> None:
+def test_pool_with_max_pool_size_zero_is_unlimited(new_pool: Any) -> None:
     pool = new_pool(max_pool_size=0)
     assert [pool.check_out().id for _ in range(120)] == list(range(1, 121))
 

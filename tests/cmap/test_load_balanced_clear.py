@@ -1,4 +1,4 @@
-"""Clear of one service behind a load balancer (CMAP-138, CMAP-161 to CMAP-168)."""
+"""A clear of a pool behind a load balancer affects only one service (CMAP-138, CMAP-161 to CMAP-168)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gevent.event import Event
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
-from tests.cmap.harness import counts, ping
+from tests.cmap.harness import connection_counts, ping
 from tests.support.pools import services
 from tests.support.server import ScriptedServer, cut, held, silent
 from tests.support.wait import eventually
@@ -26,14 +26,14 @@ def pool(new_pool: Any) -> Pool:
     return made
 
 
-def connect_to(service: ObjectId, server: ScriptedServer, pool: Pool) -> Connection:
-    """Check out a connection to `service`."""
+def check_out_connection_to(service: ObjectId, server: ScriptedServer, pool: Pool) -> Connection:
+    """Check out a new connection. The server reports `service` in the handshake."""
     server.hello_extra = {"serviceId": service}
     return pool.check_out()
 
 
 @pytest.mark.requirement("CMAP-138")
-def test_clear_without_service_raises_invalid_operation(pool: Pool, recorder: Any) -> None:
+def test_clear_without_service_id_behind_load_balancer_raises_invalid_operation(pool: Pool, recorder: Any) -> None:
     with pytest.raises(InvalidOperation):
         pool.clear()
     assert (pool.generation, pool.stats()["state"]) == (0, "ready")
@@ -42,7 +42,9 @@ def test_clear_without_service_raises_invalid_operation(pool: Pool, recorder: An
 
 @pytest.mark.requirement("CMAP-59", "CMAP-166", "CMAP-167", "CMAP-168")
 def test_pool_counts_connections_of_each_service(pool: Pool, server: Any) -> None:
-    first, second, third = (connect_to(service, server, pool) for service in (SERVICE, SERVICE, OTHER_SERVICE))
+    first, second, third = (
+        check_out_connection_to(service, server, pool) for service in (SERVICE, SERVICE, OTHER_SERVICE)
+    )
     assert services(pool) == {SERVICE: (0, 2), OTHER_SERVICE: (0, 1)}
     pool.clear(service_id=SERVICE)
     assert services(pool) == {SERVICE: (1, 2), OTHER_SERVICE: (0, 1)}
@@ -56,7 +58,7 @@ def test_pool_counts_connections_of_each_service(pool: Pool, server: Any) -> Non
 
 def test_clear_of_service_keeps_draining_connection_of_other_service(new_pool: Any, server: Any) -> None:
     pool = new_pool(load_balanced=True, clears=False, drains=True, drain_time=60.0, drain_bytes=1_000)
-    one, other = connect_to(SERVICE, server, pool), connect_to(OTHER_SERVICE, server, pool)
+    one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     server.fail("ping", silent, silent)
     for connection in (one, other):
         asking = gevent.spawn(ping, connection)
@@ -70,8 +72,8 @@ def test_clear_of_service_keeps_draining_connection_of_other_service(new_pool: A
 
 
 @pytest.mark.requirement("CMAP-28", "CMAP-161", "CMAP-162", "CMAP-163", "CMAP-164", "CMAP-184")
-def test_clear_of_service_closes_only_its_connections(pool: Pool, server: Any, recorder: Any) -> None:
-    one, other = connect_to(SERVICE, server, pool), connect_to(OTHER_SERVICE, server, pool)
+def test_clear_of_service_closes_only_connections_to_service(pool: Pool, server: Any, recorder: Any) -> None:
+    one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     seen: list[Any] = []
     recorder.hooks["PoolCleared"] = lambda _event: seen.append((pool.generations.of(SERVICE), pool.stats()["state"]))
     recorder.clear()
@@ -86,9 +88,9 @@ def test_clear_of_service_closes_only_its_connections(pool: Pool, server: Any, r
 
 
 @pytest.mark.requirement("CMAP-165", "CMAP-164")
-def test_clear_of_service_keeps_waiters(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_clear_of_service_does_not_evict_waiters(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(load_balanced=True, max_pool_size=1)
-    connection = connect_to(SERVICE, server, pool)
+    connection = check_out_connection_to(SERVICE, server, pool)
     waiting = go(pool.check_out)
     pool.clear(service_id=SERVICE)
     assert pool.stats()["waiting"] == 1
@@ -99,7 +101,7 @@ def test_clear_of_service_keeps_waiters(new_pool: Any, server: Any, recorder: An
 
 @pytest.mark.requirement("CMAP-168")
 def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any, go: Any) -> None:
-    connect_to(SERVICE, server, pool)
+    check_out_connection_to(SERVICE, server, pool)
     gate = Event()
     server.fail("handshake", held(gate))
     asking = go(pool.check_out)
@@ -109,11 +111,11 @@ def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any,
     connection = asking.get(timeout=5)
     assert connection.generation == 1
     pool.check_in(connection)
-    assert counts(pool) == (2, 0, 1, 1)  # the first connection is not stale
+    assert connection_counts(pool) == (2, 0, 1, 1)  # the pool keeps the second connection, whose generation is current
 
 
 @pytest.mark.requirement("CMAP-161", "CMAP-138")
-def test_network_error_clears_service_of_connection(new_client: Any, server: Any, recorder: Any) -> None:
+def test_network_error_clears_only_service_of_failed_connection(new_client: Any, server: Any, recorder: Any) -> None:
     server.hello_extra = {"serviceId": SERVICE, "msg": "isdbgrid"}
     client = new_client(f"mongodb://{server.name}/?loadBalanced=true", retryReads=False)
     client.db.c.find_one()
@@ -128,7 +130,7 @@ def test_network_error_clears_service_of_connection(new_client: Any, server: Any
 
 @pytest.mark.requirement("CMAP-157", "CMAP-161")
 def test_interrupting_clear_of_service_keeps_other_services(pool: Pool, server: Any, go: Any) -> None:
-    one, other = connect_to(SERVICE, server, pool), connect_to(OTHER_SERVICE, server, pool)
+    one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     gate = Event()
     server.fail("ping", held(gate), held(gate))
     asking = [go(ping, connection) for connection in (one, other)]

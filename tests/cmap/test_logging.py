@@ -1,4 +1,4 @@
-"""Log messages (CMAP-205 to CMAP-231)."""
+"""Log messages of pools and connections (CMAP-205 to CMAP-231)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.pools import checked_out
 from tests.support.server import cut
 
 LOGGER = "gmongo.connection"
-# event -> message
+# For each event, the log message.
 OF_EVENTS = {
     "PoolCreated": "Connection pool created",
     "PoolReady": "Connection pool ready",
@@ -34,32 +34,32 @@ OF_EVENTS = {
 
 
 @pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.DEBUG, logger=LOGGER)
     return caplog
 
 
-def records(log: Any, message: str = "") -> list[Any]:
-    """Return the records of a message, by default all records."""
-    ours = [record for record in log.records if record.name == LOGGER]
+def log_records(debug_log: Any, message: str = "") -> list[Any]:
+    """Return the log records of the pool. Return only the records of one message if `message` is not empty."""
+    ours = [record for record in debug_log.records if record.name == LOGGER]
     return [record for record in ours if message in ("", record.structured["message"])]
 
 
-def fields(record: Any) -> dict[str, Any]:
-    """Return the fields of a record without the message and the address."""
+def log_fields(record: Any) -> dict[str, Any]:
+    """Return the fields of a log record, except the message and the server address."""
     return {
         name: value for name, value in record.structured.items() if name not in ("message", "serverHost", "serverPort")
     }
 
 
-def last(log: Any, message: str) -> tuple[str, dict[str, Any]]:
-    """Return text and fields of the last record of a message."""
-    record = records(log, message)[-1]
-    return record.getMessage(), fields(record)
+def last_log_record(debug_log: Any, message: str) -> tuple[str, dict[str, Any]]:
+    """Return the text and the fields of the last log record of a message."""
+    record = log_records(debug_log, message)[-1]
+    return record.getMessage(), log_fields(record)
 
 
 @pytest.mark.requirement("CMAP-48", "CMAP-49", "CMAP-205", "CMAP-206", "CMAP-207", "CMAP-208", "CMAP-211", "CMAP-212")
-def test_each_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any, log: Any) -> None:
+def test_each_pool_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any, debug_log: Any) -> None:
     pool = new_pool(clears=True)
     fill_pool(pool, 1)
     server.fail("handshake", cut(0))
@@ -67,15 +67,15 @@ def test_each_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any,
     with pytest.raises(AutoReconnect):
         pool.check_out()
     pool.close()
-    messages = [record.structured["message"] for record in records(log)]
+    messages = [record.structured["message"] for record in log_records(debug_log)]
     kinds = [
         type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
         for event in recorder.events
     ]
     assert messages == [OF_EVENTS[kind] for kind in kinds]
     assert set(messages) == set(OF_EVENTS.values())
-    assert {record.levelno for record in records(log)} == {logging.DEBUG}
-    for record in records(log):
+    assert {record.levelno for record in log_records(debug_log)} == {logging.DEBUG}
+    for record in log_records(debug_log):
         assert (record.structured["serverHost"], record.structured["serverPort"]) == server.address
         assert type(record.structured["serverPort"]) is int
 
@@ -84,33 +84,33 @@ def test_each_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any,
 def test_pool_logs_nothing_at_level_info(new_pool: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, logger=LOGGER)
     fill_pool(new_pool(), 1)
-    assert not records(caplog)
+    assert not log_records(caplog)
 
 
 @pytest.mark.requirement("CMAP-211", "CMAP-212")
-def test_log_of_unix_domain_socket_has_no_port(tmp_path: Path, recorder: Any, log: Any) -> None:
+def test_log_messages_of_unix_domain_socket_have_no_port(tmp_path: Path, recorder: Any, debug_log: Any) -> None:
     path = str(tmp_path / "mongodb.sock")
     pool = make_pool((path, None), recorder)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         with pytest.raises(AutoReconnect):
-            pool.check_out()  # there is no listener yet
+            pool.check_out()  # fails, because no server listens on the socket yet
     pool.close()
-    for record in records(log):
+    for record in log_records(debug_log):
         assert record.structured["serverHost"] == path
         assert "serverPort" not in record.structured
-    assert records(log)[0].getMessage() == f"Connection pool created for {path}"
+    assert log_records(debug_log)[0].getMessage() == f"Connection pool created for {path}"
 
 
 @pytest.mark.requirement("CMAP-213")
-def test_log_has_default_port(new_client: Any, log: Any) -> None:
+def test_log_messages_contain_default_port(new_client: Any, debug_log: Any) -> None:
     new_client("mongodb://127.0.0.1")
-    record = records(log, "Connection pool created")[-1]
+    record = log_records(debug_log, "Connection pool created")[-1]
     assert (record.structured["serverHost"], record.structured["serverPort"]) == ("127.0.0.1", 27017)
 
 
 @pytest.mark.requirement("CMAP-214", "CMAP-210")
-def test_pool_created_message_has_specified_options(new_client: Any, server: Any, log: Any) -> None:
+def test_pool_created_message_has_specified_options(new_client: Any, server: Any, debug_log: Any) -> None:
     specified = {
         "maxIdleTimeMS": 5000,
         "minPoolSize": 0,
@@ -120,12 +120,12 @@ def test_pool_created_message_has_specified_options(new_client: Any, server: Any
     }
     new_client(**dict(reversed(specified.items())))
     shown = ", ".join(f"{name}={value}" for name, value in specified.items())
-    assert last(log, "Connection pool created") == (
+    assert last_log_record(debug_log, "Connection pool created") == (
         f"Connection pool created for {server.name} using options {shown}",
         specified,
     )
     new_client()
-    assert last(log, "Connection pool created") == (f"Connection pool created for {server.name}", {})
+    assert last_log_record(debug_log, "Connection pool created") == (f"Connection pool created for {server.name}", {})
 
 
 def _use(pool: Pool) -> None:
@@ -169,7 +169,8 @@ def _check_out_from_closed_pool(pool: Pool) -> None:
 ID = {"driverConnectionId": 1}
 NUMBERED = "address={name}, driver-generated ID=1"
 FAILED = "Checkout failed for connection to {name}. Reason: "
-# The action, the message, its text, its fields, and the event with the same duration.
+# For each case: the action, the log message, and the text and the fields of the message. The last value is the event
+# whose duration equals the duration in the message.
 MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
     (_clear_and_close, "pool ready", "Connection pool ready for {name}", {}, ""),
     (_clear_and_close, "pool cleared", "Connection pool for {name} cleared", {}, ""),
@@ -202,33 +203,41 @@ MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
 
 @pytest.mark.requirement("CMAP-215", "CMAP-216", "CMAP-217", "CMAP-218", "CMAP-219", "CMAP-220", "CMAP-221", "CMAP-222")
 @pytest.mark.requirement("CMAP-224", "CMAP-225", "CMAP-226", "CMAP-227", "CMAP-229", "CMAP-230", "CMAP-231")
-@pytest.mark.parametrize(("act", "message", "text", "found", "timed"), MESSAGES)
-def test_message_has_specified_text_and_fields(
-    new_pool: Any, server: Any, recorder: Any, log: Any, act: Any, message: str, text: str, found: Any, timed: str
+@pytest.mark.parametrize(("action", "message", "text", "expected_fields", "event_with_duration"), MESSAGES)
+def test_pool_log_message_has_specified_text_and_fields(
+    new_pool: Any,
+    server: Any,
+    recorder: Any,
+    debug_log: Any,
+    action: Any,
+    message: str,
+    text: str,
+    expected_fields: Any,
+    event_with_duration: str,
 ) -> None:
-    act(new_pool(max_pool_size=1, max_idle_time=60, wait_queue_timeout=0.01))
-    duration = int(recorder.of(timed)[0].duration * 1000) if timed else 0
-    expected = {**found, **({"durationMS": duration} if timed else {})}
-    assert last(log, f"Connection {message}") == (text.format(name=server.name, ms=duration), expected)
+    action(new_pool(max_pool_size=1, max_idle_time=60, wait_queue_timeout=0.01))
+    duration = int(recorder.of(event_with_duration)[0].duration * 1000) if event_with_duration else 0
+    expected = {**expected_fields, **({"durationMS": duration} if event_with_duration else {})}
+    assert last_log_record(debug_log, f"Connection {message}") == (text.format(name=server.name, ms=duration), expected)
 
 
 @pytest.mark.requirement("CMAP-216")
-def test_pool_cleared_message_names_service(new_pool: Any, server: Any, log: Any) -> None:
+def test_pool_cleared_message_names_service(new_pool: Any, server: Any, debug_log: Any) -> None:
     service = ObjectId()
     new_pool(load_balanced=True).clear(service_id=service)
-    assert last(log, "Connection pool cleared") == (
+    assert last_log_record(debug_log, "Connection pool cleared") == (
         f"Connection pool for {server.name} cleared for serviceId {service}",
         {"serviceId": str(service)},
     )
 
 
 @pytest.mark.requirement("CMAP-220", "CMAP-223")
-def test_connection_closed_message_has_error(new_pool: Any, server: Any, log: Any) -> None:
+def test_connection_closed_message_contains_error(new_pool: Any, server: Any, debug_log: Any) -> None:
     pool, error = new_pool(), ConnectionError("lost")
     with checked_out(pool) as connection:
         connection.error = error
     reason = "An error occurred while using the connection"
-    text, found = last(log, "Connection closed")
+    text, found = last_log_record(debug_log, "Connection closed")
     assert found == {"driverConnectionId": 1, "reason": reason, "error": error}
     assert text.startswith(
         f"Connection closed: address={server.name}, driver-generated ID=1. Reason: {reason}. Error: "
@@ -237,16 +246,18 @@ def test_connection_closed_message_has_error(new_pool: Any, server: Any, log: An
 
 
 @pytest.mark.requirement("CMAP-226", "CMAP-228", "CMAP-48")
-@pytest.mark.parametrize("paused", [False, True])
-def test_check_out_failed_message_has_error(new_pool: Any, server: Any, recorder: Any, log: Any, paused: bool) -> None:
-    pool = new_pool(ready=not paused)
+@pytest.mark.parametrize("pool_is_paused", [False, True])
+def test_check_out_failed_message_contains_error(
+    new_pool: Any, server: Any, recorder: Any, debug_log: Any, pool_is_paused: bool
+) -> None:
+    pool = new_pool(ready=not pool_is_paused)
     server.fail("handshake", cut(0))
     with pytest.raises(AutoReconnect) as raised:
         pool.check_out()
-    assert isinstance(raised.value, PoolClearedError) is paused
+    assert isinstance(raised.value, PoolClearedError) is pool_is_paused
     reason = "An error occurred while trying to establish a new connection"
     duration = int(recorder.of("Failed")[0].duration * 1000)
-    text, found = last(log, "Connection checkout failed")
+    text, found = last_log_record(debug_log, "Connection checkout failed")
     assert found == {"reason": reason, "durationMS": duration, "error": raised.value}
     assert text.startswith(f"Checkout failed for connection to {server.name}. Reason: {reason}. Error: ")
     assert text.endswith(f". Duration: {duration} ms")

@@ -1,4 +1,4 @@
-"""Errors (CMAP-232 to CMAP-236)."""
+"""Classes and texts of pool errors (CMAP-232 to CMAP-236)."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_pool_cleared_error_is_retryable() -> None:
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-235")
-@pytest.mark.parametrize(("cause", "text"), [(AutoReconnect("10.0.0.1: gone"), "10.0.0.1: gone"), (None, "None")])
-def test_pool_cleared_error_names_cause(new_pool: Any, server: Any, cause: Any, text: str) -> None:
+@pytest.mark.parametrize(("cause", "cause_text"), [(AutoReconnect("10.0.0.1: gone"), "10.0.0.1: gone"), (None, "None")])
+def test_pool_cleared_error_names_cause(new_pool: Any, server: Any, cause: Any, cause_text: str) -> None:
     pool = new_pool()
     pool.clear(cause)
     with pytest.raises(PoolClearedError) as raised:
         pool.check_out()
     assert str(raised.value) == (
-        f"Connection pool for {server.name} was cleared because another operation failed with: {text}"
+        f"Connection pool for {server.name} was cleared because another operation failed with: {cause_text}"
     )
     assert raised.value.address == server.address
 

@@ -35,7 +35,7 @@ def test_pool_options_have_specified_defaults() -> None:
 
 
 @pytest.mark.requirement("CMAP-02", "CMAP-12", "CMAP-15", "CMAP-17")
-def test_uri_and_keywords_set_same_options() -> None:
+def test_uri_and_keyword_arguments_set_equal_pool_options() -> None:
     query = "&".join(f"{name}={value}" for name, value in VALUES.items())
     from_uri, from_keywords = pool_options(f"mongodb://h/?{query}"), pool_options(**VALUES)
     assert from_uri == from_keywords
@@ -61,7 +61,7 @@ def test_invalid_pool_option_raises_configuration_error_with_name(name: str, val
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-08", "CMAP-09", "CMAP-13")
-def test_zero_disables_pool_limits() -> None:
+def test_pool_option_of_zero_disables_limit() -> None:
     options = pool_options(maxPoolSize=0, minPoolSize=150, maxIdleTimeMS=0, waitQueueTimeoutMS=0)
     assert (options.max_pool_size, options.min_pool_size) == (0, 150)
     assert (options.max_idle_time, options.wait_queue_timeout) == (None, None)
@@ -75,7 +75,7 @@ def test_databases_collections_and_cursors_have_no_pool_options(method: Any) -> 
 
 
 @pytest.mark.requirement("CMAP-01", "CMAP-16", "CMAP-46", "CMAP-47", "CMAP-182", "CMAP-237")
-def test_each_pool_of_client_has_its_options(new_client: Any, recorder: Any) -> None:
+def test_each_pool_of_client_has_pool_options_of_client(new_client: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(3) as members:
         client = new_client(members.members[0].name, replicaSet="scripted", minPoolSize=1, maxPoolSize=5)
         eventually(lambda: len({event.address for event in recorder.of("Ready")}) == 3)
@@ -91,6 +91,6 @@ def test_each_pool_of_client_has_its_options(new_client: Any, recorder: Any) -> 
 
 @pytest.mark.requirement("CMAP-182", "CMAP-214")
 @pytest.mark.parametrize("value", [0, 1, 999, 1001, 1009, 60_000])
-def test_specified_times_keep_milliseconds(value: int) -> None:
+def test_specified_times_of_pool_options_keep_milliseconds(value: int) -> None:
     specified = pool_options(maxIdleTimeMS=value, waitQueueTimeoutMS=value).specified
     assert specified == {"maxIdleTimeMS": value, "waitQueueTimeoutMS": value}

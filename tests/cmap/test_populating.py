@@ -1,4 +1,4 @@
-"""Population to minPoolSize (CMAP-94 to CMAP-103, CMAP-237, CMAP-238)."""
+"""A background run opens connections until the pool has minPoolSize (CMAP-94 to CMAP-103, CMAP-237, CMAP-238)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gevent.event import Event
 
 from gmongo import _clock
-from tests.cmap.harness import counts
+from tests.cmap.harness import connection_counts
 from tests.support.server import cut, held
 from tests.support.wait import eventually
 
@@ -22,21 +22,23 @@ def test_ready_pool_opens_min_pool_size_connections(new_pool: Any, recorder: Any
     pool = new_pool(min_pool_size=3, background_interval=60)
     recorder.wait_for("Ready", 3)
     gevent.sleep(0.01)
-    assert counts(pool) == (3, 0, 3, 0)
+    assert connection_counts(pool) == (3, 0, 3, 0)
     assert recorder.event_lines[2:] == ["Created 1", "Ready 1", "Created 2", "Ready 2", "Created 3", "Ready 3"]
 
 
 @pytest.mark.requirement("CMAP-91", "CMAP-94", "CMAP-238")
-def test_hanging_population_does_not_delay_check_out(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_hanging_handshake_of_background_run_does_not_delay_check_out(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
     checked_out = go(pool.check_out)
-    assert checked_out.get(timeout=5).id == 2  # the handshake of connection 1 hangs
+    assert checked_out.get(timeout=5).id == 2  # the handshake of connection 1 does not end
     pool.check_in(checked_out.value)
     assert pool.check_out() is checked_out.value
-    assert counts(pool)[1:] == (1, 0, 1)
+    assert connection_counts(pool)[1:] == (1, 0, 1)
     assert recorder.only("Ready") == ["Ready 2"]
     gate.set()
     recorder.wait_for("Ready", 5)
@@ -79,11 +81,11 @@ def test_clear_during_population_closes_connection_as_stale(new_pool: Any, serve
     assert recorder.only("Ready", "Closed") == ["Ready 1", "Closed 1 stale"]
     pool.ready()
     recorder.wait_for("Ready 2")
-    eventually(lambda: counts(pool) == (1, 0, 1, 0))
+    eventually(lambda: connection_counts(pool) == (1, 0, 1, 0))
 
 
 @pytest.mark.requirement("CMAP-101", "CMAP-102", "CMAP-110")
-def test_waiter_for_max_connecting_gets_populated_connection(
+def test_waiter_for_max_connecting_receives_connection_of_background_run(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     gate = Event()
@@ -107,12 +109,12 @@ def test_population_failures_cause_exponential_backoff(
     times = [_clock.monotonic()]
     backoffs: list[float] = []
 
-    def watch() -> None:
+    def record_backoff() -> None:
         while True:
             backoffs.append(pool.machine.remaining_backoff())
             gevent.sleep(0.005)
 
-    watching = gevent.spawn(watch)
+    watching = gevent.spawn(record_backoff)
     recorder.hooks["Created"] = lambda event: times.append(_clock.monotonic())
     recorder.wait_for("Ready", 2)
     intervals = [later - earlier for earlier, later in pairwise(times[1:7])]
@@ -120,26 +122,25 @@ def test_population_failures_cause_exponential_backoff(
     watching.kill()
     assert max(backoffs) <= 0.1
     assert pool.machine.remaining_backoff() == 0
-    eventually(lambda: counts(pool) == (2, 0, 2, 0))
+    eventually(lambda: connection_counts(pool) == (2, 0, 2, 0))
 
 
 @pytest.mark.requirement("CMAP-97")
-@pytest.mark.parametrize("end", ["established", "killed", "failed"])
+@pytest.mark.parametrize("how_check_outs_end", ["established", "killed", "failed"])
 def test_population_continues_after_check_outs_used_all_of_max_connecting(
-    new_pool: Any, server: Any, recorder: Any, end: str
+    new_pool: Any, server: Any, recorder: Any, how_check_outs_end: str
 ) -> None:
-    """Two check-outs first establish ``maxConnecting`` connections. The next periodic background run is an hour
-    later."""
+    """Let two check-outs first establish ``maxConnecting`` connections. The next periodic run is an hour later."""
     gate = Event()
-    answer = cut(0) if end == "failed" else held(gate)
+    answer = cut(0) if how_check_outs_end == "failed" else held(gate)
     server.fail("handshake", answer, answer)
     pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, background_interval=3600)
     checking_out = [gevent.spawn(pool.check_out) for _ in range(2)]
     pool.ready()
     server.wait_for("handshake")
-    if end == "killed":
+    if how_check_outs_end == "killed":
         gevent.killall(checking_out)
     gate.set()
     recorder.wait_for("Ready", 5)
-    eventually(lambda: counts(pool)[0] == 5)
+    eventually(lambda: connection_counts(pool)[0] == 5)
     gevent.killall(checking_out)

@@ -1,4 +1,4 @@
-"""Parallel TCP connections to all addresses of a name, and errors with address and stage."""
+"""The driver tries all addresses of a host name in parallel (*race*). Errors name the addresses and the stage."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from gmongo.wire.transport import TransportError
 from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
-LIMIT = 1.0  # seconds for one attempt
-TOLERANCE = 0.01  # seconds, because a race sleeps for at least 1 ms
+LIMIT = 1.0  # the time limit of one connection attempt, in seconds
+TOLERANCE = 0.01  # in seconds. A race sleeps for at least 1 ms.
 START = ("a0", "a1", "a2", "a3", "a4")
 
 
 class AddressResponse(NamedTuple):
-    """Response of an address: a SYN is accepted, refused or dropped after `delay` seconds."""
+    """The response of an address to a SYN: ``accept`` or ``refuse`` after `delay` seconds, or ``drop``."""
 
     kind: str
     delay: float
 
 
 class ScriptedTransport:
-    """A transport without a socket."""
+    """A transport without a socket. The response of the address decides whether the connection succeeds."""
 
-    def __init__(self, behaviours: dict[str, AddressResponse]) -> None:
-        self._behaviours = behaviours
+    def __init__(self, responses: dict[str, AddressResponse]) -> None:
+        self._behaviours = responses
         self._timer: Any = None
         self.closed = False
 
@@ -69,10 +69,10 @@ class ScriptedTransport:
         self.closed = True
 
 
-def expected_end(behaviours: list[AddressResponse]) -> tuple[float, bool]:
-    """Return the time at which a race ends, and whether a connection succeeds."""
+def expected_end(responses: list[AddressResponse]) -> tuple[float, bool]:
+    """Return the duration of a race in seconds, and True if a connection succeeds."""
     start, ends, wins = 0.0, [], []
-    for kind, delay in behaviours:
+    for kind, delay in responses:
         if wins and min(wins) <= start:
             break
         has_reply = delay < LIMIT and kind != "drop"
@@ -92,8 +92,10 @@ BEHAVIOUR = st.builds(
 
 
 @given(st.lists(BEHAVIOUR, min_size=1, max_size=len(START)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
-def test_race_keeps_first_connection_and_closes_others(behaviours: list[AddressResponse], cut: float | None) -> None:
-    by_address = dict(zip(START, behaviours, strict=False))
+def test_race_keeps_first_established_connection_and_closes_others(
+    responses: list[AddressResponse], timeout_seconds: float | None
+) -> None:
+    by_address = dict(zip(START, responses, strict=False))
     opened: list[ScriptedTransport] = []
 
     def make(_family: int) -> Any:
@@ -105,19 +107,19 @@ def test_race_keeps_first_connection_and_closes_others(behaviours: list[AddressR
     race = Race(endpoints, make, LIMIT, order, True)
     virtual: Any = get_hub().loop
     began = virtual.monotonic()
-    end, won = expected_end(behaviours)
-    foreign = gevent.Timeout(cut)
+    end, won = expected_end(responses)
+    foreign = gevent.Timeout(timeout_seconds)
     winner = None
     try:
         with foreign:
             winner = race.run()
     except gevent.Timeout as error:
-        assert error is foreign and cut is not None and cut < end + TOLERANCE
+        assert error is foreign and timeout_seconds is not None and timeout_seconds < end + TOLERANCE
         assert all(transport.closed for transport in opened)
         return
     except TransportError as error:
         assert not won
-        timed_out = any(kind == "drop" or delay > LIMIT for kind, delay in behaviours)
+        timed_out = any(kind == "drop" or delay > LIMIT for kind, delay in responses)
         assert isinstance(error, AttemptsTimedOut) == timed_out
         assert [address in str(error) for address in by_address] == [True] * len(by_address)
     assert abs(virtual.monotonic() - began - end) < TOLERANCE
@@ -130,7 +132,7 @@ def test_race_keeps_first_connection_and_closes_others(behaviours: list[AddressR
         assert first == address or START.index(first[0]) >= len(opened) or first not in order._failed
 
 
-def test_address_order_alternates_families_and_puts_failed_last() -> None:
+def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses() -> None:
     endpoints: Any = [(V6, ("6a", 1)), (V6, ("6b", 1)), (V4, ("4a", 1)), (V4, ("4b", 1)), (V4, ("4c", 1))]
     order = AddressOrder()
     assert [address[0] for _, address in order.sorted(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
@@ -155,7 +157,7 @@ def test_localhost_resolves_to_ipv4_first(name: str, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def syn_dropping_address(server: ScriptedServer) -> Any:
-    """Fill the backlog of 127.0.0.2, which then drops each SYN on the server port."""
+    """Fill the backlog of a listener on 127.0.0.2. The address then drops each SYN to the server port."""
     listener = socket.socket()
     listener.bind(("127.0.0.2", server.port))
     listener.listen(0)
@@ -170,20 +172,20 @@ def syn_dropping_address(server: ScriptedServer) -> Any:
 
 @pytest.fixture
 def addresses(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the addresses of the name db.example. A test may change the list."""
+    """Return the list of addresses to which db.example resolves. A test may change the list."""
     chosen = ["127.0.0.2", "127.0.0.1"]
     resolve = wire.resolve
 
-    def resolved(address: Any, ref: bool) -> Any:
+    def resolve_to_test_addresses(address: Any, ref: bool) -> Any:
         if address[0] != "db.example":
             return resolve(address, ref)
         return [(V4, (host, server.port)) for host in chosen]
 
-    monkeypatch.setattr(wire, "resolve", resolved)
+    monkeypatch.setattr(wire, "resolve", resolve_to_test_addresses)
     return chosen
 
 
-def descriptors() -> int:
+def count_descriptors() -> int:
     gc.collect()
     return len(os.listdir("/proc/self/fd"))
 
@@ -200,12 +202,15 @@ def test_connect_succeeds_if_first_address_drops_packets(
     before = virtual_time.monotonic()
     client = new_client(connect, server, connectTimeoutMS=1000)
     assert client.admin.command("ping")["ok"] == 1
-    assert 0.25 <= virtual_time.monotonic() - before < 1  # only the monitor waited for the slow address
+    # The second address was tried after 0.25 seconds. The connection of the pool did not wait for the first address.
+    assert 0.25 <= virtual_time.monotonic() - before < 1
     assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
 
 
 @pytest.mark.usefixtures("syn_dropping_address")
-def test_selection_error_names_each_address(connect: Any, server: ScriptedServer, addresses: list[str]) -> None:
+def test_server_selection_error_names_each_address_of_host(
+    connect: Any, server: ScriptedServer, addresses: list[str]
+) -> None:
     addresses[:] = ["127.0.0.2", "127.0.0.3"]
     client = new_client(connect, server, connectTimeoutMS=1000, serverSelectionTimeoutMS=500)
     with pytest.raises(ServerSelectionTimeoutError, match=r"TCP connection to 127.0.0.2 for 5\d\d ms\), Timeout"):
@@ -219,22 +224,22 @@ def test_selection_error_names_each_address(connect: Any, server: ScriptedServer
 
 
 @pytest.mark.usefixtures("syn_dropping_address")
-@pytest.mark.parametrize("end", ["close", "kill"])
-def test_interrupted_race_closes_all_descriptors(
-    connect: Any, server: ScriptedServer, addresses: list[str], end: str
+@pytest.mark.parametrize("interruption", ["close", "kill"])
+def test_interrupted_race_of_addresses_closes_all_sockets(
+    connect: Any, server: ScriptedServer, addresses: list[str], interruption: str
 ) -> None:
     addresses[:] = ["127.0.0.2", "127.0.0.2"]
-    before = descriptors()
+    before = count_descriptors()
     client = new_client(connect, server)
     gevent.sleep(0.3)
-    assert descriptors() == before + 2
-    if end == "kill":
+    assert count_descriptors() == before + 2
+    if interruption == "kill":
         (monitored,) = client._topology.servers.values()
         monitored.monitor._background.stop()
         gevent.sleep(0.01)
     client.close()
     gevent.sleep(0.01)
-    assert descriptors() == before
+    assert count_descriptors() == before
 
 
 def test_connect_succeeds_if_first_address_closes_before_hello(
@@ -249,10 +254,10 @@ def test_connect_succeeds_if_first_address_closes_before_hello(
         closing.stop()
 
 
-@pytest.mark.parametrize("closes", [True, False])
-def test_hello_error_names_stage(connect: Any, closes: bool) -> None:
+@pytest.mark.parametrize("server_closes", [True, False])
+def test_error_during_hello_names_connection_stage(connect: Any, server_closes: bool) -> None:
     peer = gevent.server.StreamServer(
-        ("127.0.0.1", 0), lambda sock, _address: sock.close() if closes else gevent.sleep(60)
+        ("127.0.0.1", 0), lambda sock, _address: sock.close() if server_closes else gevent.sleep(60)
     )
     peer.start()
     try:
@@ -263,13 +268,13 @@ def test_hello_error_names_stage(connect: Any, closes: bool) -> None:
     finally:
         peer.stop(timeout=0)
     text = str(caught.value)
-    if closes:
+    if server_closes:
         assert "(hello for " in text and "; perhaps the server demands TLS (tls=true))" in text
     else:
         assert "timed out (hello for 20000 ms; limit 20000 ms: connectTimeoutMS)" in text
 
 
-def test_descriptions_with_different_error_ages_are_equal() -> None:
+def test_server_descriptions_whose_errors_differ_only_in_time_are_equal() -> None:
     from gmongo.cmap.connection import Connection
     from gmongo.cmap.pool_settings import ConnectionSettings
     from gmongo.cmap.progress import Progress

@@ -1,4 +1,4 @@
-"""Socket options: no delay of small messages, and keepalive."""
+"""The driver sets the socket options for small messages without delay and for keepalive."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.server import ScriptedServer
 PROBES = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 9}
 
 
-def option(transport: Transport, name: str) -> int:
+def socket_option(transport: Transport, name: str) -> int:
     return transport._socket.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
 
 
-def connected(server: ScriptedServer) -> Transport:
+def connected_transport(server: ScriptedServer) -> Transport:
     transports: list[Transport] = []
     connect.connect(server.address, transports.append)
     return transports[-1]
@@ -26,25 +26,27 @@ def connected(server: ScriptedServer) -> Transport:
 
 def test_socket_has_no_delay_and_keepalive() -> None:
     with ScriptedServer() as server:
-        transport = connected(server)
-        assert option(transport, "TCP_NODELAY") == 1
+        transport = connected_transport(server)
+        assert socket_option(transport, "TCP_NODELAY") == 1
         assert transport._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        assert {name: option(transport, name) for name in PROBES} == PROBES
+        assert {name: socket_option(transport, name) for name in PROBES} == PROBES
         transport.close()
 
 
-@pytest.mark.parametrize("missing", PROBES)
-def test_lower_or_unknown_keepalive_options_stay_unchanged(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("missing_option", PROBES)
+def test_keepalive_option_that_is_lower_or_unknown_stays_unchanged(
+    missing_option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class ShortKeepalive(connect._socket.socket):
-        def getsockopt(self, level: int, name: int, *more: Any) -> Any:
-            return 5 if level == socket.IPPROTO_TCP else super().getsockopt(level, name, *more)
+        def getsockopt(self, level: int, name: int, *arguments: Any) -> Any:
+            return 5 if level == socket.IPPROTO_TCP else super().getsockopt(level, name, *arguments)
 
     with ScriptedServer() as server:
-        monkeypatch.delattr(connect._socket, missing)
+        monkeypatch.delattr(connect._socket, missing_option)
         monkeypatch.setattr(connect._socket, "socket", ShortKeepalive)
-        transport = connected(server)
+        transport = connected_transport(server)
         monkeypatch.undo()
         for name in PROBES:
             plain_option = super(ShortKeepalive, transport._socket).getsockopt
-            assert (plain_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing)
+            assert (plain_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing_option)
         transport.close()

@@ -1,4 +1,4 @@
-"""Messages of timeout errors: length and source of the time limit."""
+"""The message of a timeout error states the length and the source of the time limit."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ OPERATION = "the limit of the operation"
 
 
 @pytest.mark.parametrize("socket_timeout", [None, 2.5])
-@pytest.mark.parametrize("monitors", [False, True])
+@pytest.mark.parametrize("is_monitor", [False, True])
 @pytest.mark.parametrize("seconds", [0, -1, 2.5, 0.0125, 12345.678])
 @pytest.mark.parametrize("option", [None, "connectTimeoutMS"])
 def test_timeout_error_names_time_limit(
-    socket_timeout: float | None, monitors: bool, seconds: float, option: str | None
+    socket_timeout: float | None, is_monitor: bool, seconds: float, option: str | None
 ) -> None:
     connection = Connection(("db.example.org", 27018), socket_timeout)
-    connection.monitors = monitors
+    connection.monitors = is_monitor
     error = connection.timeout_error(seconds, option)
     assert type(error) is NetworkTimeout
     if seconds <= 0:
         assert str(error) == f"db.example.org:27018: timed out ({OPERATION} ended before)"
         return
-    default = "connectTimeoutMS" if monitors else "socketTimeoutMS" if seconds == socket_timeout else None
+    default = "connectTimeoutMS" if is_monitor else "socketTimeoutMS" if seconds == socket_timeout else None
     source = option or default or f"left of {OPERATION}"
     milliseconds = {2.5: "2500", 0.0125: "12.5", 12345.678: "12345678"}[seconds]
     assert str(error) == f"db.example.org:27018: timed out (no complete reply within {milliseconds} ms: {source})"
 
 
 @pytest.mark.parametrize(
-    ("options", "scope", "source"),
+    ("options", "timeout_of_block", "source"),
     [
         ({"socketTimeoutMS": 50}, None, "50 ms: socketTimeoutMS"),
         ({"timeoutMS": 50}, None, "left of the limit of 50 ms (timeoutMS)"),
@@ -46,9 +46,9 @@ def test_timeout_error_names_time_limit(
         ({"socketTimeoutMS": 50_000}, 0.05, "left of the limit of 50 ms (gmongo.timeout)"),
     ],
 )
-@pytest.mark.parametrize("call", ["command", "find_one", "next_batch"])
-def test_timeout_of_operation_names_option(
-    options: dict[str, Any], scope: float | None, source: str, call: str
+@pytest.mark.parametrize("operation", ["command", "find_one", "next_batch"])
+def test_timeout_error_of_operation_names_option(
+    options: dict[str, Any], timeout_of_block: float | None, source: str, operation: str
 ) -> None:
     many = {"cursor": {"id": 5, "ns": "db.c", "firstBatch": [{}]}, "ok": 1}
     with ScriptedServer({"find": many}) as server, MongoClient(server.name, retryReads=False, **options) as client:
@@ -63,11 +63,11 @@ def test_timeout_of_operation_names_option(
             "next_batch": lambda: next(cursor),
         }
         with gevent.Timeout(5), pytest.raises(NetworkTimeout) as caught:
-            if scope is None:
-                calls[call]()
+            if timeout_of_block is None:
+                calls[operation]()
             else:
-                with gmongo.timeout(scope):
-                    calls[call]()
+                with gmongo.timeout(timeout_of_block):
+                    calls[operation]()
         text = str(caught.value)
         assert text.startswith(f"{server.name}: timed out (no complete reply within ") and source in text
         assert caught.value.timeout

@@ -11,13 +11,13 @@ from gevent.event import Event
 from gmongo.cmap.pool import Pool
 from gmongo.errors import WaitQueueTimeoutError
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import counts
+from tests.cmap.harness import connection_counts
 from tests.support.pools import checked_out
 from tests.support.server import held
 
 
 class Waiters:
-    """Greenlets that check out a connection, and record the order."""
+    """Greenlets that check out a connection and check it in. ``order`` records the order of the check-outs."""
 
     def __init__(self, pool: Pool, go: Any) -> None:
         self.served: list[Any] = []
@@ -34,7 +34,7 @@ class Waiters:
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-39", "CMAP-40", "CMAP-105", "CMAP-112")
-def test_waiters_are_served_in_order(new_pool: Any, go: Any) -> None:
+def test_waiters_receive_connections_in_order_of_arrival(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     crowd = Waiters(pool, go)
@@ -51,9 +51,9 @@ def test_all_of_500_waiters_are_served_within_pool_limits(new_pool: Any, server:
     excesses: list[Any] = []
 
     def check_counts(_event: Any) -> None:
-        total, pending, available, in_use = counts(pool)
+        total, pending, available, in_use = connection_counts(pool)
         if total > 5 or pending > 2 or total != pending + available + in_use or len(server.peers) > 5:
-            excesses.append(counts(pool))
+            excesses.append(connection_counts(pool))
 
     recorder.hooks = dict.fromkeys(["Created", "Ready", "CheckedOut", "CheckedIn", "Closed"], check_counts)
     crowd = Waiters(pool, go)
@@ -62,7 +62,7 @@ def test_all_of_500_waiters_are_served_within_pool_limits(new_pool: Any, server:
     assert sorted(crowd.served) == list(range(500))
     assert not excesses
     assert len(recorder.of("Started")) == len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn")) == 500
-    assert counts(pool)[3] == pool.stats()["waiting"] == 0
+    assert connection_counts(pool)[3] == pool.stats()["waiting"] == 0
 
 
 @pytest.mark.requirement("CMAP-12", "CMAP-41", "CMAP-42", "CMAP-123", "CMAP-127", "CMAP-198", "CMAP-236")
@@ -83,7 +83,9 @@ def test_check_out_times_out_after_wait_queue_timeout(
 
 
 @pytest.mark.requirement("CMAP-13", "CMAP-110", "CMAP-113")
-def test_wait_for_max_connecting_times_out(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_waiter_for_max_connecting_times_out_after_wait_queue_timeout(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(max_connecting=1, wait_queue_timeout=0.03)
@@ -94,12 +96,12 @@ def test_wait_for_max_connecting_times_out(new_pool: Any, server: Any, recorder:
     gevent.sleep(0.03)
     assert recorder.only("Failed") == ["Failed timeout"]
     gate.set()
-    assert establishing.get(timeout=5).id == 1  # the timeout does not apply to a handshake
+    assert establishing.get(timeout=5).id == 1  # `waitQueueTimeoutMS` does not limit a handshake
 
 
 @pytest.mark.requirement("CMAP-106")
 @pytest.mark.parametrize(("pool_limit", "operation_limit"), [(0.03, 60), (60, 0.03), (None, 0.03), (0.03, None)])
-def test_check_out_times_out_after_smaller_limit(
+def test_check_out_times_out_after_shorter_of_pool_and_operation_limit(
     virtual_time: VirtualTime, new_pool: Any, pool_limit: float | None, operation_limit: float | None
 ) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=pool_limit)
@@ -111,26 +113,26 @@ def test_check_out_times_out_after_smaller_limit(
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-180")
-@pytest.mark.parametrize("also_handed", [False, True])
+@pytest.mark.parametrize("connection_was_handed_over", [False, True])
 def test_killed_waiter_passes_connection_to_next_waiter(
-    new_pool: Any, recorder: Any, go: Any, also_handed: bool
+    new_pool: Any, recorder: Any, go: Any, connection_was_handed_over: bool
 ) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     victim, next_one = go(pool.check_out), go(pool.check_out)
     victim.kill(block=False)
-    if also_handed:
-        pool.check_in(connection)  # the pool gives the connection to the killed waiter first
+    if connection_was_handed_over:
+        pool.check_in(connection)  # the pool hands the connection to the waiter whose kill is pending
     victim.join(timeout=5)
     assert recorder.only("Failed") == ["Failed connectionError"]
-    if not also_handed:
+    if not connection_was_handed_over:
         pool.check_in(connection)
     assert next_one.get(timeout=5) is connection
     assert pool.stats()["waiting"] == 0
 
 
 @pytest.mark.requirement("CMAP-111", "CMAP-118")
-def test_pending_handshake_does_not_delay_other_check_outs(new_pool: Any, server: Any, go: Any) -> None:
+def test_handshake_in_progress_does_not_delay_other_check_outs(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=3, max_connecting=1)
     connection = pool.check_out()
     gate = Event()

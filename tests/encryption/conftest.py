@@ -1,4 +1,4 @@
-"""Fixtures: a deployment, a client, and explicit encryption with gmongo and PyMongo."""
+"""Fixtures that start a deployment, and create clients and `ClientEncryption` objects of gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.testing import DeploymentProcess
 
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
-# The master key of the official tests.
+# The local master key of the official Client-Side Encryption tests.
 LOCAL_KEY = base64.b64decode(
     "Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRC"
     "ZGJkTXVyZG9uSjFk"
@@ -48,7 +48,7 @@ def encryption(client):
 
 @pytest.fixture
 def peer(deployment):
-    """Return PyMongo's client and encryption for the same deployment and master key."""
+    """Return a client and a `ClientEncryption` of PyMongo. They use gmongo's deployment and master key."""
     from pymongo.encryption import ClientEncryption
 
     def connect():

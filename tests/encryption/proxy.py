@@ -1,4 +1,4 @@
-"""HTTP proxy that connects every ``CONNECT`` request to one port."""
+"""HTTP proxy that answers every ``CONNECT`` request with a connection to one fixed port."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gevent.server import StreamServer
 
 
 class Proxy:
-    """HTTP proxy.
+    """HTTP proxy that forwards all connections to one port.
 
-    :param target: target port on the loopback interface.
-    :param context: TLS context, or None without TLS.
-    :ivar heads: received request headers.
-    :ivar status: status line of the replies.
+    :param target: the port on the loopback interface to which the proxy forwards connections.
+    :param context: the TLS context of the proxy, or None for a proxy without TLS.
+    :ivar heads: the headers of each received request.
+    :ivar status: the status of each reply, for example ``200 Connection established``.
     """
 
     def __init__(self, target: int, context: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Automatic encryption. A simulated mongocryptd marks the fields of the schema."""
+"""Automatic encryption of a client. A simulated mongocryptd marks the fields that the schema encrypts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 PEOPLE = "shop.people"
 
 
-class Recorder(CommandListener):
+class CommandRecorder(CommandListener):
     def __init__(self):
         self.commands, self.replies = [], []
 
@@ -83,9 +83,11 @@ def schema(key):
 def connect(deployment):
     clients = []
 
-    def make(uri=None, options=None, **auto):
+    def make(uri=None, options=None, **encryption_options):
         client = MongoClient(
-            uri or deployment.uri, auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, **auto), **(options or {})
+            uri or deployment.uri,
+            auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, **encryption_options),
+            **(options or {}),
         )
         clients.append(client)
         return client
@@ -97,7 +99,7 @@ def connect(deployment):
 
 @pytest.fixture
 def automatic(connect, schema, mongocryptd):
-    recorder = Recorder()
+    recorder = CommandRecorder()
     client = connect(
         None,
         {"event_listeners": [recorder]},
@@ -165,7 +167,7 @@ def test_cursor_and_raw_batches_are_decrypted(automatic, client):
     assert raw.find_one({"_id": 1})["ssn"] == "1"
 
 
-def test_command_events_have_encrypted_values(automatic):
+def test_command_events_contain_only_encrypted_values(automatic):
     automatic.shop.people.insert_one(dict(ANN))
     assert automatic.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
     text = repr(automatic.recorder.commands) + repr(automatic.recorder.replies)
@@ -202,7 +204,9 @@ def test_unreachable_mongocryptd_raises_encryption_error(connect, schema, client
     assert client.shop.people.find_one() is None
 
 
-def test_mongocryptd_is_spawned_first_and_after_each_failure(connect, schema, client, monkeypatch, tmp_path, caplog):
+def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(
+    connect, schema, client, monkeypatch, tmp_path, caplog
+):
     monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
     program, log = tmp_path / "program", tmp_path / "log"
     program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
@@ -214,7 +218,7 @@ def test_mongocryptd_is_spawned_first_and_after_each_failure(connect, schema, cl
         mongocryptd_spawn_args=["--port=1"],
     )
     assert not log.exists()
-    for times in (2, 3):  # The client spawns mongocryptd first, and again after each failed command.
+    for times in (2, 3):  # The client spawns mongocryptd at first, and again after each failed command to mongocryptd.
         with pytest.raises(EncryptionError):
             disconnected.shop.people.insert_one(dict(ANN))
         eventually(lambda times=times: log.exists() and len(log.read_text().splitlines()) == times)
@@ -234,20 +238,20 @@ def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, cap
 
 def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongocryptd):
     client.shop.create_collection("people", validator={"$jsonSchema": schema})
-    recorder = Recorder()
+    recorder = CommandRecorder()
     automatic = connect(
         None, {"event_listeners": [recorder]}, mongocryptd_uri=mongocryptd.uri, mongocryptd_bypass_spawn=True
     )
     automatic.shop.people.insert_one({"_id": 1, "ssn": "1"})
     automatic.shop.people.insert_one({"_id": 2, "ssn": "2"})
     assert is_encrypted(client.shop.people.find_one({"_id": 1})["ssn"])
-    assert len(recorder.named("listCollections")) == 1  # The client caches the schema.
+    assert len(recorder.named("listCollections")) == 1  # The client reads the schema only once, and caches the schema.
     assert (
         len([each for each in recorder.named("find") if each["find"] == "datakeys"]) == 1
-    )  # The client caches the key.
+    )  # The client reads the key only once, and caches the key.
 
 
-def test_schema_with_key_alt_name_encrypts(connect, client, mongocryptd, key):
+def test_schema_that_names_key_by_alt_name_encrypts(connect, client, mongocryptd, key):
     encrypt = {"keyId": "/altname", "bsonType": "string", "algorithm": RANDOMIZED.value}
     automatic = connect(
         schema_map={PEOPLE: {"bsonType": "object", "properties": {"ssn": {"encrypt": encrypt}}}},
@@ -261,7 +265,7 @@ def test_schema_with_key_alt_name_encrypts(connect, client, mongocryptd, key):
         automatic.shop.people.insert_one({"ssn": "1", "altname": "no such name"})
 
 
-def test_transaction_encrypts_and_key_queries_run_outside(automatic, client):
+def test_writes_in_transaction_are_encrypted_and_key_queries_run_outside(automatic, client):
     with automatic.start_session() as session, session.start_transaction():
         automatic.shop.people.insert_one(dict(ANN), session=session)
         assert automatic.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN
@@ -272,7 +276,7 @@ def test_transaction_encrypts_and_key_queries_run_outside(automatic, client):
         assert automatic.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
 
 
-def test_retry_sends_the_same_encrypted_documents(automatic, client):
+def test_retry_sends_encrypted_documents_of_first_attempt(automatic, client):
     client.admin.command(
         {"configureFailPoint": "failCommand", "mode": {"times": 1}},
         data={"failCommands": ["insert"], "errorCode": 91, "errorLabels": ["RetryableWriteError"]},
@@ -307,7 +311,7 @@ def test_bypass_option_disables_encryption_but_not_decryption(connect, client, e
 
 
 def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryption, key):
-    recorder = Recorder()
+    recorder = CommandRecorder()
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_auto_encryption=True)
     secret = encryption.encrypt("secret", RANDOMIZED, key)
     client.shop.people.insert_many({"ssn": secret} for _ in range(10))
@@ -316,7 +320,7 @@ def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryp
         automatic.shop.people.find_one()
     with pytest.raises(EncryptionError):
         next(automatic.shop.people.find(batch_size=2))
-    # The client kills the open cursor.
+    # The client kills the open cursor of the undecryptable reply.
     with gevent.Timeout(5):
         while not recorder.named("killCursors"):
             gevent.sleep(0.01)
@@ -337,7 +341,7 @@ STATE_COLLECTIONS = {"of.esc", "enxcol_.people.ecoc"}
 
 
 @pytest.mark.parametrize("in_options", [True, False], ids=["options", "server"])
-def test_state_collections_are_created_and_dropped_with_their_collection(connect, client, in_options, recorder):
+def test_state_collections_are_created_and_dropped_with_encrypted_collection(connect, client, in_options, recorder):
     fields_map = {PEOPLE: FIELDS} if in_options else None
     automatic = connect(
         None, {"event_listeners": [recorder]}, encrypted_fields_map=fields_map, bypass_query_analysis=True
@@ -366,7 +370,7 @@ def test_client_without_encryption_drops_no_state_collections(client):
 
 
 def test_encrypted_batches_are_split_at_two_mebibytes(connect, client, key):
-    recorder = Recorder()
+    recorder = CommandRecorder()
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
     document = {"text": "x" * (1024 * 1024)}
     automatic.shop.people.insert_many([dict(document) for _ in range(3)])
@@ -379,17 +383,19 @@ def test_encrypted_batches_are_split_at_two_mebibytes(connect, client, key):
     assert [len(each["documents"]) for each in recorder.named("insert")] == [1, 1]
 
 
-@pytest.mark.parametrize("bypass", ["bypass_auto_encryption", "bypass_query_analysis", None])
-def test_client_bulk_write_with_encryption_raises_error_of_pymongo(deployment, connect, client, bypass):
+@pytest.mark.parametrize("bypass_option", ["bypass_auto_encryption", "bypass_query_analysis", None])
+def test_client_bulk_write_with_encryption_raises_error_of_pymongo(deployment, connect, client, bypass_option):
     def message_of_error(client, errors):
         with pytest.raises(errors.InvalidOperation) as raised:
             client.bulk_write([])
         return str(raised.value)
 
     options = (
-        {bypass: True} if bypass else {"mongocryptd_uri": "mongodb://127.0.0.1:1", "mongocryptd_bypass_spawn": True}
+        {bypass_option: True}
+        if bypass_option
+        else {"mongocryptd_uri": "mongodb://127.0.0.1:1", "mongocryptd_bypass_spawn": True}
     )
-    recorder = Recorder()
+    recorder = CommandRecorder()
     ours = message_of_error(connect(None, {"event_listeners": [recorder]}, **options), gmongo.errors)
     auto = pymongo.encryption_options.AutoEncryptionOpts(LOCAL, VAULT, **options)
     with pymongo.MongoClient(deployment.uri, auto_encryption_opts=auto) as peer:
@@ -397,7 +403,7 @@ def test_client_bulk_write_with_encryption_raises_error_of_pymongo(deployment, c
     assert recorder.commands == []
 
 
-def test_automatic_encryption_works_with_one_connection(deployment, connect, schema, mongocryptd):
+def test_automatic_encryption_works_with_max_pool_size_of_one(deployment, connect, schema, mongocryptd):
     automatic = connect(
         None,
         {"maxPoolSize": 1},
@@ -430,7 +436,7 @@ def test_key_vault_is_read_with_read_concern_majority(connect, client, encryptio
     for options in (
         {"maxPoolSize": 0},
         {},
-    ):  # The first client reads keys itself. The second client has an internal client.
+    ):  # The first client reads keys with its own pool. The second client reads keys with an internal client.
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()
     finds = [command for command in recorder.sent_commands("find") if command["$db"] == VAULT.partition(".")[0]]
@@ -462,7 +468,7 @@ def test_key_vault_client_reads_keys_and_stays_open(connect, client, encryption,
     assert client.admin.command("ping")["ok"] == 1
 
 
-def test_concurrent_greenlets_read_their_own_encrypted_values(automatic, client):
+def test_each_concurrent_greenlet_reads_own_encrypted_value(automatic, client):
     def write_and_read(number):
         automatic.shop.people.insert_one({"_id": number, "ssn": str(number)})
         assert automatic.shop.people.find_one({"ssn": str(number)})["_id"] == number
@@ -472,7 +478,7 @@ def test_concurrent_greenlets_read_their_own_encrypted_values(automatic, client)
     gevent.joinall(greenlets, raise_error=True)
 
 
-def test_dropped_client_is_freed(deployment, client, encryption, key):
+def test_dropped_client_with_automatic_encryption_is_freed(deployment, client, encryption, key):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
     automatic = MongoClient(
         deployment.uri, auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)
@@ -489,7 +495,7 @@ def test_dropped_client_is_freed(deployment, client, encryption, key):
         gc.enable()
 
 
-def test_closed_client_raises_invalid_operation(automatic):
+def test_closed_client_with_automatic_encryption_raises_invalid_operation(automatic):
     automatic.close()
     with pytest.raises(InvalidOperation):
         automatic.shop.people.find_one()
@@ -498,7 +504,7 @@ def test_closed_client_raises_invalid_operation(automatic):
 
 def test_forked_child_encrypts_and_decrypts(automatic, client):
     automatic.shop.people.insert_one(dict(ANN))
-    read, write = os.pipe()  # The pipe replaces the exit status, which gevent's event loop may read first.
+    read, write = os.pipe()  # The child reports its result in the pipe, because gevent may consume the exit status.
     child = os.fork()
     if not child:
         try:
@@ -535,7 +541,8 @@ def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
 
 def test_encrypted_operation_overrides_every_method_of_operation():
     overridden = set(vars(EncryptedOperation))
-    # These methods only call overridden methods, or their results have no encrypted values.
+    # The encrypted operation need not override methods that call only overridden methods, or whose results have no
+    # encrypted values.
     harmless = {"sequences", "message"}
     methods = {name for name, value in vars(Operation).items() if callable(value) or isinstance(value, property)}
     assert {name for name in methods if not name.startswith("__")} - overridden <= harmless
@@ -544,7 +551,7 @@ def test_encrypted_operation_overrides_every_method_of_operation():
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "error_class"),
     [
         ({"key_vault_namespace": "nodot"}, ConfigurationError),
         ({"key_vault_namespace": 5}, TypeError),
@@ -556,14 +563,14 @@ def test_encrypted_operation_overrides_every_method_of_operation():
         ({"kms_connect_callback": 5}, TypeError),
     ],
 )
-def test_auto_encryption_option_of_wrong_type_raises(options, error):
+def test_auto_encryption_option_of_wrong_type_raises(options, error_class):
     (name,) = options
-    with pytest.raises(error, match=name):
+    with pytest.raises(error_class, match=name):
         AutoEncryptionOpts(**{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options})
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error_class", "message"),
     [
         ({"kms_providers": {}}, ValueError, "at least one KMS provider must be configured"),
         ({"kms_providers": {"local": {}}}, ValueError, "local"),
@@ -588,8 +595,8 @@ def test_auto_encryption_option_of_wrong_type_raises(options, error):
         ({"key_expiration_ms": -1}, ValueError, "key_expiration_ms"),
     ],
 )
-def test_client_with_invalid_encryption_options_raises(options, error, message):
-    with pytest.raises(error, match=message):
+def test_client_with_invalid_encryption_options_raises(options, error_class, message):
+    with pytest.raises(error_class, match=message):
         MongoClient(
             connect=False,
             auto_encryption_opts=AutoEncryptionOpts(

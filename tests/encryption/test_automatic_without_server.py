@@ -1,4 +1,4 @@
-"""Automatic encryption without a server: errors of mongocryptd, undecryptable results, a missing library."""
+"""Automatic encryption without a server: errors of mongocryptd, results that cannot be decrypted, a missing library."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_error_of_mongocryptd_contains_no_value_of_the_command() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), GreenletExit()])
-def test_undecryptable_result_is_reaped(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def test_cursor_of_undecryptable_result_is_reaped(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     encrypter: Any = Mock()
     executor = EncryptingExecutor(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False), encrypter)
     runs: list[Any] = []
@@ -55,7 +55,7 @@ def test_undecryptable_result_is_reaped(monkeypatch: pytest.MonkeyPatch, error: 
     assert runs[1][1:] == (None, None)
 
 
-def test_missing_library_raises_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_encryption_library_raises_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     require_library()
     for error in (AttributeError("x"), OSError("x"), RuntimeError("x")):
         monkeypatch.setattr(library, "lib", SimpleNamespace(mongocrypt_version=Mock(side_effect=error)))
@@ -71,7 +71,7 @@ def test_missing_library_raises_configuration_error(monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_error_of_mongocryptd_keeps_names_and_schema_only() -> None:
+def test_error_of_mongocryptd_contains_only_names_and_schema() -> None:
     command = {"find": "coll-7", "filter": {"a": "filter-7"}, "$db": "db-7"}
     schema_fields = {
         name: {"x": f"{name}-7"}
@@ -84,6 +84,6 @@ def test_error_of_mongocryptd_keeps_names_and_schema_only() -> None:
     assert message not in operation.decode(bson.encode({"ok": 0, "errmsg": f"{message} filter-7", "code": 5}))["errmsg"]
 
 
-def test_date_out_of_python_range_is_kept_in_the_command() -> None:
+def test_date_outside_of_python_range_stays_unchanged_in_command() -> None:
     date = DatetimeMS(2**62)
     assert encrypted_operation._fields_of(bson.encode({"find": "c", "comment": date}))["comment"] == date

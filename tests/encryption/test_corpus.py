@@ -1,4 +1,7 @@
-"""Client Side Encryption, prose test 3: the official corpus of encrypted values, for the local KMS provider."""
+"""Prose test 3 of Client-Side Encryption: gmongo decrypts and reproduces the official corpus of encrypted values.
+
+The tests cover the values of the local KMS provider.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tests.spec.specifications import path_of
 ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
 
 
-# `bson` converts these deprecated types to other types.
+# `bson` cannot keep these deprecated types, and converts values of these types to other types.
 CONVERTED_TYPES = ("dbPointer", "symbol")
 
 
@@ -30,8 +33,8 @@ def corpus(client):
     }
 
 
-def equal_bson(first, second):
-    return bson.encode({"v": first}) == bson.encode({"v": second})
+def equal_bson(value, other_value):
+    return bson.encode({"v": value}) == bson.encode({"v": other_value})
 
 
 def test_values_encrypted_by_another_driver_are_decrypted(encryption, corpus):
@@ -41,7 +44,7 @@ def test_values_encrypted_by_another_driver_are_decrypted(encryption, corpus):
         assert equal_bson(encryption.decrypt(ciphertext), field["value"]), name
 
 
-def test_deterministic_ciphertext_equals_the_corpus(encryption, corpus):
+def test_deterministic_ciphertext_equals_ciphertext_in_corpus(encryption, corpus):
     fields = [
         (name, *entry)
         for name, entry in corpus.items()
@@ -52,7 +55,7 @@ def test_deterministic_ciphertext_equals_the_corpus(encryption, corpus):
         assert encryption.encrypt(field["value"], ALGORITHMS["det"], key_alt_name="local") == ciphertext, name
 
 
-def test_disallowed_value_raises_encryption_error(encryption, corpus):
+def test_value_that_corpus_disallows_raises_encryption_error(encryption, corpus):
     fields = [(name, entry[0]) for name, entry in corpus.items() if not entry[0]["allowed"]]
     assert len(fields) > 10
     for name, field in fields:
@@ -60,4 +63,4 @@ def test_disallowed_value_raises_encryption_error(encryption, corpus):
             with pytest.raises(EncryptionError):
                 encryption.encrypt(field["value"], ALGORITHMS[field["algo"]], key_alt_name="local")
         else:
-            assert equal_bson(corpus[name][1], field["value"]), name  # The corpus contains the plain value.
+            assert equal_bson(corpus[name][1], field["value"]), name  # The corpus contains this value unencrypted.

@@ -1,4 +1,4 @@
-"""Interruptions at each switch of a greenlet that encrypts or decrypts."""
+"""An exception interrupts a greenlet that encrypts or decrypts, at each switch of the greenlet."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def short_intervals(monkeypatch, virtual_time):
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
     monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2))
-    get_hub().threadpool.apply(int)  # The hub starts its threads.
+    get_hub().threadpool.apply(int)  # The hub starts its threads before the test counts resources.
 
 
-class Encrypted(Scenario):
-    """Scenario with an encrypted value. The client has not read the key."""
+class EncryptedScenario(Scenario):
+    """Scenario whose collection contains an encrypted value. The client has not yet read the key."""
 
     options = {"auto_encryption_opts": AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)}
     value: Any = "secret"
@@ -46,33 +46,33 @@ class Encrypted(Scenario):
             plain.test.secrets.insert_many({"_id": number, "secret": secret} for number in range(4))
 
 
-class Read(Encrypted):
+class EncryptedRead(EncryptedScenario):
     name = "read with key query"
 
     def act(self, run_state: ScenarioRun) -> Any:
         assert run_state.db.secrets.find_one({"_id": 1})["secret"] == self.value
 
 
-class LongRead(Read):
+class LongEncryptedRead(EncryptedRead):
     name = "read with decryption in a thread"
     value = "x" * 200_000
 
 
-class Iterated(Encrypted):
+class EncryptedIteration(EncryptedScenario):
     name = "cursor with decryption"
 
     def act(self, run_state: ScenarioRun) -> Any:
         assert [each["secret"] for each in run_state.db.secrets.find(batch_size=2)] == [self.value] * 4
 
 
-class Write(Encrypted):
+class EncryptedWrite(EncryptedScenario):
     name = "write with encryption"
 
     def act(self, run_state: ScenarioRun) -> Any:
         run_state.db.secrets.insert_one({"text": "x" * 20_000})
 
 
-class Explicit(Encrypted):
+class ExplicitEncryption(EncryptedScenario):
     name = "explicit encryption"
     options = {}
 
@@ -82,18 +82,18 @@ class Explicit(Encrypted):
             assert len(encryption.decrypt(secret)) == 100_000
 
 
-SCENARIOS = [Read(), LongRead(), Iterated(), Write(), Explicit()]
+SCENARIOS = [EncryptedRead(), LongEncryptedRead(), EncryptedIteration(), EncryptedWrite(), ExplicitEncryption()]
 
 
 @pytest.mark.one_in(4)
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
+@pytest.mark.parametrize("interruption_kind", KINDS, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name.replace(" ", "-"))
-def test_interruption_at_each_switch_leaks_no_resource(scenario, kind):
-    switches, thrown = explore(scenario, kind)
-    assert thrown == switches or not kind.foreign
+def test_interruption_at_each_switch_of_encryption_leaks_no_resource(scenario, interruption_kind):
+    switches, thrown = explore(scenario, interruption_kind)
+    assert thrown == switches or not interruption_kind.foreign
 
 
-@pytest.mark.parametrize("kind", [KILL, LATE_TIMEOUT], ids=lambda kind: kind.name)
-def test_interruption_leaks_no_resource_while_listeners_yield(kind):
-    _switches, thrown = explore(SCENARIOS[0], kind, yields=True)
+@pytest.mark.parametrize("interruption_kind", [KILL, LATE_TIMEOUT], ids=lambda kind: kind.name)
+def test_interruption_of_encryption_leaks_no_resource_while_listeners_yield(interruption_kind):
+    _switches, thrown = explore(SCENARIOS[0], interruption_kind, yields=True)
     assert thrown

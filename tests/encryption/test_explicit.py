@@ -1,4 +1,4 @@
-"""Explicit encryption: errors compared with PyMongo, closing, secrets in texts."""
+"""Explicit encryption raises the errors of PyMongo, can be closed, and shows no secrets in texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.recorder import Recorder
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 KEY = Binary.from_uuid(uuid.UUID(int=5))
 
-# Invalid calls. gmongo and PyMongo raise errors with the same class names.
+# Invalid calls. gmongo and PyMongo raise errors whose class names are equal.
 INVALID_CALLS = {
     "unknown algorithm": lambda each: each.encrypt(1, "bad", KEY),
     "key of wrong type": lambda each: each.encrypt(1, "Unindexed", 5),
@@ -69,7 +69,7 @@ def test_invalid_call_raises_error_of_pymongo(encryption, peer, name):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "error_class", "message"),
     [
         (({"local": {}}, VAULT), ValueError, "must contain 'key'"),
         (({}, VAULT), ValueError, "at least one KMS provider"),
@@ -86,8 +86,8 @@ def test_invalid_call_raises_error_of_pymongo(encryption, peer, name):
         ((LOCAL, 5), TypeError, "key_vault_namespace"),
     ],
 )
-def test_invalid_client_encryption_options_raise(client, arguments, error, message):
-    with pytest.raises(error, match=message):
+def test_invalid_client_encryption_options_raise(client, arguments, error_class, message):
+    with pytest.raises(error_class, match=message):
         ClientEncryption(*arguments, client, OPTIONS)
 
 
@@ -183,7 +183,7 @@ def test_timeout_of_key_query_raises_encryption_error_with_timeout(client, encry
     gevent.sleep(0)
 
 
-def test_custom_key_material_gives_the_same_ciphertext_in_pymongo(encryption, peer):
+def test_ciphertext_with_custom_key_material_equals_ciphertext_of_pymongo(encryption, peer):
     keys = [encryption.create_data_key("local", key_material=bytes(range(96))) for _ in range(2)]
     deterministic = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
     assert encryption.encrypt("x", deterministic, keys[0]) == peer.encryption.encrypt("x", deterministic, keys[0])
@@ -207,7 +207,7 @@ def test_encrypted_collection_is_created_with_keys_and_dropped(client, encryptio
         encryption.create_encrypted_collection(client.shop, "secrets", 5)
 
 
-def test_repr_errors_and_logs_contain_no_secret(client, caplog):
+def test_repr_errors_and_logs_of_explicit_encryption_contain_no_secret(client, caplog):
     caplog.set_level("DEBUG")
     master = b"very secret" + bytes(85)
     with ClientEncryption({"local": {"key": master}}, VAULT, client, OPTIONS) as encryption:
@@ -228,7 +228,7 @@ def test_repr_errors_and_logs_contain_no_secret(client, caplog):
             assert "plain text" not in text
 
 
-def test_ciphertext_with_one_changed_bit_is_not_decrypted(encryption):
+def test_decryption_of_ciphertext_with_one_changed_bit_raises(encryption):
     key = encryption.create_data_key("local")
     secret = encryption.encrypt("secret", RANDOMIZED, key)
     for position in range(17, len(secret)):
@@ -247,7 +247,7 @@ def test_range_option_of_wrong_type_raises_type_error():
     assert pymongo.encryption.Algorithm.RANGE == Algorithm.RANGE
 
 
-def test_close_of_client_encryption_closes_its_library_handle(client):
+def test_close_of_client_encryption_closes_library_handle(client):
     encryption = ClientEncryption(LOCAL, VAULT, client, OPTIONS)
     handle = encryption._explicit._machine.handle
     handle.crypt()

@@ -1,4 +1,4 @@
-"""The example in ``docs/encryption.md``."""
+"""The example in ``docs/encryption.md`` runs without errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.encryption import conftest  # noqa: F401  # The import skips the test
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "encryption.md"
 
 
-def test_example_of_guide_runs():
+def test_example_of_encryption_guide_runs():
     example = re.search(r"<!-- guide -->\n```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
     assert example is not None
     exec(compile(example[1], str(GUIDE), "exec"), {})

@@ -1,4 +1,4 @@
-"""Events, logs, spans, metrics and states of internal clients."""
+"""Internal clients for encryption publish events, logs, spans, metrics and states, unless commands have plaintext."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH": "10000",
 }
 
-# Place of the creation of an internal client -> purpose, True if the client is observable, reason.
+# For each function that creates an internal client: the purpose, True if the client is observable, and the reason.
 INTERNAL_CLIENTS = {
     ("_encryption/automatic.py", "_new_client"): (
         "reads data keys and schemas",
@@ -46,7 +46,7 @@ INTERNAL_CLIENTS = {
 
 
 class GlobalListener(ForwardingListener):
-    """Global listener that records all events."""
+    """A registered listener that records all events of all clients."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -56,7 +56,7 @@ class GlobalListener(ForwardingListener):
 
 
 class Outputs:
-    """All outputs of the driver: logs, events, spans, metrics and states."""
+    """The recorded outputs of the driver: logs, events, spans, metrics and states."""
 
     def __init__(self, records: list[logging.LogRecord], listener: GlobalListener, spans: Any, metrics: Any) -> None:
         self._records, self._listener, self._spans, self._metrics = records, listener, spans, metrics
@@ -67,7 +67,7 @@ class Outputs:
         self._states.append(process_state(query_text=True))
 
     def channels(self) -> dict[str, str]:
-        """Return the text of each output."""
+        """Return the recorded output of each kind as text."""
         events = [(event, [getattr(event, each, "") for each in _PAYLOADS]) for event in self._listener.events]
         return {
             "log": repr([(each.getMessage(), getattr(each, "structured", "")) for each in self._records]),
@@ -83,7 +83,7 @@ _PAYLOADS = ("command", "reply", "failure", "address", "connection_id", "new_des
 
 @pytest.fixture
 def outputs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Outputs]:
-    """Enable and record all outputs of all new clients."""
+    """Enable all outputs of clients that the test creates, and record the outputs."""
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -113,7 +113,7 @@ def mongocryptd() -> Iterator[Mongocryptd]:
 
 @pytest.fixture
 def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[Callable[[], MongoClient[Any]]]:
-    """Return a function that creates clients with encryption of ``shop.people.ssn``."""
+    """Return a function that creates clients. The clients encrypt the field ``ssn`` of ``shop.people``."""
     client.shop.people.drop()
     with ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
         key = encryption.create_data_key("local")
@@ -166,12 +166,14 @@ def test_outputs_contain_no_command_for_mongocryptd(outputs: Outputs, connect: A
     assert mongocryptd.analysed
     for channel, text in outputs.channels().items():
         assert mongocryptd.name not in text and f"{mongocryptd.address[1]}" not in text, channel
-        assert "shop" in text or channel == "metrics", channel  # The outputs contain commands of the application.
+        assert "shop" in text or channel == "metrics", (
+            channel
+        )  # proves that outputs contain commands of the application
         at = text.find(PLAINTEXT)
         assert at < 0, (channel, text[max(0, at - 300) : at + 20])
 
 
-def test_outputs_contain_no_unreachable_mongocryptd(outputs: Outputs, connect: Any) -> None:
+def test_outputs_contain_no_address_of_unreachable_mongocryptd(outputs: Outputs, connect: Any) -> None:
     client = connect(mongocryptd_uri="mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100&heartbeatFrequencyMS=500")
     with pytest.raises(EncryptionError) as raised, gmongo.timeout(0.3):
         client.shop.people.insert_one({"ssn": PLAINTEXT})
@@ -179,13 +181,13 @@ def test_outputs_contain_no_unreachable_mongocryptd(outputs: Outputs, connect: A
     outputs.record_state()
     client.close()
     channels = outputs.channels()
-    del channels["spans"]  # The span of the operation contains its error.
+    del channels["spans"]  # The span of the failed operation contains the error about mongocryptd.
     for channel, text in channels.items():
         assert not re.search(r"127\.0\.0\.1(:|', )1\b", text), channel
         assert PLAINTEXT not in text, channel
 
 
-def test_table_lists_every_creation_of_internal_clients() -> None:
+def test_table_lists_every_function_that_creates_internal_client() -> None:
     root = Path(gmongo.__file__).parent
     places = set()
     for path in root.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""gmongo and PyMongo decrypt each other's values with the same master key and key vault."""
+"""gmongo and PyMongo share a master key and a key vault. Each driver decrypts the values of the other driver."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def key(request, encryption, peer):
     return maker.create_data_key("local", key_alt_names=["shared"])
 
 
-def equal_bson(first, second):
-    return bson.encode({"v": first}) == bson.encode({"v": second})
+def equal_bson(value, other_value):
+    return bson.encode({"v": value}) == bson.encode({"v": other_value})
 
 
 def test_randomized_value_of_each_type_is_decrypted_by_both_drivers(encryption, peer, key):
@@ -42,7 +42,7 @@ def test_deterministic_ciphertext_of_each_type_is_equal_in_both_drivers(encrypti
         assert equal_bson(encryption.decrypt(ours), value), name
 
 
-def test_unsupported_type_raises_same_error_in_both_drivers(encryption, peer, key):
+def test_unsupported_type_raises_equal_error_in_gmongo_and_pymongo(encryption, peer, key):
     unsupported = [(DETERMINISTIC, name) for name in EVERY_TYPE if name not in DETERMINISTIC_TYPES]
     unsupported += [(RANDOMIZED, name) for name in EVERY_TYPE if name not in RANDOM_TYPES]
     assert len(unsupported) > 10
@@ -106,7 +106,7 @@ QUERYABLE = {
 
 @pytest.mark.parametrize("name", QUERYABLE)
 def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(encryption, peer, key, name):
-    """The other driver decrypts each payload before the insertion."""
+    """Compare the payloads of gmongo and PyMongo. Each driver decrypts the payload of the other driver."""
     algorithm, value, options, query = QUERYABLE[name]
     if "string_opts" in options:
         import pymongo.encryption_options as pymongo_options
@@ -131,7 +131,7 @@ def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(encryptio
     assert len(own) == len(foreign)
     assert equal_bson(peer.encryption.decrypt(own), value)
     assert equal_bson(encryption.decrypt(foreign), value)
-    if query is not None:  # A query payload has no random part.
+    if query is not None:  # A payload for a query has no random part, so the payloads are equal.
         assert encryption.encrypt(value, algorithm, key, **options, **query) == peer.encryption.encrypt(
             value, algorithm, key, **options, query_type=query["query_type"].value
         )
@@ -152,7 +152,7 @@ def test_encrypted_expression_equals_pymongo_without_payload_ids(encryption, pee
 
 
 def decoded_payloads(expression):
-    """Return the fields and the decoded payloads of an expression without the payload IDs."""
+    """Return an expression whose payloads are decoded. The decoded payloads lack the payload IDs."""
     payloads = [bson.decode(value[1:]) for each in expression["$and"] for value in each["age"].values()]
     assert payloads[0].pop("payloadId") == payloads[1].pop("payloadId")
     return [list(each["age"]) for each in expression["$and"]], payloads
@@ -180,7 +180,7 @@ def test_both_drivers_read_and_change_key_documents(client, encryption, peer):
     assert peer.encryption.get_key(foreign) is None
 
 
-def test_value_is_decrypted_after_rewrap_of_its_key(encryption, peer, key):
+def test_value_is_decrypted_after_rewrap_of_data_key(encryption, peer, key):
     secret = encryption.encrypt("secret", RANDOMIZED, key)
     material = encryption.get_key(key)["keyMaterial"]
     result = encryption.rewrap_many_data_key({"keyAltNames": "shared"}, provider="local")

@@ -1,4 +1,4 @@
-"""Key management services over TLS: data keys of each provider, errors, timeouts, interruptions."""
+"""Data keys of each KMS provider. Requests to key management services fail, time out, or are interrupted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def files(tmp_path_factory):
     return folder
 
 
-def context_of(files, name, requires_client_certificate=False):
+def tls_context_with(files, name, requires_client_certificate=False):
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files / f"{name}.pem")
     if requires_client_certificate:
@@ -61,7 +61,7 @@ def context_of(files, name, requires_client_certificate=False):
 
 @pytest.fixture
 def kms(files):
-    with KmsServer(context_of(files, "server")) as server:
+    with KmsServer(tls_context_with(files, "server")) as server:
         yield server
 
 
@@ -96,10 +96,10 @@ MASTER_KEYS = {
 def open_encryption(client, files, providers, kms):
     opened = []
 
-    def open_(options=None, callback=kms.connect, **others):
+    def open_(options=None, callback=kms.connect, **more_providers):
         tls = {name: {"tlsCAFile": str(files / "ca.pem"), **(options or {})} for name in providers}
         encryption = ClientEncryption(
-            {**providers, **others}, VAULT, client, OPTIONS, kms_tls_options=tls, kms_connect_callback=callback
+            {**providers, **more_providers}, VAULT, client, OPTIONS, kms_tls_options=tls, kms_connect_callback=callback
         )
         opened.append(encryption)
         return encryption
@@ -120,12 +120,12 @@ def test_data_key_of_each_provider_encrypts_and_decrypts(open_encryption, kms, p
     assert len(kms.requests) > request_count
     request_count = len(kms.requests)
     assert encryption.decrypt(secret) == "secret"
-    assert len(kms.requests) == request_count  # The client caches the key.
+    assert len(kms.requests) == request_count  # The cached key needs no second request.
     assert open_encryption().decrypt(secret) == "secret"
     eventually(lambda: kms.open == 0)
 
 
-def test_key_is_rewrapped_with_each_provider(open_encryption, client):
+def test_data_key_is_rewrapped_with_each_kms_provider(open_encryption, client):
     encryption = open_encryption(local={"key": bytes(96)})
     key = encryption.create_data_key("local")
     secret = encryption.encrypt("secret", RANDOMIZED, key)
@@ -168,7 +168,7 @@ def test_http_error_of_kms_raises_encryption_error(open_encryption, kms):
     ],
 )
 def test_invalid_certificate_of_kms_raises_before_any_request(client, files, providers, server, options, message):
-    with KmsServer(context_of(files, server)) as kms:
+    with KmsServer(tls_context_with(files, server)) as kms:
         tls = {"aws": {"tlsCAFile": str(files / "ca.pem"), **options}}
         with (
             ClientEncryption(
@@ -181,7 +181,7 @@ def test_invalid_certificate_of_kms_raises_before_any_request(client, files, pro
 
 
 def test_client_certificate_is_sent_to_kms(client, files, providers):
-    with KmsServer(context_of(files, "server", True)) as kms:
+    with KmsServer(tls_context_with(files, "server", True)) as kms:
         trusted = {"tlsCAFile": str(files / "ca.pem")}
         for options, works in (
             (trusted, False),
@@ -198,7 +198,7 @@ def test_client_certificate_is_sent_to_kms(client, files, providers):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error_class", "message"),
     [
         (5, TypeError, "kms_tls_options must be a dict"),
         ({"aws": 5}, TypeError, r'kms_tls_options\["aws"\] must be a dict'),
@@ -214,8 +214,8 @@ def test_client_certificate_is_sent_to_kms(client, files, providers):
         ({"aws": {"maxPoolSize": 1}}, ConfigurationError, "maxpoolsize is not a TLS option"),
     ],
 )
-def test_invalid_kms_tls_options_raise(client, providers, options, error, message):
-    with pytest.raises(error, match=message):
+def test_invalid_kms_tls_options_raise(client, providers, options, error_class, message):
+    with pytest.raises(error_class, match=message):
         ClientEncryption({"aws": providers["aws"]}, VAULT, client, OPTIONS, options)
 
 
@@ -246,8 +246,8 @@ def test_gevent_timeout_in_kms_request_is_raised_unchanged(open_encryption, kms)
         assert caught.value is limit or str(caught.value) == "custom"
 
 
-def test_kill_at_any_time_leaks_no_connection_and_no_greenlet(open_encryption, kms):
-    """The delays before the kill cover each wait of the request."""
+def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(open_encryption, kms):
+    """Kill a greenlet that uses a KMS. The delays before the kill vary, so that kills hit each wait of the request."""
     encryption = open_encryption()
     encryption.create_data_key("azure", AZURE)
     before = len(list(living_greenlets()))
@@ -260,7 +260,7 @@ def test_kill_at_any_time_leaks_no_connection_and_no_greenlet(open_encryption, k
 
 
 @pytest.fixture
-def cloud(monkeypatch):
+def metadata_service(monkeypatch):
     from tests.auth.endpoints import Endpoint
 
     def reply(method, path, headers, body):
@@ -279,22 +279,26 @@ def cloud(monkeypatch):
 
 
 @pytest.mark.parametrize(("provider", "requests"), [("aws", 0), ("azure", 1), ("gcp", 1)])
-def test_on_demand_credentials_are_requested_and_cached(open_encryption, kms, cloud, provider, requests):
+def test_on_demand_credentials_are_requested_and_cached(open_encryption, kms, metadata_service, provider, requests):
     encryption = open_encryption(**{provider: {}})
-    assert cloud.requests == []
+    assert metadata_service.requests == []
     key = encryption.create_data_key(provider, MASTER_KEYS[provider])
-    assert len(cloud.requests) == requests
+    assert len(metadata_service.requests) == requests
     assert not any(
         path.endswith("/token") for _, path in kms.requests
-    )  # The KMS request uses the token of the metadata service.
+    )  # The KMS request contains the token of the metadata service.
     assert encryption.decrypt(encryption.encrypt(1, RANDOMIZED, key)) == 1
-    assert len(cloud.requests) == (2 if provider == "gcp" else requests)  # The client caches a token with a lifetime.
+    assert len(metadata_service.requests) == (
+        2 if provider == "gcp" else requests
+    )  # The client caches only tokens with a lifetime.
 
 
 @pytest.mark.parametrize(("provider", "variable"), [("azure", "AZURE_POD_IDENTITY_AUTHORITY_HOST")])
-def test_invalid_reply_of_metadata_service_raises_encryption_error(open_encryption, cloud, provider, variable):
+def test_invalid_reply_of_metadata_service_raises_encryption_error(
+    open_encryption, metadata_service, provider, variable
+):
     for status, text in ((500, "no"), (200, "no json"), (200, "{}"), (200, '{"access_token": 5, "expires_in": "1"}')):
-        cloud.answer = lambda *_, status=status, text=text: (status, text)
+        metadata_service.answer = lambda *_, status=status, text=text: (status, text)
         with pytest.raises(EncryptionError, match="Azure metadata service"):
             open_encryption(**{provider: {}}).create_data_key(provider, MASTER_KEYS[provider])
 
@@ -304,15 +308,15 @@ def test_named_provider_without_credentials_raises_encryption_error(open_encrypt
         open_encryption(**{"aws:other": {}})
 
 
-@pytest.mark.parametrize("secure", [False, True])
-def test_kms_request_uses_the_proxy_and_its_credentials(open_encryption, files, kms, secure):
-    context = context_of(files, "server") if secure else None
+@pytest.mark.parametrize("uses_tls", [False, True])
+def test_kms_request_uses_http_proxy_with_credentials(open_encryption, files, kms, uses_tls):
+    context = tls_context_with(files, "server") if uses_tls else None
     with Proxy(kms.port, context) as proxy:
         trusted = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         trusted.load_verify_locations(files / "ca.pem")
-        scheme = "https" if secure else "http"
+        scheme = "https" if uses_tls else "http"
         url = f"{scheme}://ann:very%20secret@127.0.0.1:{proxy.port}"
-        proxy_callback = HTTPProxyKMSConnect(url, trusted if secure else None, {"X-Trace": "1"})
+        proxy_callback = HTTPProxyKMSConnect(url, trusted if uses_tls else None, {"X-Trace": "1"})
         assert "secret" not in repr(proxy_callback)
         open_encryption(callback=proxy_callback).create_data_key("aws", MASTER_KEYS["aws"])
         assert kms.requests == [("kms.us-east-1.amazonaws.com", "/")]
@@ -331,7 +335,7 @@ def test_connect_callback_without_socket_raises_encryption_error(open_encryption
 
 
 @pytest.mark.parametrize(
-    ("url", "error", "message"),
+    ("url", "error_class", "message"),
     [
         (5, TypeError, "proxy_url must be a string, not <class 'int'>"),
         ("http://[::1", ConfigurationError, "proxy_url is not a URL: Invalid IPv6 URL"),
@@ -347,8 +351,8 @@ def test_connect_callback_without_socket_raises_encryption_error(open_encryption
         ),
     ],
 )
-def test_invalid_proxy_url_raises_with_reason(url, error, message):
-    with pytest.raises(error) as caught:
+def test_invalid_http_proxy_url_raises_error_with_reason(url, error_class, message):
+    with pytest.raises(error_class) as caught:
         HTTPProxyKMSConnect(url)
     assert str(caught.value) == message
 
@@ -363,7 +367,7 @@ def test_invalid_proxy_url_raises_with_reason(url, error, message):
         ("http://ann:hunter2@[::1]:5", "HTTPProxyKMSConnect('::1', port=5)"),
     ],
 )
-def test_proxy_repr_has_host_and_port_without_password(url, text):
+def test_repr_of_http_proxy_has_host_and_port_without_password(url, text):
     assert repr(HTTPProxyKMSConnect(url)) == text
 
 

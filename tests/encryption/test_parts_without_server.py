@@ -1,4 +1,4 @@
-"""Parts of encryption without servers: contexts in threads, state machine, cryptography, KMS requests, proxies."""
+"""Parts of encryption without servers: contexts in threads, the state machine, cryptography, KMS requests, proxies."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LONG = AT_ONCE_BELOW
 
 
 class SimulatedContext:
-    """Context with a simulated library."""
+    """An encryption context whose library is simulated."""
 
     def __init__(self, size: int = 0) -> None:
         self.handle: Any = Mock()
@@ -62,7 +62,7 @@ class SimulatedContext:
         return int(self.native._close.call_count)
 
 
-def test_only_long_steps_run_in_a_worker_thread() -> None:
+def test_only_long_encryption_steps_run_in_a_worker_thread() -> None:
     here = threading.get_ident()
     for size, in_main_thread in ((LONG - 1, True), (LONG, False)):
         with SimulatedContext(size).context as context:
@@ -93,29 +93,31 @@ def test_thread_closes_context_of_killed_greenlet() -> None:
     assert simulated.closed == 1
 
 
-@pytest.mark.parametrize("order", ["before", "after"])
-def test_interrupted_context_is_closed_once_without_new_steps(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
-    """The greenlet and the thread may end in any order. The last of them closes the context."""
+@pytest.mark.parametrize("thread_ends", ["before", "after"])
+def test_context_of_interrupted_greenlet_is_closed_once_without_new_steps(
+    monkeypatch: pytest.MonkeyPatch, thread_ends: str
+) -> None:
+    """End the greenlet before or after the thread. Whichever ends last closes the context."""
     simulated, step, pending = SimulatedContext(LONG), Mock(), []
 
     class Pool:
         def spawn(self, function: Any) -> Any:
-            def get() -> None:
-                if order == "before":
+            def run_or_defer() -> None:
+                if thread_ends == "before":
                     function()
                 else:
                     pending.append(function)
                 raise GreenletExit
 
-            return SimpleNamespace(get=get)
+            return SimpleNamespace(get=run_or_defer)
 
     with pytest.raises(GreenletExit), simulated.context as context:
         monkeypatch.setattr(contexts, "get_hub", lambda: SimpleNamespace(threadpool=Pool()))
         context.step(step)
-    assert (step.called, simulated.closed) == ((True, 1) if order == "before" else (False, 0))
+    assert (step.called, simulated.closed) == ((True, 1) if thread_ends == "before" else (False, 0))
     for function in pending:
         function()
-    assert (step.called, simulated.closed) == (order == "before", 1)
+    assert (step.called, simulated.closed) == (thread_ends == "before", 1)
 
 
 STATES = {
@@ -131,7 +133,7 @@ def other_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "database", PropertyMock(return_value="other"))
 
 
-def machine_of(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
+def machine_with_states(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
     native, database, services = Mock(), Mock(), Mock()
     type(native).state = PropertyMock(side_effect=states)
     native.database = "db"
@@ -140,34 +142,34 @@ def machine_of(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
     return Machine(handle_, database, services), native, database, services
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("machine_state", STATES)
 @pytest.mark.parametrize(
-    "raised", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
+    "driver_error", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
 )
 @pytest.mark.usefixtures("other_database")
-def test_driver_error_in_state_machine_raises_encryption_error(state: str, raised: BaseException) -> None:
-    """The state machine raises other errors unchanged."""
-    machine, native, database, _ = machine_of(STATES[state])
+def test_driver_error_in_state_machine_raises_encryption_error(machine_state: str, driver_error: BaseException) -> None:
+    """Check the error that the state machine raises. Only errors of the driver become an EncryptionError."""
+    machine, native, database, _ = machine_with_states(STATES[machine_state])
     for each in (database.keys, database.collections, database.analyse):
-        each.side_effect = raised
+        each.side_effect = driver_error
     with pytest.raises(BaseException) as caught:
         machine.run(lambda new: native, 0, None)
-    if isinstance(raised, AutoReconnect):
+    if isinstance(driver_error, AutoReconnect):
         assert type(caught.value) is EncryptionError
-        assert caught.value.cause is raised is caught.value.__cause__
+        assert caught.value.cause is driver_error is caught.value.__cause__
     else:
-        assert caught.value is raised
+        assert caught.value is driver_error
     assert native._close.call_count == 1
 
 
-def test_final_state_returns_none_or_raises() -> None:
-    machine, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_DONE)
+def test_final_state_of_machine_returns_none_or_raises() -> None:
+    machine, native, _, _ = machine_with_states(lib.MONGOCRYPT_CTX_DONE)
     assert machine.run(lambda new: native, 0, None) is None
-    machine, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_ERROR)
+    machine, native, _, _ = machine_with_states(lib.MONGOCRYPT_CTX_ERROR)
     native._raise_from_status.side_effect = MongoCryptError("refused")
     with pytest.raises(EncryptionError, match="refused"):
         machine.run(lambda new: native, 0, None)
-    machine, native, _, _ = machine_of(4711)
+    machine, native, _, _ = machine_with_states(4711)
     with pytest.raises(EncryptionError) as caught:
         machine.run(lambda new: native, 0, None)
     assert str(caught.value) == "libmongocrypt is in state 4711, which gmongo does not support"
@@ -188,7 +190,7 @@ def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPat
     clock, pauses = SimpleNamespace(now=10.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
     monkeypatch.setattr(hooks, "_pause", pauses.append)
-    hooks._rest()  # The main thread does not pause.
+    hooks._rest()  # The main thread never pauses.
 
     def run_steps() -> str:
         for step in (0.0004, 0.0004, 0.0004, 0.0, 0.0009, 0.0004):
@@ -207,7 +209,7 @@ def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPat
 
 
 def binary(data: bytes) -> Any:
-    """Return a libmongocrypt binary of these bytes and its memory."""
+    """Return a libmongocrypt binary that contains the bytes, and the memory that the binary refers to."""
     memory = ffi.new("uint8_t[]", data or b"\0")
     binary_ = lib.mongocrypt_binary_new_from_data(memory, len(data))
     return ffi.gc(binary_, lib.mongocrypt_binary_destroy), memory
@@ -219,7 +221,7 @@ def new_status() -> Any:
 
 @pytest.mark.parametrize("size", [16, 65536 - 16, 65536, 65536 * 3 + 32])
 @pytest.mark.parametrize("mode", ["CBC", "CTR"])
-def test_cipher_pauses_after_each_piece(monkeypatch: pytest.MonkeyPatch, size: int, mode: str) -> None:
+def test_cipher_in_worker_thread_pauses_after_each_piece(monkeypatch: pytest.MonkeyPatch, size: int, mode: str) -> None:
     pauses: list[int] = []
     monkeypatch.setattr(hooks, "_rest", lambda: pauses.append(1))
     key, iv, data = os.urandom(32), os.urandom(16), os.urandom(size)
@@ -250,7 +252,7 @@ def test_hmac_in_pieces_equals_hashlib(monkeypatch: pytest.MonkeyPatch, size: in
     assert len(pauses) == 1 + -(-size // 65536)
 
 
-def test_error_in_cryptography_has_class_name_without_data() -> None:
+def test_error_in_cryptography_callback_has_class_name_without_data() -> None:
     (key, _1), (iv, _2), (source, _3), (target, _4) = map(binary, (b"short", b"iv", b"s3cret", bytes(64)))
     status, length = new_status(), ffi.new("uint32_t*")
     assert not hooks._CBC_ENCRYPT(ffi.NULL, key, iv, source, target, ffi.new("uint32_t*"), status)
@@ -283,7 +285,9 @@ def test_access_tokens_and_on_demand_providers_are_detected() -> None:
 
 @pytest.mark.parametrize("length", [0, 3])
 @pytest.mark.parametrize("level", range(5))
-def test_library_messages_are_logged_with_level(caplog: pytest.LogCaptureFixture, level: int, length: int) -> None:
+def test_libmongocrypt_messages_are_logged_with_level(
+    caplog: pytest.LogCaptureFixture, level: int, length: int
+) -> None:
     caplog.set_level(1, "gmongo.encryption")
     opened = Handle(Settings(kms_providers=LOCAL))
     opened.log()
@@ -313,11 +317,13 @@ def kms_request(**fields: Any) -> Any:
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the transports of all connection attempts."""
+    """Return a list of the transports of all connection attempts."""
     transports: list[Any] = []
 
     def connect(address: Any, attach: Any, *, tls: Any) -> Any:
-        for _ in range(2):  # The first address does not reply.
+        for _ in range(
+            2
+        ):  # The attempt at the first address is given up, and the attempt at the second address succeeds.
             transports.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
             attach(transports[-1])
         return transports[-1]
@@ -353,14 +359,14 @@ def test_socket_of_connect_callback_is_detached_and_nonblocking() -> None:
             detached.close()
 
 
-@pytest.mark.parametrize("raises", [True, False])
-def test_failed_kms_request_is_retried_until_library_raises(transports: list[Any], raises: bool) -> None:
+@pytest.mark.parametrize("library_raises", [True, False])
+def test_failed_kms_request_is_retried_until_library_raises(transports: list[Any], library_raises: bool) -> None:
     def feed(data: bytes) -> None:
         raise TransportError("reset")
 
-    request = kms_request(fail=Mock(side_effect=MongoCryptError("no more") if raises else None))
+    request = kms_request(fail=Mock(side_effect=MongoCryptError("no more") if library_raises else None))
     request.feed.side_effect = feed
-    if raises:
+    if library_raises:
         with pytest.raises(EncryptionError) as caught:
             Kms(Mock(), None).complete(request, None)
         assert str(caught.value) == "no more, last attempt failed with: aws KMS at kms.example:443: reset"
@@ -371,9 +377,9 @@ def test_failed_kms_request_is_retried_until_library_raises(transports: list[Any
     assert [each.close.call_count for each in transports] == [1, 1]
 
 
-@pytest.mark.parametrize(("seconds_left", "slept"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])
+@pytest.mark.parametrize(("seconds_left", "slept_seconds"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])
 def test_backoff_before_kms_request_ends_at_the_deadline(
-    monkeypatch: pytest.MonkeyPatch, transports: list[Any], seconds_left: float | None, slept: float
+    monkeypatch: pytest.MonkeyPatch, transports: list[Any], seconds_left: float | None, slept_seconds: float
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
@@ -385,14 +391,14 @@ def test_backoff_before_kms_request_ends_at_the_deadline(
     if seconds_left is not None and seconds_left < 1:
         with pytest.raises(NetworkTimeout) if seconds_left < 0 else pytest.MonkeyPatch.context():
             Kms(Mock(), None).complete(kms_request(usleep=2_000_000), 1000.0 + seconds_left)
-        assert pauses == [2.0, pytest.approx(slept, abs=0.001)]
+        assert pauses == [2.0, pytest.approx(slept_seconds, abs=0.001)]
     Kms(Mock(), None).complete(kms_request(), None)
     assert len(pauses) == 1 + (seconds_left is not None and seconds_left < 1)
 
 
-def tunnel_outcome(*pieces: bytes) -> str:
-    """Return the outcome of a proxy reply as text."""
-    remaining = deque(b"".join(pieces))
+def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
+    """Return "connected" or the error text after a proxy has sent a reply in pieces."""
+    remaining = deque(b"".join(reply_pieces))
     sock: Any = Mock(recv=lambda count: bytes(remaining.popleft() for _ in range(min(count, len(remaining)))))
     connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})
     try:
@@ -421,13 +427,13 @@ MALFORMED = "the proxy sent a malformed answer to CONNECT"
         (b"HTTP/1.1 200 OK\r\n" + b"x" * 70_000 + b"\r\n\r\n", MALFORMED),
     ],
 )
-def test_proxy_reply_connects_or_raises(reply: bytes, outcome: str) -> None:
-    assert tunnel_outcome(reply) == outcome
+def test_reply_of_http_proxy_connects_or_raises(reply: bytes, outcome: str) -> None:
+    assert outcome_of_proxy_reply(reply) == outcome
 
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("closed_end", ["near", "far"])
-def test_bridge_forwards_both_ways_and_closes_both_ends(closed_end: str) -> None:
+def test_tls_bridge_forwards_both_ways_and_closes_both_ends(closed_end: str) -> None:
     proxied, far = gevent.socket.socketpair()
     near = connect_callback._bridge(proxied)
     data = os.urandom(300_000)
@@ -446,7 +452,7 @@ def test_bridge_forwards_both_ways_and_closes_both_ends(closed_end: str) -> None
     eventually(lambda: proxied.fileno() == -1)
 
 
-def test_token_is_requested_again_in_its_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_token_is_requested_again_in_last_minute_of_lifetime(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, timeouts = SimpleNamespace(now=1000.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
 
@@ -489,11 +495,11 @@ def test_aws_credentials_have_field_names_of_libmongocrypt(monkeypatch: pytest.M
     assert on_demand.find(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
 
 
-@pytest.mark.parametrize(("version", "supported"), [(20, False), (21, True), (25, True)])
-def test_queryable_encryption_needs_wire_version_21(version: int, supported: bool) -> None:
+@pytest.mark.parametrize(("version", "is_supported"), [(20, False), (21, True), (25, True)])
+def test_queryable_encryption_needs_wire_version_21(version: int, is_supported: bool) -> None:
     operation = _CreateStateCollection(OperationContext("db"), {"create": "c"})
     hello: Any = SimpleNamespace(max_wire_version=version)
-    if supported:
+    if is_supported:
         assert operation.command(hello)["create"] == "c"
         return
     with pytest.raises(ConfigurationError) as caught:
@@ -515,7 +521,9 @@ def test_key_vault_namespace_without_collection_raises(namespace: str) -> None:
 
 
 @pytest.mark.parametrize("checks", [1, 3, 500, 501, None])
-def test_spawn_waits_for_the_shell_at_most_one_second(monkeypatch: pytest.MonkeyPatch, checks: int | None) -> None:
+def test_spawn_of_mongocryptd_waits_for_shell_at_most_one_second(
+    monkeypatch: pytest.MonkeyPatch, checks: int | None
+) -> None:
     spawned, pauses = Mock(return_value=77), []
     outcomes = iter([(0, 0)] * ((checks or 3) - 1) + [ChildProcessError() if checks is None else (77, 0)])
 
@@ -541,7 +549,7 @@ def test_spawn_waits_for_the_shell_at_most_one_second(monkeypatch: pytest.Monkey
 
 
 class RecordingLibrary:
-    """Library that records its calls."""
+    """Substitute for libmongocrypt that records the calls of its functions."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -570,7 +578,7 @@ FIELDS = {"escCollection": "e", "ecocCollection": "o", "fields": []}
 
 
 @pytest.mark.parametrize(
-    ("settings", "more"),
+    ("settings", "expected_calls"),
     [
         ({}, set()),
         ({"schema_map": {"db.c": {"bsonType": "object"}}}, {"setopt_schema_map"}),
@@ -586,8 +594,8 @@ FIELDS = {"escCollection": "e", "ecocCollection": "o", "fields": []}
         ({"kms_providers": {**LOCAL, "aws": {}}}, {"setopt_use_need_kms_credentials_state"}),
     ],
 )
-def test_settings_call_library_functions(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], more: set[str]
+def test_encryption_settings_call_functions_of_libmongocrypt(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], expected_calls: set[str]
 ) -> None:
     recording = RecordingLibrary()
     monkeypatch.setattr(handle, "lib", recording)
@@ -595,7 +603,7 @@ def test_settings_call_library_functions(
     if "crypt_shared_lib_path" in settings:
         with pytest.raises(MongoCryptError):
             Handle(chosen)
-        more = more - {"init"}
+        expected_calls = expected_calls - {"init"}
     else:
         opened = Handle(chosen)
         assert opened.settings is chosen
@@ -606,7 +614,7 @@ def test_settings_call_library_functions(
         "crypt_shared_lib_version_string"
     }
     assert {name for name in calls if name.startswith("setopt")} == {
-        name for name in ALWAYS | more if name.startswith("setopt")
+        name for name in ALWAYS | expected_calls if name.startswith("setopt")
     }
     assert calls["setopt_retry_kms"] == [True]
     if "key_expiration_ms" in settings:
@@ -615,7 +623,7 @@ def test_settings_call_library_functions(
         assert calls["setopt_append_crypt_shared_lib_search_path"] == [b"$SYSTEM"]
 
 
-def test_https_proxy_is_verified_with_default_or_given_context() -> None:
+def test_https_proxy_is_verified_with_default_or_given_tls_context() -> None:
     context = HTTPProxyKMSConnect("https://proxy.example")._context
     assert context is not None and context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname
     given = ssl.create_default_context()
@@ -623,7 +631,7 @@ def test_https_proxy_is_verified_with_default_or_given_context() -> None:
     assert HTTPProxyKMSConnect("http://proxy.example")._context is None
 
 
-def test_proxy_timeout_or_kill_closes_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: gevent.sleep(60))
     with pytest.raises(TimeoutError, match=r"^the proxy took more than 0.01 seconds$"):
         HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 0.01))
@@ -649,7 +657,9 @@ def test_proxy_headers_are_encoded_as_latin_1() -> None:
 
 
 @pytest.mark.parametrize("seconds_left", [None, 0.5, 0.0])
-def test_kms_request_is_retried_before_deadline(monkeypatch: pytest.MonkeyPatch, seconds_left: float | None) -> None:
+def test_kms_request_is_retried_only_before_deadline(
+    monkeypatch: pytest.MonkeyPatch, seconds_left: float | None
+) -> None:
     now = SimpleNamespace(time=1000.0)
     monkeypatch.setattr(_clock, "monotonic", lambda: now.time)
 
@@ -668,7 +678,7 @@ def test_kms_request_is_retried_before_deadline(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(
-    ("options", "has_default", "tls"),
+    ("options", "has_default", "providers_with_tls"),
     [
         (None, True, ["1", "1"]),
         ({}, True, ["1", "1"]),
@@ -677,7 +687,7 @@ def test_kms_request_is_retried_before_deadline(monkeypatch: pytest.MonkeyPatch,
     ],
 )
 def test_default_tls_context_exists_for_providers_without_tls_options(
-    options: Any, has_default: bool, tls: list[str], monkeypatch: pytest.MonkeyPatch
+    options: Any, has_default: bool, providers_with_tls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options_read: list[Any] = []
     monkeypatch.setattr(
@@ -686,11 +696,11 @@ def test_default_tls_context_exists_for_providers_without_tls_options(
     kms_contexts = kms_tls.KmsTls(options, ["aws", "kmip", "local", "local:x"])
     assert ({"tls": True} in options_read[len(options or {}) :]) is has_default
     assert (kms_contexts._default is not None) is has_default
-    assert [kms_contexts.of("aws"), kms_contexts.of("kmip")] == tls
+    assert [kms_contexts.of("aws"), kms_contexts.of("kmip")] == providers_with_tls
 
 
 @pytest.mark.parametrize(
-    ("headers", "kind", "message"),
+    ("headers", "error_class", "message"),
     [
         ({"a b": "x"}, ConfigurationError, "invalid proxy header name: 'a b'"),
         ({"a\n": "b"}, ConfigurationError, r"invalid proxy header name: 'a\n'"),
@@ -704,13 +714,13 @@ def test_default_tls_context_exists_for_providers_without_tls_options(
         ("a: b", TypeError, "headers must be a mapping such as a dict, not <class 'str'>"),
     ],
 )
-def test_invalid_proxy_header_raises(headers: Any, kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind) as caught:
+def test_invalid_http_proxy_header_raises(headers: Any, error_class: type[Exception], message: str) -> None:
+    with pytest.raises(error_class) as caught:
         HTTPProxyKMSConnect("http://proxy.example", headers=headers)
     assert str(caught.value) == message
 
 
-def test_messages_during_opening_of_library_are_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_of_library_during_opening_of_handle_are_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[Any] = []
     monkeypatch.setattr(Handle, "log", lambda handle: logged.append(handle))
     opened = Handle(Settings(kms_providers=LOCAL))

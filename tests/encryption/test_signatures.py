@@ -1,4 +1,4 @@
-"""Names and parameters of the encryption modules, compared with PyMongo."""
+"""The public names and parameters of the encryption modules equal the names and parameters of PyMongo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import gmongo.encryption_options
 from tests.encryption import conftest  # noqa: F401  # The import skips the tests without pymongocrypt.
 
 MODULES = [(pymongo.encryption, gmongo.encryption), (pymongo.encryption_options, gmongo.encryption_options)]
-# PyMongo's modules have no complete ``__all__``.
+# The modules of PyMongo have no complete ``__all__``, so the test lists the classes.
 NAMES = [
     (peer, ours, name)
     for peer, ours in MODULES
@@ -29,9 +29,9 @@ def parameters(function):
 
 
 @pytest.mark.skipif(pymongo.version_tuple < (4, 20), reason="PyMongo before 4.20 has preview parameters")
-@pytest.mark.parametrize(("peer", "ours", "name"), NAMES, ids=[name for *_, name in NAMES])
-def test_class_has_names_and_parameters_of_pymongo(peer, ours, name):
-    expected, found = getattr(peer, name), getattr(ours, name)
+@pytest.mark.parametrize(("peer", "gmongo_module", "name"), NAMES, ids=[name for *_, name in NAMES])
+def test_class_has_names_and_parameters_of_pymongo(peer, gmongo_module, name):
+    expected, found = getattr(peer, name), getattr(gmongo_module, name)
     if issubclass(expected, str):
         assert {each.name: each.value for each in expected} == {each.name: each.value for each in found}
         return
@@ -48,7 +48,7 @@ def test_class_has_names_and_parameters_of_pymongo(peer, ours, name):
                 assert parameters(value) == parameters(getattr(found, member)), member
 
 
-def test_comparison_covers_all_public_classes():
+def test_comparison_of_signatures_covers_all_public_encryption_classes():
     assert len(NAMES) >= 11
     assert set(pymongo.encryption.__all__) <= set(gmongo.encryption.__all__)
 

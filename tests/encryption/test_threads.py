@@ -1,4 +1,4 @@
-"""Long cryptography in the thread pool of the hub: stalls of the event loop, interruptions and closing."""
+"""Long cryptography runs in the thread pool of the hub, does not stall the event loop, and can be interrupted."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def key(encryption):
 
 
 @pytest.fixture
-def contexts_open(monkeypatch):
-    """Return the set of open libmongocrypt contexts."""
+def open_contexts(monkeypatch):
+    """Return the set of the IDs of open libmongocrypt contexts."""
     open_ids = set()
     opened, closed = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
 
@@ -50,10 +50,10 @@ def contexts_open(monkeypatch):
     return open_ids
 
 
-class Turns:
-    """Replacement for the pause of a thread. Each pause waits until the event loop has run once.
+class EventLoopTurns:
+    """Replacement for the pauses of worker threads. Each pause waits until the event loop has run once.
 
-    :ivar count: number of pauses in which the event loop ran.
+    :ivar count: the number of pauses in which the event loop ran.
     """
 
     def __init__(self):
@@ -68,7 +68,7 @@ class Turns:
             self._turned.set()
 
     def wait(self, _seconds):
-        """Wait in the thread until the event loop has run."""
+        """Block the worker thread until the event loop has run."""
         self._turned.clear()
         if self._turned.wait(self._timeout):
             self.count += 1
@@ -80,12 +80,12 @@ class Turns:
 
 
 @pytest.fixture
-def turns(monkeypatch):
-    turns = Turns()
+def event_loop_turns(monkeypatch):
+    event_loop_turns = EventLoopTurns()
     monkeypatch.setattr(hooks, "_TURN", -1.0)
-    monkeypatch.setattr(hooks, "_pause", turns.wait)
-    yield turns
-    turns.stop()
+    monkeypatch.setattr(hooks, "_pause", event_loop_turns.wait)
+    yield event_loop_turns
+    event_loop_turns.stop()
 
 
 def test_event_loop_stalls_at_most_half_as_long_as_with_pymongo(encryption, peer, key):
@@ -94,22 +94,22 @@ def test_event_loop_stalls_at_most_half_as_long_as_with_pymongo(encryption, peer
         (lambda: encryption.encrypt(LARGE, RANDOMIZED, key), lambda: peer.encryption.encrypt(LARGE, RANDOMIZED, key)),
         (lambda: encryption.decrypt(secret), lambda: peer.encryption.decrypt(secret)),
     ):
-        # Another process may delay a round. The test uses the best round of each driver.
+        # Another process of the machine may delay a round. Therefore the test compares the best round of each driver.
         gmongo_times, pymongo_times = zip(
             *[(measure_longest_gap(gmongo_call), measure_longest_gap(pymongo_call)) for _ in range(ROUNDS)], strict=True
         )
         assert min(each["stall"] for each in gmongo_times) < min(each["stall"] for each in pymongo_times) / 2
 
 
-def test_event_loop_runs_between_pieces_of_cryptography(encryption, key, turns):
+def test_event_loop_runs_between_pieces_of_cryptography(encryption, key, event_loop_turns):
     secret = encryption.encrypt(LARGE, RANDOMIZED, key)
-    assert turns.count > len(LARGE) / hooks._CHUNK_SIZE
-    turns.count = 0
+    assert event_loop_turns.count > len(LARGE) / hooks._CHUNK_SIZE
+    event_loop_turns.count = 0
     assert encryption.decrypt(secret) == LARGE
-    assert turns.count > len(LARGE) / hooks._CHUNK_SIZE
+    assert event_loop_turns.count > len(LARGE) / hooks._CHUNK_SIZE
 
 
-def test_event_loop_runs_while_many_small_values_are_decrypted(client, deployment, encryption, key, turns):
+def test_event_loop_runs_while_many_small_values_are_decrypted(client, deployment, encryption, key, event_loop_turns):
     from gmongo import MongoClient
     from gmongo.encryption_options import AutoEncryptionOpts
 
@@ -119,33 +119,33 @@ def test_event_loop_runs_while_many_small_values_are_decrypted(client, deploymen
     options = AutoEncryptionOpts(LOCAL, VAULT, bypass_auto_encryption=True)
     with MongoClient(deployment.uri, auto_encryption_opts=options) as automatic:
         assert automatic.shop.many.find_one()["secrets"] == ["x"] * 500
-        assert turns.count >= 500
+        assert event_loop_turns.count >= 500
 
 
 @pytest.mark.parametrize("seconds", [0, 0.001, 0.003, 0.01, 0.03])
-def test_context_of_killed_greenlet_is_closed(encryption, key, contexts_open, seconds):
+def test_libmongocrypt_context_of_killed_greenlet_is_closed(encryption, key, open_contexts, seconds):
     for _ in range(5):
         greenlet = gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key)
         gevent.sleep(seconds)
         greenlet.kill()
     with gevent.Timeout(10):
-        while contexts_open:
+        while open_contexts:
             gevent.sleep(0.005)
     assert encryption.decrypt(encryption.encrypt("x", RANDOMIZED, key)) == "x"
-    assert not contexts_open
+    assert not open_contexts
 
 
-def test_options_read_greenlets_killed_in_full_thread_pool_are_closed(encryption, key, contexts_open):
+def test_contexts_of_greenlets_killed_in_full_thread_pool_are_closed(encryption, key, open_contexts):
     greenlets = [gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key) for _ in range(30)]
     gevent.sleep(0.02)
     gevent.killall(greenlets)
     with gevent.Timeout(20):
-        while contexts_open:
+        while open_contexts:
             gevent.sleep(0.005)
     get_hub().threadpool.apply(int)
 
 
-def test_close_during_encryption_lets_encryption_finish(client, key, contexts_open):
+def test_close_of_client_encryption_lets_running_encryption_finish(client, key, open_contexts):
     encryption = ClientEncryption(LOCAL, VAULT, client, OPTIONS)
     encrypting = [gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key) for _ in range(4)]
     gevent.sleep(0.005)
@@ -154,14 +154,14 @@ def test_close_during_encryption_lets_encryption_finish(client, key, contexts_op
     assert all(len(each.value) > len(LARGE) for each in encrypting)
     with pytest.raises(InvalidOperation, match="closed"):
         encryption.encrypt("x", RANDOMIZED, key)
-    assert not contexts_open
+    assert not open_contexts
 
 
-def test_context_is_closed_after_error(encryption, key, contexts_open):
+def test_libmongocrypt_context_is_closed_after_error(encryption, key, open_contexts):
     damaged = bytearray(encryption.encrypt("x", RANDOMIZED, key))
     damaged[-1] ^= 1
     with pytest.raises(EncryptionError, match="not all keys requested were satisfied"):
         encryption.encrypt("x", RANDOMIZED, Binary(bytes(16), 4))
     with pytest.raises(EncryptionError, match="HMAC"):
         encryption.decrypt(Binary(bytes(damaged), 6))
-    assert not contexts_open
+    assert not open_contexts

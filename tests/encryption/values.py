@@ -1,4 +1,4 @@
-"""Values of every BSON type."""
+"""One value of every BSON type, for tests of encryption."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Sessions, transactions, retries and time limits, on simulated deployments."""
+"""Tests of sessions, transactions, retries and time limits with simulated deployments."""

@@ -1,4 +1,4 @@
-"""Fixtures: deployments and clients that close after each test."""
+"""Fixtures that start deployments and create clients. Each test closes the deployments and clients."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def no_switch_in_critical_sections() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def unlimited_server_checks(quick_checks: None) -> None:
-    """Check servers without a minimum interval."""
+    """Let monitors check servers without a minimum interval between checks."""
 
 
 @pytest.fixture
 def in_time() -> Iterator[None]:
-    """Raise an ``AssertionError`` in a test that runs for more than 5 seconds."""
+    """Raise an ``AssertionError`` in a test that runs for more than 60 seconds."""
     with gevent.Timeout(60, AssertionError("the operation exceeded its time limit")):
         yield
 
 
 @pytest.fixture
 def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Record the backoff of each retry in seconds. The retry loop does not sleep."""
+    """Return a list that records the backoff of each retry in seconds. The retry loop does not sleep."""
     recorded: list[float] = []
     monkeypatch.setattr("gmongo.execution.executor.sleep", recorded.append)
     return recorded
@@ -52,14 +52,14 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def cluster() -> Iterator[Deployment]:
-    """Start a sharded cluster with two mongos."""
+    """Start a sharded cluster that has two mongos."""
     with Deployment.sharded(2) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def connect(connect: Connect) -> Connect:
-    """Return a function that creates clients with a backoff jitter of 1."""
+    """Return a function that creates clients. The backoff jitter of these clients is always 1."""
 
     def make(*hosts: Any, **options: Any) -> Client:
         client = connect(*hosts, **options)

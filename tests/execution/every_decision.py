@@ -1,4 +1,4 @@
-"""Compare each retry decision of the driver with a second implementation of the specifications.
+"""Compare each retry decision of the driver with the decision of a second implementation of the specifications.
 
 The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and Client-side Operations
 Timeout. The name of an error is its only input.
@@ -31,12 +31,12 @@ _HERE, _NOW = ("here", 1), 50.0
 _SELECTION = ServerSelectionTimeoutError
 
 
-class Kind(NamedTuple):
-    """An error and the rules of the specifications for this error.
+class ErrorKind(NamedTuple):
+    """A kind of error, and the rules of the specifications for this kind.
 
-    :param labels: error labels from the server.
-    :param read: True if the driver retries a retryable read.
-    :param write: True if the driver retries a retryable write that has no label from the server.
+    :param labels: the error labels that the server sends with the error.
+    :param read: True if the driver retries a retryable read after the error.
+    :param write: True if the driver retries a retryable write after the error without an error label of the server.
     """
 
     make: Any
@@ -52,23 +52,25 @@ def _failure(code: int) -> Any:
 
 
 _OVERLOADED = ("SystemOverloadedError", "RetryableError")
-KINDS = {
-    "network": Kind(lambda details: AutoReconnect("gone", details), read=True, write=True),
-    "network timeout": Kind(lambda details: NetworkTimeout("late", details), read=True, write=True, is_timeout=True),
-    "no server": Kind(lambda details: _SELECTION("none", details), is_timeout=True, is_selection=True),
-    "election": Kind(lambda details: NotPrimaryError("no", {**details, "code": 10107}), read=True, write=True),
-    "read concern": Kind(_failure(134), read=True),
-    "duplicate key": Kind(_failure(11000)),
-    "labelled write": Kind(_failure(112), ("RetryableWriteError",)),
-    "labelled write without writes": Kind(_failure(112), ("RetryableWriteError", "NoWritesPerformed")),
-    "write concern": Kind(lambda details: WriteConcernError("no", 91, details), read=True, write=True),
-    "overloaded": Kind(_failure(462), _OVERLOADED),
-    "overloaded without writes": Kind(_failure(462), (*_OVERLOADED, "NoWritesPerformed")),
-    "retryable": Kind(_failure(462), ("RetryableError",)),
-    "overloaded but not retryable": Kind(_failure(462), ("SystemOverloadedError",)),
-    "overloaded network": Kind(lambda details: AutoReconnect("gone", details), _OVERLOADED, read=True, write=True),
+ERROR_KINDS = {
+    "network": ErrorKind(lambda details: AutoReconnect("gone", details), read=True, write=True),
+    "network timeout": ErrorKind(
+        lambda details: NetworkTimeout("late", details), read=True, write=True, is_timeout=True
+    ),
+    "no server": ErrorKind(lambda details: _SELECTION("none", details), is_timeout=True, is_selection=True),
+    "election": ErrorKind(lambda details: NotPrimaryError("no", {**details, "code": 10107}), read=True, write=True),
+    "read concern": ErrorKind(_failure(134), read=True),
+    "duplicate key": ErrorKind(_failure(11000)),
+    "labelled write": ErrorKind(_failure(112), ("RetryableWriteError",)),
+    "labelled write without writes": ErrorKind(_failure(112), ("RetryableWriteError", "NoWritesPerformed")),
+    "write concern": ErrorKind(lambda details: WriteConcernError("no", 91, details), read=True, write=True),
+    "overloaded": ErrorKind(_failure(462), _OVERLOADED),
+    "overloaded without writes": ErrorKind(_failure(462), (*_OVERLOADED, "NoWritesPerformed")),
+    "retryable": ErrorKind(_failure(462), ("RetryableError",)),
+    "overloaded but not retryable": ErrorKind(_failure(462), ("SystemOverloadedError",)),
+    "overloaded network": ErrorKind(lambda details: AutoReconnect("gone", details), _OVERLOADED, read=True, write=True),
 }
-# Name -> is a write, is retryable, is a generic command, ends a transaction, runs in a transaction.
+# For each operation: is a write, is retryable, is a generic command, ends a transaction, runs in a transaction.
 OPERATIONS = {
     "read": (False, True, False, False, False),
     "other read": (False, False, False, False, False),
@@ -82,10 +84,10 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """An operation with its client options and limits.
+    """An operation, the client options for retries, and the limits of retries.
 
-    :param seconds: seconds until the deadline, or None without a deadline.
-    :param tokens: tokens in the bucket.
+    :param seconds: the seconds until the deadline, or None if the operation has no deadline.
+    :param tokens: the number of tokens in the token bucket.
     """
 
     operation: str
@@ -98,8 +100,8 @@ class Setting:
     retargeting: bool = False
 
 
-def settings() -> Iterator[Setting]:
-    """Yield all settings that differ in one or two options from the usual setting."""
+def all_settings() -> Iterator[Setting]:
+    """Yield, for each operation, settings with many combinations of retry options, deadlines and tokens."""
     for operation, reads, writes in product(OPERATIONS, (True, False), (True, False)):
         usual = Setting(operation, reads, writes)
         for retries, seconds, tokens in product((0, 1, 2), (None, 100.0, 0.15, 0.0), (1000, 1, 0)):
@@ -109,10 +111,10 @@ def settings() -> Iterator[Setting]:
 
 
 class Outcome(NamedTuple):
-    """The decision after a sequence of failed attempts.
+    """The decision of the driver after a sequence of failed attempts.
 
-    :param delay: seconds before the next attempt, or None without a next attempt.
-    :param shown: index of the error that the driver raises.
+    :param delay: the seconds before the next attempt, or None if no attempt follows.
+    :param shown: the index of the error that the driver raises if no attempt succeeds.
     """
 
     delay: float | None
@@ -123,7 +125,7 @@ class Outcome(NamedTuple):
 
 
 def driver_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
-    """Return the decision of the driver after these errors."""
+    """Return the decision of the driver after a sequence of errors."""
     kind = TOPOLOGY_TYPE.Sharded if setting.sharded else TOPOLOGY_TYPE.ReplicaSetWithPrimary
     topology: Any = SimpleNamespace(description=SimpleNamespace(topology_type=kind))
     options = ExecutionSettings(
@@ -139,7 +141,7 @@ def driver_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         retry = Retry(policy, None if setting.seconds is None else _NOW + setting.seconds)
         raised: list[PyMongoError] = []
         for name in errors:
-            raised.append(KINDS[name].make({"errorLabels": list(KINDS[name].labels)}))
+            raised.append(ERROR_KINDS[name].make({"errorLabels": list(ERROR_KINDS[name].labels)}))
             retry.failed(raised[-1], _attempt(setting))
     shown = next(number for number, each in enumerate(raised) if each is retry.error)
     return Outcome(retry.delay, shown, policy.overload.bucket.tokens, _HERE in retry.failed_on, retry.maybe_executed)
@@ -169,19 +171,19 @@ def _attempt(setting: Setting) -> Any:
 
 
 def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
-    """Return the decision that the specifications require after these errors."""
+    """Return the decision that the specifications require after a sequence of errors."""
     tokens: float = setting.tokens
     limit, retries, shown = inf if setting.seconds is not None else 1, 0, 0
     avoided = executed = False
     delay: float | None = None
     for number, name in enumerate(errors):
-        kind = KINDS[name]
+        kind = ERROR_KINDS[name]
         overloaded, labelled = "SystemOverloadedError" in kind.labels, "RetryableError" in kind.labels
         labelled_and_allowed = labelled and _allows_labelled(setting)
         if retries and not overloaded:
-            tokens = min(1000.0, tokens + 1)  # the error is no overload error: deposit a token
+            tokens = min(1000.0, tokens + 1)  # a retry whose error is no overload error deposits a token
         executed = executed or not labelled
-        # The driver raises the newest error, except an error which only says that no retry ran.
+        # The driver raises the newest error. Errors that only state that the retry did not run are an exception.
         has_no_information = kind.is_selection or "NoWritesPerformed" in kind.labels
         if not has_no_information or (setting.seconds is not None and kind.is_timeout):
             shown = number
@@ -191,7 +193,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         if retries >= limit or not (labelled_and_allowed or _allows_regular(setting, kind)):
             break
         wait = 0.1 * 2**retries if overloaded else 0.0
-        if setting.seconds is not None and wait >= setting.seconds and (wait or KINDS[errors[shown]].is_timeout):
+        if setting.seconds is not None and wait >= setting.seconds and (wait or ERROR_KINDS[errors[shown]].is_timeout):
             break
         if overloaded or labelled_and_allowed:
             if tokens < 1:
@@ -203,40 +205,43 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
 
 
 def _allows_labelled(setting: Setting) -> bool:
-    """True if the client options allow a retry of a command that the server did not execute."""
+    """Return True if the client options allow a retry of a command that the server did not execute."""
     is_write, _retryable, is_generic, ends, _in_transaction = OPERATIONS[setting.operation]
     if is_generic:
         return setting.retry_reads and setting.retry_writes
     return ends or (setting.retry_writes if is_write else setting.retry_reads)
 
 
-def _allows_regular(setting: Setting, kind: Kind) -> bool:
-    """True if the driver may retry the operation after a network error or an election."""
+def _allows_regular(setting: Setting, error_kind: ErrorKind) -> bool:
+    """Return True if the driver may retry the operation after a network error or an election."""
     is_write, retryable, _is_generic, ends, in_transaction = OPERATIONS[setting.operation]
     if ends:
-        return kind.write or "RetryableWriteError" in kind.labels
+        return error_kind.write or "RetryableWriteError" in error_kind.labels
     if in_transaction or not retryable:
         return False
     if is_write:
-        return setting.retry_writes and (kind.write or "RetryableWriteError" in kind.labels)
-    return setting.retry_reads and kind.read
+        return setting.retry_writes and (error_kind.write or "RetryableWriteError" in error_kind.labels)
+    return setting.retry_reads and error_kind.read
 
 
 class Comparison(NamedTuple):
-    """The number of compared sequences, and the first ten differences."""
+    """The number of compared sequences of errors, and the first ten differences."""
 
     compared: int
     different: list[str]
 
 
-def compare(longest: int) -> Comparison:
-    """Compare every sequence of at most `longest` errors. A sequence ends at the first decision against a retry."""
+def compare_decisions(longest: int) -> Comparison:
+    """Compare the decisions for every sequence of at most `longest` errors.
+
+    A sequence ends at the first decision against a retry.
+    """
     compared, different = 0, []
-    for setting in settings():
+    for setting in all_settings():
         sequences: list[tuple[str, ...]] = [()]
         while sequences:
             before = sequences.pop()
-            for name in KINDS:
+            for name in ERROR_KINDS:
                 errors = (*before, name)
                 compared += 1
                 actual, required = driver_outcome(setting, errors), required_outcome(setting, errors)

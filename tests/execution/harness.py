@@ -1,4 +1,4 @@
-"""Helpers: fail points, scripted replies, and checks of events, sessions and connections."""
+"""Functions that set fail points, script replies, and check events, sessions and connections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fail(
     labels: Iterable[str] | None = BOTH,
     **data: Any,
 ) -> None:
-    """Set a fail point. By default, the commands always fail with the error of an overloaded server."""
+    """Set a fail point for commands. By default, each command fails with the error of an overloaded server."""
     if code is not None:
         data["errorCode"] = code
     if labels is not None:
@@ -36,15 +36,15 @@ def fail(
 
 
 def slow(
-    deployment: Deployment, *commands: str, milliseconds: int = 10_000, times: int | None = None, **more: Any
+    deployment: Deployment, *commands: str, milliseconds: int = 10_000, times: int | None = None, **more_data: Any
 ) -> None:
-    """Set a fail point that delays the replies to these commands."""
-    more = {"code": None, "labels": None, **more}
-    fail(deployment, *commands, times=times, blockConnection=True, blockTimeMS=milliseconds, **more)
+    """Set a fail point that delays the replies to the given commands."""
+    more_data = {"code": None, "labels": None, **more_data}
+    fail(deployment, *commands, times=times, blockConnection=True, blockTimeMS=milliseconds, **more_data)
 
 
 def error(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
-    """Return an error reply."""
+    """Return the error reply of a command."""
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
@@ -54,7 +54,7 @@ def rejected(number: int = 462) -> dict[str, Any]:
 
 
 def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:
-    """Send these replies to a command, one after the other, and then the usual reply."""
+    """Let the server answer a command with the given replies in order, and afterwards with the usual reply."""
     usual = server.replies.get(name, {"ok": 1})
     waiting: Iterator[Any] = iter(replies)
 
@@ -66,17 +66,17 @@ def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:
 
 
 def tokens_of(client: Client) -> float:
-    """Return the number of tokens in the bucket of a client."""
+    """Return the number of tokens in the token bucket of a client."""
     return client.retry_stats()["tokens"]
 
 
 def set_tokens(client: Client, tokens: float) -> None:
-    """Set the number of tokens in the bucket of a client."""
+    """Set the number of tokens in the token bucket of a client."""
     client._executor.overload.bucket.missing = TokenBucket.CAPACITY * 10 - round(tokens * 10)
 
 
 def events_of_command(recorder: Recorder, name: str) -> list[str]:
-    """Return the short names of a command's events, in order."""
+    """Return the class names of the events of a command, in order. The names lack the suffix ``Event``."""
     kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed")
     return [
         kind
@@ -87,12 +87,12 @@ def events_of_command(recorder: Recorder, name: str) -> list[str]:
 
 
 def receiving_members(deployment: Deployment, name: str) -> list[str]:
-    """Return the members that received a command, in order."""
+    """Return the member that received each command of a name, in the order of the commands."""
     return [command.member for command in deployment.commands.named(name)]
 
 
 def idle_sessions(client: Client) -> list[bytes]:
-    """Return the IDs of the idle server sessions."""
+    """Return the session IDs of the idle server sessions of a client."""
     return [bytes(session.lsid["id"]) for session in client._executor.sessions._idle]
 
 
@@ -104,5 +104,5 @@ def assert_no_resource_in_use(client: Client) -> None:
 
 
 def run_in_greenlet(action: Callable[[], Any]) -> Any:
-    """Return the result of `action` in a new greenlet."""
+    """Run `action` in a new greenlet, and return the result."""
     return gevent.spawn(action).get(timeout=5)

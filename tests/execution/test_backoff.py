@@ -1,4 +1,4 @@
-"""The backoff before each retry."""
+"""The driver waits before each retry after an overload error (*backoff*)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_backoff_doubles_for_each_of_five_retries(deployment: Deployment, client
 
 @pytest.mark.requirement("BP-20", "BP-24", "BP-45")
 @pytest.mark.parametrize(("retries", "seconds"), [(0, 0.1), (1, 0.2), (6, 6.4), (7, 10.0), (30, 10.0), (1000, 10.0)])
-def test_backoff_is_at_most_ten_seconds(retries: int, seconds: float) -> None:
+def test_backoff_doubles_up_to_ten_seconds(retries: int, seconds: float) -> None:
     assert backoff(retries, 0.1, 1.0) == pytest.approx(seconds)
 
 
@@ -36,11 +36,11 @@ def test_each_retry_draws_a_new_random_jitter(deployment: Deployment, connect: C
     client = connect(deployment)
     drawn: list[float] = []
 
-    def draw() -> float:
+    def draw_jitter() -> float:
         drawn.append(random.random())
         return drawn[-1]
 
-    client._executor.overload.jitter = draw
+    client._executor.overload.jitter = draw_jitter
     fail(deployment, "ping")
     with pytest.raises(OperationFailure):
         client.db.command("ping")
@@ -58,7 +58,7 @@ def test_default_jitter_is_between_0_and_1(deployment: Deployment) -> None:
 
 
 @pytest.mark.requirement("BP-03", "BP-63", "BP-72")
-def test_retry_is_sent_after_its_backoff(deployment: Deployment, connect: Connect) -> None:
+def test_retry_is_sent_after_backoff(deployment: Deployment, connect: Connect) -> None:
     client = connect(deployment, baseBackoffMS=30)
     fail(deployment, "ping", times=2)
     assert client.db.command("ping")["ok"] == 1
@@ -68,7 +68,9 @@ def test_retry_is_sent_after_its_backoff(deployment: Deployment, connect: Connec
 
 
 @pytest.mark.requirement("BP-02", "BP-03")
-def test_error_with_overload_labels_backs_off(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
+def test_retry_after_any_error_with_overload_labels_waits_for_backoff(
+    server: ScriptedServer, scripted: Client, sleeps: list[float]
+) -> None:
     reply_in_sequence(server, "ping", error(1, OVERLOADED, RETRYABLE))
     scripted.db.command("ping")
     assert sleeps == [0.1]

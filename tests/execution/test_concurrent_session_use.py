@@ -1,4 +1,4 @@
-"""Sessions with killed or concurrent greenlets: no session leaks, and one greenlet uses a session at a time."""
+"""Only one greenlet at a time uses a session, and a killed greenlet leaks no session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.parametrize("operation", ["find", "insert_one", "command", "bulk_write", "aggregate"])
-def test_concurrent_use_of_session_raises(deployment: Deployment, client: Client, operation: str) -> None:
+def test_concurrent_use_of_session_raises_invalid_operation(
+    deployment: Deployment, client: Client, operation: str
+) -> None:
     slow(deployment, "update", milliseconds=100)
     with client.start_session() as session:
         first = gevent.spawn(client.db.c.update_one, {}, {"$set": {"x": 1}}, session=session)
@@ -36,8 +38,8 @@ def test_concurrent_use_of_session_raises(deployment: Deployment, client: Client
 
 
 @pytest.fixture
-def in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, gevent.Greenlet]]:
-    """Return a session and the greenlet that uses the session for 100 ms."""
+def session_in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, gevent.Greenlet]]:
+    """Return a session and a greenlet. The greenlet uses the session for 100 ms."""
     slow(deployment, "find", milliseconds=100)
     session = client.start_session()
     reader = gevent.spawn(client.db.c.find_one, {}, session=session)
@@ -48,8 +50,10 @@ def in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSessi
     assert_no_resource_in_use(client)
 
 
-def test_session_in_use_is_not_reused_after_end_session(deployment: Deployment, client: Client, in_use: Any) -> None:
-    session, _reader = in_use
+def test_session_in_use_is_not_reused_after_end_session(
+    deployment: Deployment, client: Client, session_in_use: Any
+) -> None:
+    session, _reader = session_in_use
     lsid = session.session_id
     try:
         session.end_session()
@@ -61,8 +65,8 @@ def test_session_in_use_is_not_reused_after_end_session(deployment: Deployment, 
     )
 
 
-def test_start_transaction_of_session_in_use_raises_invalid_operation(in_use: Any) -> None:
-    session, reader = in_use
+def test_start_transaction_of_session_in_use_raises_invalid_operation(session_in_use: Any) -> None:
+    session, reader = session_in_use
     with pytest.raises(InvalidOperation, match="in use by another greenlet"):
         session.start_transaction()
     reader.get(timeout=5)
@@ -88,7 +92,7 @@ def test_killed_operation_leaks_no_session(deployment: Deployment, client: Clien
     assert bytes(deployment.commands.named("ping")[-1].body["lsid"]["id"]) != idle_id
 
 
-def test_kill_before_check_out_keeps_the_session(deployment: Deployment, connect: Connect) -> None:
+def test_kill_of_waiting_operation_keeps_session_usable(deployment: Deployment, connect: Connect) -> None:
     client = connect(deployment, maxPoolSize=1)
     client.db.command("ping")
     before = idle_sessions(client)
@@ -106,7 +110,7 @@ def test_kill_before_check_out_keeps_the_session(deployment: Deployment, connect
     assert bytes(deployment.commands.named("insert")[0].body["lsid"]["id"]) in idle_sessions(client)
 
 
-def test_dropped_session_returns_to_the_pool(client: Client) -> None:
+def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:
     session: ClientSession | None = client.start_session()
     assert session is not None
     client.db.command("ping", session=session)
@@ -142,7 +146,7 @@ def test_client_close_sends_end_sessions(deployment: Deployment) -> None:
     assert {bytes(lsid["id"]) for lsid in end.body["endSessions"]} == used
 
 
-def test_only_the_greenlet_of_bind_uses_the_bound_session(deployment: Deployment, client: Client) -> None:
+def test_bound_session_applies_only_in_the_greenlet_that_called_bind(deployment: Deployment, client: Client) -> None:
     with client.start_session().bind() as session:
         client.db.c.insert_one({"_id": 1})
         run_in_greenlet(lambda: client.db.c.insert_one({"_id": 2}))

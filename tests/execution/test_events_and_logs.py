@@ -1,4 +1,4 @@
-"""Events and log messages of commands: sensitive commands, operation IDs, durations."""
+"""Events and log messages of commands hide sensitive data, and have operation IDs and durations."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ SENSITIVE = [
 NAMES = [next(iter(command)) for command in SENSITIVE]
 
 
-def last_event(recorder: Recorder, kind: str) -> Any:
-    return recorder.of(kind)[-1]
+def last_event(recorder: Recorder, event: str) -> Any:
+    return recorder.of(event)[-1]
 
 
 @pytest.fixture
-def records(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, Any]]]:
-    """Return a function that returns the structured log messages of a component."""
+def messages_of(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, Any]]]:
+    """Return a function. The function returns the structured log messages of a logging component."""
     caplog.set_level(logging.DEBUG, "gmongo")
 
-    def of(component: str) -> list[dict[str, Any]]:
+    def messages_of_component(component: str) -> list[dict[str, Any]]:
         name = f"gmongo.{component}"
         return [record.structured for record in caplog.records if record.name == name]  # type: ignore[attr-defined]
 
-    return of
+    return messages_of_component
 
 
 @pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
 @pytest.mark.parametrize("fault", ["closed", "timeout"])
 def test_events_and_logs_show_network_error_of_sensitive_command(
-    deployment: Deployment, connect: Connect, recorder: Recorder, records: Any, command: dict[str, Any], fault: str
+    deployment: Deployment, connect: Connect, recorder: Recorder, messages_of: Any, command: dict[str, Any], fault: str
 ) -> None:
     client = connect(deployment, socketTimeoutMS=80 if fault == "timeout" else None)
     name = next(iter(command))
@@ -67,14 +67,14 @@ def test_events_and_logs_show_network_error_of_sensitive_command(
     kind = NetworkTimeout if fault == "timeout" else AutoReconnect
     assert failure == {"errmsg": str(raised.value), "errtype": kind.__name__}
     assert last_event(recorder, "CommandStarted").command == {}
-    [logged] = [each for each in records("command") if each["message"] == "Command failed"]
+    [logged] = [each for each in messages_of("command") if each["message"] == "Command failed"]
     assert str(raised.value) in logged["failure"]
-    assert "secret" not in str(records("command"))
+    assert "secret" not in str(messages_of("command"))
 
 
 @pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
 def test_events_and_logs_redact_error_reply_of_sensitive_command(
-    deployment: Deployment, client: Client, recorder: Recorder, records: Any, command: dict[str, Any]
+    deployment: Deployment, client: Client, recorder: Recorder, messages_of: Any, command: dict[str, Any]
 ) -> None:
     name = next(iter(command))
     client.db.command("ping")
@@ -85,35 +85,37 @@ def test_events_and_logs_redact_error_reply_of_sensitive_command(
     assert failure["code"] == 59
     assert failure["errorLabels"] == ["SomeLabel"]
     assert {*failure} <= {"code", "codeName", "errorLabels"}
-    assert "secret" not in str(records("command"))
+    assert "secret" not in str(messages_of("command"))
 
 
-def selections(records: Any, operation: str) -> list[dict[str, Any]]:
-    return [each for each in records("serverSelection") if each["operation"] == operation]
+def selection_messages(messages_of: Any, operation: str) -> list[dict[str, Any]]:
+    return [each for each in messages_of("serverSelection") if each["operation"] == operation]
 
 
-def test_server_selections_of_bulk_write_log_its_operation_id(client: Client, recorder: Recorder, records: Any) -> None:
+def test_server_selections_of_bulk_write_log_its_operation_id(
+    client: Client, recorder: Recorder, messages_of: Any
+) -> None:
     client.db.command("ping")
     client.db.c.bulk_write([InsertOne({"_id": 1}), UpdateOne({}, {"$set": {"a": 1}}), InsertOne({"_id": 2})])
-    logged = [*selections(records, "insert"), *selections(records, "update")]
+    logged = [*selection_messages(messages_of, "insert"), *selection_messages(messages_of, "update")]
     (operation_id,) = {each["operationId"] for each in logged}
     assert len(logged) == 6, "three server selections with two messages each"
     assert {event.operation_id for event in recorder.of("CommandStarted")[1:]} == {operation_id}
 
 
 def test_server_selection_of_client_bulk_logs_its_operation_id(
-    client: Client, recorder: Recorder, records: Any
+    client: Client, recorder: Recorder, messages_of: Any
 ) -> None:
     client.bulk_write([InsertOne({"_id": 1}, "db.c")])
-    (operation_id,) = {each["operationId"] for each in selections(records, "bulkWrite")}
+    (operation_id,) = {each["operationId"] for each in selection_messages(messages_of, "bulkWrite")}
     assert {event.operation_id for event in recorder.of("CommandStarted")} == {operation_id}
 
 
-def test_failed_server_selection_logs_operation_id_in_each_message(connect: Connect, records: Any) -> None:
+def test_failed_server_selection_logs_operation_id_in_each_message(connect: Connect, messages_of: Any) -> None:
     client = connect("mongodb://127.0.0.1:9/", serverSelectionTimeoutMS=30, connectTimeoutMS=20)
     with pytest.raises(AutoReconnect):
         client.db.c.bulk_write([InsertOne({"_id": 1})])
-    logged = selections(records, "insert")
+    logged = selection_messages(messages_of, "insert")
     messages = {each["message"] for each in logged if "operationId" in each}
     assert messages == {
         "Server selection started",
@@ -122,10 +124,10 @@ def test_failed_server_selection_logs_operation_id_in_each_message(connect: Conn
     }
 
 
-def test_server_selection_of_single_operation_logs_no_operation_id(client: Client, records: Any) -> None:
+def test_server_selection_of_single_operation_logs_no_operation_id(client: Client, messages_of: Any) -> None:
     client.db.c.find_one()
-    assert selections(records, "find")
-    assert all("operationId" not in each for each in selections(records, "find"))
+    assert selection_messages(messages_of, "find")
+    assert all("operationId" not in each for each in selection_messages(messages_of, "find"))
 
 
 def _delayed_reply(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -136,18 +138,20 @@ def _delayed_reply(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str
     return delayed
 
 
-@pytest.mark.parametrize("kind", ["CommandSucceeded", "CommandFailed"])
-def test_duration_is_the_round_trip(server: ScriptedServer, connect: Connect, recorder: Recorder, kind: str) -> None:
+@pytest.mark.parametrize("event", ["CommandSucceeded", "CommandFailed"])
+def test_duration_in_command_event_is_duration_of_exchange(
+    server: ScriptedServer, connect: Connect, recorder: Recorder, event: str
+) -> None:
     server.replies["count"] = _delayed_reply(
-        {"ok": 1, "n": 1} if kind == "CommandSucceeded" else {"ok": 0, "errmsg": "no"}
+        {"ok": 1, "n": 1} if event == "CommandSucceeded" else {"ok": 0, "errmsg": "no"}
     )
     client = connect(server)
     with contextlib.suppress(OperationFailure):
         client.db.command("count", "c")
-    assert last_event(recorder, kind).duration_micros == pytest.approx(250_000, abs=10_000)
+    assert last_event(recorder, event).duration_micros == pytest.approx(250_000, abs=10_000)
 
 
-def test_interruption_in_started_listener_publishes_failed_event(
+def test_interruption_in_command_started_listener_publishes_failed_event(
     server: ScriptedServer, connect: Connect, recorder: Recorder
 ) -> None:
     client = connect(server)

@@ -1,4 +1,7 @@
-"""The driver's retry decisions equal a second implementation, and the comparison detects injected faults."""
+"""The retry decisions of the driver equal the decisions of a second implementation (`every_decision.py`).
+
+The comparison detects faults that a test injects into the driver.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ import pytest
 from gmongo.execution import retry
 from gmongo.execution.backpressure import TokenBucket
 from gmongo.execution.retry import Retry, RetryPolicy
-from tests.execution.every_decision import compare
+from tests.execution.every_decision import compare_decisions
 
 
 @pytest.mark.requirement("BP-12", "BP-13", "BP-14", "BP-15", "BP-16", "BP-19", "BP-31", "BP-33", "BP-34", "BP-35")
 @pytest.mark.requirement("BP-41", "BP-42", "BP-43", "BP-50")
 @pytest.mark.parametrize("longest", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_every_retry_decision_equals_the_specifications(longest: int, record_property: Callable[..., None]) -> None:
-    compared, different = compare(longest)
+    compared, different = compare_decisions(longest)
     record_property("compared", compared)
     assert not different, "\n".join(different)
     assert compared > 50_000
@@ -51,7 +54,7 @@ def retry_in_transaction(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "inject_fault",
     [
         retry_reads_after_every_error,
         retry_overloaded_writes_without_option,
@@ -62,6 +65,8 @@ def retry_in_transaction(patch: pytest.MonkeyPatch) -> None:
         retry_in_transaction,
     ],
 )
-def test_comparison_detects_fault(monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None]) -> None:
-    fault(monkeypatch)
-    assert compare(2).different
+def test_comparison_of_decisions_detects_injected_fault(
+    monkeypatch: pytest.MonkeyPatch, inject_fault: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    inject_fault(monkeypatch)
+    assert compare_decisions(2).different

@@ -1,4 +1,4 @@
-"""Exhaust cursors: the server sends all batches after one getMore, on a connection that the cursor pins."""
+"""An exhaust cursor pins a connection. The server sends all batches as replies to one getMore."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ EXHAUST = CursorType.EXHAUST
 
 @pytest.fixture
 def many_documents(deployment: Deployment, client: Any) -> Any:
-    """Return a collection of 2,000 documents, which is larger than the buffers of a socket."""
+    """Return a collection of 2,000 documents. The documents do not fit into the buffers of a socket."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
 
 
-def nothing_in_use(client: Any) -> bool:
-    """True if no connection and no session is in use."""
+def no_connection_or_session_in_use(client: Any) -> bool:
+    """Return True if no connection and no session of the client is in use."""
     return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
 
 
-def open_cursors(deployment: Deployment) -> int:
+def count_open_cursors(deployment: Deployment) -> int:
     return deployment._cluster.store._state.cursors.count()
 
 
-def ids(cursor: Any) -> list[Any]:
+def ids_of(cursor: Any) -> list[Any]:
     return [each["_id"] for each in cursor]
 
 
@@ -54,11 +54,11 @@ def test_exhaust_cursor_reads_all_documents_with_one_get_more(
     deployment: Deployment, many_documents: Any, batch_size: int
 ) -> None:
     projection = {"_id": 1}
-    assert ids(many_documents.find({}, projection, cursor_type=EXHAUST, batch_size=batch_size)) == list(range(2000))
+    assert ids_of(many_documents.find({}, projection, cursor_type=EXHAUST, batch_size=batch_size)) == list(range(2000))
     assert len(deployment.commands.named("getMore")) <= 1
-    assert nothing_in_use(many_documents.database.client)
+    assert no_connection_or_session_in_use(many_documents.database.client)
     assert many_documents.database.client.pool_stats()[0]["total"] == 1
-    assert open_cursors(deployment) == 0
+    assert count_open_cursors(deployment) == 0
 
 
 TAILABLE, STREAMED = 2, 64
@@ -66,7 +66,7 @@ TAILABLE, STREAMED = 2, 64
 
 @pytest.mark.parametrize("flags", [STREAMED, STREAMED | TAILABLE], ids=["plain", "tailable"])
 @pytest.mark.parametrize("in_transaction", [False, True], ids=["no transaction", "transaction"])
-def test_only_plain_cursor_outside_transaction_is_exhaust_cursor(
+def test_exhaust_flag_of_tailable_cursor_or_in_transaction_is_ignored(
     many_documents: Any, deployment: Deployment, flags: int, in_transaction: bool
 ) -> None:
     client = many_documents.database.client
@@ -87,7 +87,7 @@ def test_only_plain_cursor_outside_transaction_is_exhaust_cursor(
     cursor.close()
 
 
-def test_exhaust_cursor_keeps_its_connection_until_its_end(many_documents: Any, recorder: Any) -> None:
+def test_exhaust_cursor_keeps_connection_until_last_document(many_documents: Any, recorder: Any) -> None:
     client = many_documents.database.client
     cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
     next(cursor)
@@ -96,7 +96,7 @@ def test_exhaust_cursor_keeps_its_connection_until_its_end(many_documents: Any, 
     assert client.pool_stats()[0]["total"] == 2
     assert len(list(cursor)) == 1999
     assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 2
-    assert nothing_in_use(client)
+    assert no_connection_or_session_in_use(client)
 
 
 def test_each_batch_of_exhaust_cursor_publishes_events(many_documents: Any, recorder: Any) -> None:
@@ -112,43 +112,43 @@ def test_exhaust_cursor_reads_compressed_batches(connect: Any) -> None:
     with Deployment.standalone(compressors=["zlib"]) as deployment:
         client = connect(deployment, compressors="zlib")
         client.db.c.insert_many([{"_id": number, "text": "x" * 5000} for number in range(200)])
-        assert ids(client.db.c.find(batch_size=9, cursor_type=EXHAUST)) == list(range(200))
+        assert ids_of(client.db.c.find(batch_size=9, cursor_type=EXHAUST)) == list(range(200))
 
 
-@pytest.mark.parametrize("end", ["close", "drop", "with"])
+@pytest.mark.parametrize("how_cursor_ends", ["close", "drop", "with"])
 def test_partly_read_exhaust_cursor_closes_connection(
-    many_documents: Any, deployment: Deployment, recorder: Any, end: str
+    many_documents: Any, deployment: Deployment, recorder: Any, how_cursor_ends: str
 ) -> None:
     client = many_documents.database.client
     gc.disable()
     try:
         cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
-        ids(next(cursor) for _ in range(101))
-        assert open_cursors(deployment) == 1
-        if end == "close":
+        ids_of(next(cursor) for _ in range(101))
+        assert count_open_cursors(deployment) == 1
+        if how_cursor_ends == "close":
             cursor.close()
-        elif end == "with":
+        elif how_cursor_ends == "with":
             with cursor:
                 pass
         del cursor
-        eventually(lambda: nothing_in_use(client) and client.pool_stats()[0]["total"] == 0)
-        eventually(lambda: open_cursors(deployment) == 0)
+        eventually(lambda: no_connection_or_session_in_use(client) and client.pool_stats()[0]["total"] == 0)
+        eventually(lambda: count_open_cursors(deployment) == 0)
     finally:
         gc.enable()
     assert recorder.sent_commands("killCursors") == []
 
 
-@pytest.mark.parametrize("end", ["close", "drop"])
-def test_exhaust_cursor_without_get_more_is_killed_on_its_connection(
-    many_documents: Any, deployment: Deployment, end: str
+@pytest.mark.parametrize("how_cursor_ends", ["close", "drop"])
+def test_exhaust_cursor_without_get_more_is_killed_on_pinned_connection(
+    many_documents: Any, deployment: Deployment, how_cursor_ends: str
 ) -> None:
     client = many_documents.database.client
     cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
     next(cursor)
-    if end == "close":
+    if how_cursor_ends == "close":
         cursor.close()
     del cursor
-    eventually(lambda: nothing_in_use(client) and open_cursors(deployment) == 0)
+    eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
     assert client.pool_stats()[0]["total"] == 1
     assert len(deployment.commands.named("killCursors")) == 1
 
@@ -165,10 +165,10 @@ def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: 
         for cursor in streams:
             next(cursor)
         cursors.clear()
-        del cursor  # The variable has a reference to an exhaust cursor.
-        gevent.idle()  # The client starts to kill the cursors without exhaust, and waits for a connection.
+        del cursor  # The variable of the loop refers to the last exhaust cursor.
+        gevent.idle()  # The client begins to kill the plain cursors, and waits for a connection.
         streams.clear()
-        eventually(lambda: nothing_in_use(client) and open_cursors(deployment) == 0)
+        eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
 
 
 def test_expired_timeout_ends_exhaust_cursor(deployment: Deployment, many_documents: Any) -> None:
@@ -181,7 +181,7 @@ def test_expired_timeout_ends_exhaust_cursor(deployment: Deployment, many_docume
         list(cursor)
     deployment.members[0].faults.answering.set()
     assert caught.value.timeout
-    eventually(lambda: nothing_in_use(client) and open_cursors(deployment) == 0)
+    eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
 
 
 def test_server_error_ends_exhaust_cursor_and_keeps_connection(deployment: Deployment, many_documents: Any) -> None:
@@ -193,7 +193,7 @@ def test_server_error_ends_exhaust_cursor_and_keeps_connection(deployment: Deplo
         list(cursor)
     assert caught.value.code == 11601
     assert not cursor.alive
-    assert nothing_in_use(client)
+    assert no_connection_or_session_in_use(client)
     assert client.pool_stats()[0]["total"] == 1
     assert deployment.commands.named("killCursors") == []
 
@@ -208,7 +208,7 @@ def test_cleared_pool_interrupts_exhaust_cursor(many_documents: Any) -> None:
     pool.ready()
     with pytest.raises(AutoReconnect, match="interrupted"):
         list(cursor)
-    assert nothing_in_use(client)
+    assert no_connection_or_session_in_use(client)
 
 
 def test_limit_or_index_of_exhaust_cursor_raises_invalid_operation(client: Any) -> None:
@@ -228,17 +228,17 @@ def test_exhaust_cursor_with_encryption_raises_invalid_operation(client: Any, mo
         next(client.db.c.find(cursor_type=EXHAUST))
 
 
-def run_with_pymongo(uri: str, work: Callable[[Any], Any]) -> Any:
-    """Return the result or the name of the error of `work` with a PyMongo client, in a native thread."""
+def run_with_pymongo(uri: str, use_client: Callable[[Any], Any]) -> Any:
+    """Run `use_client` with a PyMongo client in a native thread. Return the result or the class name of the error."""
 
-    def run() -> Any:
+    def run_in_thread() -> Any:
         with pymongo.MongoClient(uri) as client:
             try:
-                return work(client)
+                return use_client(client)
             except pymongo.errors.PyMongoError as error:
                 return type(error).__name__
 
-    return get_hub().threadpool.apply(run)
+    return get_hub().threadpool.apply(run_in_thread)
 
 
 def read_ids(client: Any) -> Any:
@@ -246,7 +246,7 @@ def read_ids(client: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("make", "version", "expected", "get_mores"),
+    ("start_deployment", "version", "expected", "get_mores"),
     [
         (Deployment.standalone, "4.4", list(range(10)), 1),
         (Deployment.standalone, "8.0", list(range(10)), 1),
@@ -256,10 +256,10 @@ def read_ids(client: Any) -> Any:
         (Deployment.load_balanced, "7.1", list(range(10)), 1),
     ],
 )
-def test_server_version_and_topology_decide_exhaust_support_as_in_pymongo(
-    connect: Any, make: Any, version: str, expected: Any, get_mores: int
+def test_exhaust_support_by_server_version_and_topology_equals_pymongo(
+    connect: Any, start_deployment: Any, version: str, expected: Any, get_mores: int
 ) -> None:
-    with make(version=version) as deployment:
+    with start_deployment(version=version) as deployment:
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(10)])
 
@@ -273,18 +273,17 @@ def test_server_version_and_topology_decide_exhaust_support_as_in_pymongo(
             return [ours, theirs, *counts, len(deployment.commands.named("getMore")) - counts[0]]
 
         assert results_of_both(read_ids) == [expected, expected, get_mores, get_mores]
-        eventually(lambda: nothing_in_use(client))
+        eventually(lambda: no_connection_or_session_in_use(client))
 
 
 class FaultyServer:
-    """Server that sends a list of replies: tuples of body, flags and ``responseTo``."""
+    """Server that answers a getMore with the replies in ``stream``: tuples of body, flags and ``responseTo``."""
 
     def __init__(self) -> None:
         self.stream: list[tuple[bytes, int, int | None]] = []
         self.tail = b""
-        self.replies_to_request = (
-            False  # True: each reply answers the getMore. False: each reply answers the previous reply.
-        )
+        # True if `responseTo` of each reply is the ID of the getMore, False if `responseTo` is the previous reply's ID.
+        self.replies_to_request = False
         self.seen: list[tuple[str, int]] = []
 
     def reply(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
@@ -315,34 +314,36 @@ GOOD = [
 
 
 @pytest.fixture
-def faulty() -> Iterator[FaultyServer]:
-    faulty = FaultyServer()
-    with CallbackServer(faulty.reply) as peer:
-        faulty.name = peer.name  # type: ignore[attr-defined]
-        yield faulty
+def faulty_server() -> Iterator[FaultyServer]:
+    faulty_server = FaultyServer()
+    with CallbackServer(faulty_server.reply) as peer:
+        faulty_server.name = peer.name  # type: ignore[attr-defined]
+        yield faulty_server
 
 
-def client_of(faulty: FaultyServer, connect: Any) -> Any:
-    return connect(faulty.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
+def connect_to_faulty_server(faulty_server: FaultyServer, connect: Any) -> Any:
+    return connect(faulty_server.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
 
 
-def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty: FaultyServer, connect: Any) -> None:
-    """A reply of MongoDB has the ID of the previous reply as responseTo. Other servers send the ID of the getMore."""
-    faulty.stream = GOOD
-    faulty.replies_to_request = True
-    assert ids(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
-    faulty.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
+def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultyServer, connect: Any) -> None:
+    """Check responseTo. MongoDB sends the ID of the previous reply, and other servers send the ID of the getMore."""
+    faulty_server.stream = GOOD
+    faulty_server.replies_to_request = True
+    assert ids_of(connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
+    faulty_server.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
     with pytest.raises(ProtocolError, match="reply is to request 77"):
-        ids(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST))
+        ids_of(connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST))
 
 
-def test_reply_without_more_to_come_makes_exhaust_cursor_send_get_more(faulty: FaultyServer, connect: Any) -> None:
-    faulty.stream = [(GOOD[0][0], 0, None)]
-    cursor = client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)
-    assert ids(next(cursor) for _ in range(3)) == [0, 1, 2]
-    faulty.stream = GOOD[1:]
-    assert ids(cursor) == [3, 4]
-    assert [flags for name, flags in faulty.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
+def test_reply_without_more_to_come_makes_exhaust_cursor_send_get_more(
+    faulty_server: FaultyServer, connect: Any
+) -> None:
+    faulty_server.stream = [(GOOD[0][0], 0, None)]
+    cursor = connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST)
+    assert ids_of(next(cursor) for _ in range(3)) == [0, 1, 2]
+    faulty_server.stream = GOOD[1:]
+    assert ids_of(cursor) == [3, 4]
+    assert [flags for name, flags in faulty_server.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
 
 
 MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
@@ -364,30 +365,34 @@ MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, l
 
 
 @pytest.mark.parametrize("case", MALFORMED_REPLIES)
-def test_malformed_reply_closes_the_connection(faulty: FaultyServer, connect: Any, case: str) -> None:
-    faulty.stream, faulty.tail, documents, error = MALFORMED_REPLIES[case]
-    client = client_of(faulty, connect)
+def test_malformed_reply_to_exhaust_cursor_closes_connection(
+    faulty_server: FaultyServer, connect: Any, case: str
+) -> None:
+    faulty_server.stream, faulty_server.tail, documents, error = MALFORMED_REPLIES[case]
+    client = connect_to_faulty_server(faulty_server, connect)
     received: list[Any] = []
     cursor = client.db.c.find(cursor_type=EXHAUST)
     if error is None:
-        received += ids(cursor)
+        received += ids_of(cursor)
     else:
         with pytest.raises(error):
             received.extend(each["_id"] for each in cursor)
     cursor.close()
     assert received == documents
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
     assert client.pool_stats()[0]["total"] == 0
     assert client.admin.command("ping")["ok"] == 1
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, connect: Any, seed: int) -> None:
-    """The random damage changes bytes, removes or repeats messages, and removes the end."""
+def test_random_damage_of_exhaust_replies_leaks_no_connection(
+    faulty_server: FaultyServer, connect: Any, seed: int
+) -> None:
+    """Change random bytes of the replies, remove or repeat replies, or cut the end of the stream."""
     choose = random.Random(seed)
     damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
-    faulty.stream, faulty.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
-    client = client_of(faulty, connect)
+    faulty_server.stream, faulty_server.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
+    client = connect_to_faulty_server(faulty_server, connect)
     cursor = client.db.c.find(cursor_type=EXHAUST)
     with gevent.Timeout(5):
         try:
@@ -397,8 +402,8 @@ def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, conn
         except (PyMongoError, InvalidBSON, StopIteration):
             pass
         cursor.close()
-        eventually(lambda: nothing_in_use(client))
-        faulty.tail = b""
+        eventually(lambda: no_connection_or_session_in_use(client))
+        faulty_server.tail = b""
         assert client.admin.command("ping")["ok"] == 1
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
 

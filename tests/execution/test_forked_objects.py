@@ -1,4 +1,4 @@
-"""Sessions, operations and cursors of the parent process in a forked child. The tests simulate the fork."""
+"""Sessions, operations and cursors that a forked child inherits from the parent process. The fork is simulated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def simulate_fork(client: Client) -> None:
         each.mark_forked()
 
 
-def test_session_of_parent_process_raises_invalid_operation_in_child(client: Client) -> None:
+def test_session_of_parent_raises_invalid_operation_in_forked_child(client: Client) -> None:
     session = client.start_session()
     client.db.c.find_one(session=session)
     simulate_fork(client)
@@ -34,7 +34,7 @@ def test_session_of_parent_process_raises_invalid_operation_in_child(client: Cli
 
 
 @pytest.mark.parametrize(
-    ("call", "resumes"),
+    ("run_operation", "is_resumed"),
     [
         (lambda db, session: db.c.find_one({"_id": 1}), True),
         (lambda db, session: db.c.find({"_id": 1}).to_list(), True),
@@ -43,21 +43,25 @@ def test_session_of_parent_process_raises_invalid_operation_in_child(client: Cli
         (lambda db, session: db.c.insert_one({"_id": 2}, session=session), False),
     ],
 )
-@pytest.mark.parametrize("phase", ["reply", "backoff"])
-def test_child_resumes_only_reads_in_implicit_sessions(
-    server: ScriptedServer, scripted: Client, call: Callable[[Any, Any], Any], resumes: bool, phase: str
+@pytest.mark.parametrize("fork_moment", ["reply", "backoff"])
+def test_forked_child_repeats_only_reads_in_implicit_sessions(
+    server: ScriptedServer,
+    scripted: Client,
+    run_operation: Callable[[Any, Any], Any],
+    is_resumed: bool,
+    fork_moment: str,
 ) -> None:
     gate, session, usual = Event(), scripted.start_session(), dict(server.replies)
     scripted.db.command("ping")
     for name in ("find", "insert", "ping"):
         server.fail(name, held(gate))
-        if phase == "backoff":
+        if fork_moment == "backoff":
             server.replies[name] = lambda _command: rejected()
-    waiting = gevent.spawn(call, scripted.db, session)
+    waiting = gevent.spawn(run_operation, scripted.db, session)
     gevent.sleep(0)
     while not any(server.commands(name) for name in ("find", "insert")) and len(server.commands("ping")) < 2:
         gevent.sleep(0.001)
-    if phase == "backoff":
+    if fork_moment == "backoff":
         gate.set()
         while not scripted._executor.backing_off:
             gevent.sleep(0.001)
@@ -65,16 +69,18 @@ def test_child_resumes_only_reads_in_implicit_sessions(
     server.replies = usual
     gate.set()
     waiting.join(30)
-    if resumes:
+    if is_resumed:
         assert waiting.successful(), waiting.exception
         first, *_, last = (command["lsid"] for command in server.commands("find"))
         assert first != last
     else:
-        assert type(waiting.exception) is (AutoReconnect if phase == "reply" else OperationFailure)
+        assert type(waiting.exception) is (AutoReconnect if fork_moment == "reply" else OperationFailure)
     scripted.db.command("ping")
 
 
-def test_cursor_of_parent_process_raises_in_child_and_stays_open(deployment: Deployment, client: Client) -> None:
+def test_cursor_of_parent_raises_in_forked_child_and_stays_open_on_server(
+    deployment: Deployment, client: Client
+) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     cursor = client.db.c.find(batch_size=2)
     next(cursor)

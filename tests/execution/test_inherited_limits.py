@@ -1,4 +1,4 @@
-"""Timeouts by object: client, database, collection, session, transaction and cursor."""
+"""Clients, databases, collections, sessions, transactions and cursors have timeouts, and inherit timeouts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def client(deployment: Deployment, connect: Connect) -> Client:
     return client
 
 
-def max_times(deployment: Deployment, name: str) -> list[int | None]:
-    """Return ``maxTimeMS`` of all commands of this name. The value is slightly below the timeout."""
+def max_times_of_commands(deployment: Deployment, name: str) -> list[int | None]:
+    """Return ``maxTimeMS`` of each command of a name. A value is slightly below the timeout of its operation."""
     return [command.body.get("maxTimeMS") for command in deployment.commands.named(name)]
 
 
-def assert_limit(deployment: Deployment, name: str, limit: int) -> None:
-    times = max_times(deployment, name)
-    assert times and all(each is not None and limit / 2 < each <= limit for each in times), (name, times)
+def assert_max_times_below(deployment: Deployment, name: str, timeout_ms: int) -> None:
+    times = max_times_of_commands(deployment, name)
+    assert times and all(each is not None and timeout_ms / 2 < each <= timeout_ms for each in times), (name, times)
 
 
 def no_operation_sent(deployment: Deployment) -> bool:
@@ -44,35 +44,35 @@ def no_operation_sent(deployment: Deployment) -> bool:
 
 def test_collection_inherits_timeout_of_database_and_client(client, deployment):
     client.db.c.find_one()
-    assert_limit(deployment, "find", CLIENT)
+    assert_max_times_below(deployment, "find", CLIENT)
     deployment.commands.clear()
     database = client.get_database("db", timeout_ms=DATABASE)
     for each in (database, database.with_options(), client.db.with_options(timeout_ms=DATABASE)):
         for collection in (each.c, each["c"], each.get_collection("c"), each.c.with_options(), each.x.y):
             collection.find_one()
-    assert_limit(deployment, "find", DATABASE)
+    assert_max_times_below(deployment, "find", DATABASE)
     deployment.commands.clear()
     own = database.get_collection("c", timeout_ms=COLLECTION)
     for collection in (own, own.with_options(), own.sub, database.c.with_options(timeout_ms=COLLECTION)):
         collection.find_one()
-    assert_limit(deployment, "find", COLLECTION)
+    assert_max_times_below(deployment, "find", COLLECTION)
     deployment.commands.clear()
     with gmongo.timeout(BLOCK / 1000):
         own.find_one()
-    assert_limit(deployment, "find", BLOCK)
+    assert_max_times_below(deployment, "find", BLOCK)
 
 
-def test_gridfs_bucket_inherits_timeout_of_its_database(client, deployment):
+def test_gridfs_bucket_inherits_timeout_of_database(client, deployment):
     bucket = GridFSBucket(client.get_database("db", timeout_ms=DATABASE))
     file_id = bucket.upload_from_stream("f", b"content")
     assert bucket.open_download_stream(file_id).read() == b"content"
     bucket.delete(file_id)
     for name in ("find", "insert", "delete"):
-        assert_limit(deployment, name, DATABASE)
+        assert_max_times_below(deployment, name, DATABASE)
 
 
 @pytest.mark.parametrize(
-    "make",
+    "create_object",
     [
         lambda client, limit: client.get_database("db", timeout_ms=limit),
         lambda client, limit: client.get_default_database("db", timeout_ms=limit),
@@ -87,17 +87,17 @@ def test_gridfs_bucket_inherits_timeout_of_its_database(client, deployment):
         lambda client, limit: client.start_session().with_transaction(lambda session: None, timeout_ms=limit),
     ],
 )
-def test_invalid_timeout_ms_raises_at_creation_of_object(make, client, deployment):
+def test_invalid_timeout_ms_raises_at_creation_of_object(create_object, client, deployment):
     for wrong in ("1", True, object()):
         with pytest.raises(TypeError, match="timeout_ms must be a number of milliseconds"):
-            make(client, wrong)
+            create_object(client, wrong)
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
-            make(client, wrong)
+            create_object(client, wrong)
     assert no_operation_sent(deployment)
 
 
-def test_session_default_timeout_limits_commit_and_abort_only(client, deployment):
+def test_default_timeout_of_session_limits_only_commit_and_abort(client, deployment):
     assert SessionOptions(default_timeout_ms=DATABASE).default_timeout_ms == DATABASE
     with client.start_session(default_timeout_ms=DATABASE) as session:
         with session.start_transaction():
@@ -105,14 +105,14 @@ def test_session_default_timeout_limits_commit_and_abort_only(client, deployment
         with session.start_transaction():
             client.db.c.insert_one({}, session=session)
             session.abort_transaction()
-    assert_limit(deployment, "insert", CLIENT)
-    assert_limit(deployment, "commitTransaction", DATABASE)
-    assert_limit(deployment, "abortTransaction", DATABASE)
+    assert_max_times_below(deployment, "insert", CLIENT)
+    assert_max_times_below(deployment, "commitTransaction", DATABASE)
+    assert_max_times_below(deployment, "abortTransaction", DATABASE)
 
 
 def test_timeout_ms_of_find_one_overrides_timeout_of_collection(client, deployment):
     client.db.get_collection("c", timeout_ms=COLLECTION).find_one({"_id": 1}, timeout_ms=OPERATION)
-    assert_limit(deployment, "find", OPERATION)
+    assert_max_times_below(deployment, "find", OPERATION)
 
 
 def test_timeout_ms_of_commit_and_abort_overrides_client_timeout(client, deployment):
@@ -121,25 +121,25 @@ def test_timeout_ms_of_commit_and_abort_overrides_client_timeout(client, deploym
             session.start_transaction()
             client.db.c.insert_one({}, session=session)
             end(timeout_ms=OPERATION)
-    assert_limit(deployment, "commitTransaction", OPERATION)
-    assert_limit(deployment, "abortTransaction", OPERATION)
+    assert_max_times_below(deployment, "commitTransaction", OPERATION)
+    assert_max_times_below(deployment, "abortTransaction", OPERATION)
 
 
-@pytest.mark.parametrize("source", ["session", "call"])
-def test_with_transaction_timeout_limits_all_its_operations(source, client, deployment):
+@pytest.mark.parametrize("timeout_source", ["session", "call"])
+def test_timeout_of_with_transaction_limits_all_operations_of_transaction(timeout_source, client, deployment):
     limited = client.db.get_collection("c", timeout_ms=COLLECTION)
     with client.start_session(default_timeout_ms=DATABASE) as session:
-        limit = DATABASE if source == "session" else OPERATION
-        timeout_ms = None if source == "session" else OPERATION
+        limit = DATABASE if timeout_source == "session" else OPERATION
+        timeout_ms = None if timeout_source == "session" else OPERATION
         session.with_transaction(lambda session: limited.insert_one({}, session=session), timeout_ms=timeout_ms)
-    assert_limit(deployment, "insert", limit)
-    assert_limit(deployment, "commitTransaction", limit)
+    assert_max_times_below(deployment, "insert", limit)
+    assert_max_times_below(deployment, "commitTransaction", limit)
 
 
-@pytest.mark.parametrize("bound", [False, True])
-def test_timeout_ms_in_transaction_callback_raises_invalid_operation(bound, client, deployment):
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_timeout_ms_in_transaction_callback_raises_invalid_operation(is_bound, client, deployment):
     def callback(session: Any) -> None:
-        arguments = {} if bound else {"session": session}
+        arguments = {} if is_bound else {"session": session}
         for operate in (client.db.c.find, client.db.c.find_one, client.db.c.watch):
             with pytest.raises(InvalidOperation, match="limit inside the callback"):
                 operate(timeout_ms=OPERATION, **arguments)
@@ -149,7 +149,7 @@ def test_timeout_ms_in_transaction_callback_raises_invalid_operation(bound, clie
             session.commit_transaction(timeout_ms=OPERATION)
 
     with client.start_session() as session:
-        if bound:
+        if is_bound:
             with session.bind(end_session=False):
                 session.with_transaction(callback)
         else:
@@ -157,7 +157,7 @@ def test_timeout_ms_in_transaction_callback_raises_invalid_operation(bound, clie
     assert no_operation_sent(deployment)
 
 
-def test_collection_with_timeout_accepts_only_sessions_of_its_client(client, connect, deployment):
+def test_collection_with_timeout_accepts_only_sessions_of_own_client(client, connect, deployment):
     limited = client.db.get_collection("c", timeout_ms=COLLECTION)
     with client.start_session() as session:
         limited.insert_one({}, session=session)
@@ -174,7 +174,10 @@ def test_collection_with_timeout_accepts_only_sessions_of_its_client(client, con
 
 
 def count_documents_read(deployment: Deployment, connect: Connect, open_cursor: Callable[[Any], Any]) -> int:
-    """Return the number of documents that a cursor reads in 100 ms. A batch has 2 documents, and takes 60 ms."""
+    """Return the number of documents that a cursor reads before its timeout of 100 ms.
+
+    A batch has 2 documents, and takes 60 ms.
+    """
     client = connect(deployment)
     client.db.c.insert_many([{"_id": number} for number in range(6)])
     slow(deployment, "find", "getMore", "aggregate", milliseconds=60)
@@ -196,16 +199,16 @@ OPENERS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize("method", OPENERS)
 @pytest.mark.parametrize(("mode", "expected"), [(None, 2), ("cursor_lifetime", 2), ("iteration", 6)])
-def test_timeout_mode_limits_the_cursor_lifetime_or_each_iteration(opener, mode, expected, connect):
+def test_timeout_mode_limits_the_cursor_lifetime_or_each_iteration(method, mode, expected, connect):
     with Deployment.replica_set(1) as deployment:
         options = {} if mode is None else {"timeout_mode": mode}
-        assert count_documents_read(deployment, connect, lambda c: OPENERS[opener](c, **options)) == expected
-        first = "aggregate" if opener == "aggregate" else "find"
-        limits = [each for each in max_times(deployment, first) if each is not None]
+        assert count_documents_read(deployment, connect, lambda c: OPENERS[method](c, **options)) == expected
+        first = "aggregate" if method == "aggregate" else "find"
+        limits = [each for each in max_times_of_commands(deployment, first) if each is not None]
         assert bool(limits) is (mode != "iteration")
-        assert set(max_times(deployment, "getMore")) == {None}
+        assert set(max_times_of_commands(deployment, "getMore")) == {None}
 
 
 def test_timeout_mode_without_timeout_raises_configuration_error(connect, deployment):
@@ -226,7 +229,7 @@ def test_timeout_mode_without_timeout_raises_configuration_error(connect, deploy
     client.db.with_options(timeout_ms=0).c.find(timeout_mode="iteration").to_list()
 
 
-def test_unsupported_timeout_mode_raises(client, deployment):
+def test_unsupported_timeout_mode_raises_error(client, deployment):
     with pytest.raises(ValueError, match="timeout_mode must be"):
         client.db.c.find(timeout_mode="for ever")
     with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
@@ -239,8 +242,8 @@ def test_unsupported_timeout_mode_raises(client, deployment):
     assert no_operation_sent(deployment)
 
 
-def test_all_get_more_commands_of_one_iteration_share_its_timeout(connect, monkeypatch):
-    """An iteration with empty batches sends several commands."""
+def test_all_get_more_commands_of_one_iteration_share_one_timeout(connect, monkeypatch):
+    """Check an iteration that reads empty batches, and therefore sends several ``getMore`` commands."""
     with Deployment.replica_set(1) as deployment:
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(3)])
@@ -272,14 +275,14 @@ def test_timeout_shortens_await_time_of_tailable_cursor(client, deployment):
         next(cursor)
     with gmongo.timeout(0.02), pytest.raises((StopIteration, PyMongoError)):
         next(cursor)
-    first, second = max_times(deployment, "getMore")
+    first, second = max_times_of_commands(deployment, "getMore")
     assert first == 50 and second is not None and second <= 20
 
 
-def test_change_stream_timeout_limits_each_iteration(client, deployment):
+def test_timeout_of_change_stream_limits_each_iteration(client, deployment):
     with client.db.c.watch(timeout_ms=OPERATION, max_await_time_ms=5) as stream:
         assert stream.try_next() is None
         client.db.c.insert_one({"_id": "new"})
         assert next(stream)["documentKey"] == {"_id": "new"}
-    assert_limit(deployment, "aggregate", OPERATION)
-    assert set(max_times(deployment, "getMore")) == {5}
+    assert_max_times_below(deployment, "aggregate", OPERATION)
+    assert set(max_times_of_commands(deployment, "getMore")) == {5}

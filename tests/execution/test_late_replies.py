@@ -1,4 +1,4 @@
-"""``drainLateReplies``: the pool keeps the connection of an interrupted operation if the reply arrives in time."""
+"""With ``drainLateReplies``, the pool keeps the connection of an interrupted operation if the reply soon arrives."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from tests.support.wait import eventually
 LARGE = 200_000
 
 
-class Server:
-    """Server that delays the replies to ``{"_id": "late"}`` until :meth:`release`.
+class DelayingServer:
+    """Server that delays the reply to a `find` with ``{"_id": "late"}`` until the test calls :meth:`release`.
 
-    Before the delay, the server sends pieces of the reply with the lengths `pieces`.
+    Before the delay, the server sends the first pieces of the reply. ``pieces`` has the lengths of these pieces.
     """
 
     def __init__(self) -> None:
@@ -113,23 +113,23 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
+def server() -> Iterator[DelayingServer]:
+    server = DelayingServer()
     yield server
     server.close()
 
 
 @pytest.fixture
-def pools() -> PoolRecorder:
+def pool_recorder() -> PoolRecorder:
     return PoolRecorder()
 
 
 @pytest.fixture
-def client_of(server: Server, pools: PoolRecorder) -> Iterator[Callable[..., MongoClient[Any]]]:
+def create_client(server: DelayingServer, pool_recorder: PoolRecorder) -> Iterator[Callable[..., MongoClient[Any]]]:
     clients = []
 
     def make(**options: Any) -> MongoClient[Any]:
-        given = {"replicaSet": "rs", "serverMonitoringMode": "poll", "event_listeners": [pools], **options}
+        given = {"replicaSet": "rs", "serverMonitoringMode": "poll", "event_listeners": [pool_recorder], **options}
         clients.append(MongoClient(f"mongodb://{server.name}/", **given))
         return clients[-1]
 
@@ -139,17 +139,17 @@ def client_of(server: Server, pools: PoolRecorder) -> Iterator[Callable[..., Mon
 
 
 @pytest.fixture
-def client(client_of: Callable[..., MongoClient[Any]]) -> MongoClient[Any]:
-    return client_of(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1)
+def client(create_client: Callable[..., MongoClient[Any]]) -> MongoClient[Any]:
+    return create_client(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1)
 
 
-def stats(client: MongoClient[Any]) -> dict[str, Any]:
+def pool_stats_of(client: MongoClient[Any]) -> dict[str, Any]:
     (found,) = client.pool_stats()
     return found
 
 
-def counts(client: MongoClient[Any]) -> tuple[int, int, int, int]:
-    found = stats(client)
+def connection_counts(client: MongoClient[Any]) -> tuple[int, int, int, int]:
+    found = pool_stats_of(client)
     return found["total"], found["available"], found["in_use"], found["draining"]
 
 
@@ -157,8 +157,8 @@ class CustomError(Exception):
     pass
 
 
-def interrupt_late_find(client: MongoClient[Any], server: Server, interruption: str = "kill") -> None:
-    """Start a find operation, and interrupt the operation after the server has received the command."""
+def interrupt_late_find(client: MongoClient[Any], server: DelayingServer, interruption: str = "kill") -> None:
+    """Start a `find` with a delayed reply, and interrupt the `find` after the server has received the command."""
     limit = gevent.Timeout(10)
 
     def find() -> None:
@@ -185,121 +185,127 @@ def interrupt_late_find(client: MongoClient[Any], server: Server, interruption: 
 
 
 @pytest.mark.parametrize("interruption", ["kill", "error", "timeout", "limit"])
-def test_connection_is_reused_after_its_late_reply(interruption, client, server, pools):
+def test_connection_is_reused_after_late_reply(interruption, client, server, pool_recorder):
     interrupt_late_find(client, server, interruption)
-    assert counts(client) == (1, 0, 0, 1)
+    assert connection_counts(client) == (1, 0, 0, 1)
     server.release()
-    eventually(lambda: counts(client) == (1, 1, 0, 0))
+    eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pools.only("Created") == ["Created 1"] and pools.only("Closed") == []
-    assert pools.only("CheckedOut", "CheckedIn") == ["CheckedOut 1", "CheckedIn 1"] * 2
+    assert pool_recorder.only("Created") == ["Created 1"] and pool_recorder.only("Closed") == []
+    assert pool_recorder.only("CheckedOut", "CheckedIn") == ["CheckedOut 1", "CheckedIn 1"] * 2
 
 
-def test_draining_connection_keeps_event_loop_alive_only_after_its_reply(client, server):
+def test_draining_connection_does_not_keep_event_loop_alive_until_reply(client, server):
     interrupt_late_find(client, server)
     (pool,) = client._topology.pools()
     (connection,) = pool.machine.draining
     eventually(lambda: not connection._transport._readable.ref)
     server.release()
-    eventually(lambda: counts(client) == (1, 1, 0, 0))
+    eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert connection._transport._readable.ref
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_default_pool_drains_timed_out_operations_for_the_max_time_ms_error(late, client_of, server, pools):
-    client = client_of(maxPoolSize=1)
+@pytest.mark.parametrize("reply_is_late", [False, True])
+def test_pool_by_default_drains_connection_of_operation_that_timed_out(
+    reply_is_late, create_client, server, pool_recorder
+):
+    client = create_client(maxPoolSize=1)
     interrupt_late_find(client, server, "limit")
-    assert counts(client) == (1, 0, 0, 1)
-    gevent.sleep(0.3 if late else 0.2)
+    assert connection_counts(client) == (1, 0, 0, 1)
+    gevent.sleep(0.3 if reply_is_late else 0.2)
     server.release()
-    eventually(lambda: counts(client) == (1, 1, 0, 0))  # If late, the second connection sends `killSessions`.
+    # If the reply is late, the client sends `killSessions` on a second connection.
+    eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pools.only("Created", "Closed") == ["Created 1", *(["Closed 1 error", "Created 2"] if late else [])]
+    assert pool_recorder.only("Created", "Closed") == [
+        "Created 1",
+        *(["Closed 1 error", "Created 2"] if reply_is_late else []),
+    ]
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
 @pytest.mark.parametrize("interruption", ["kill", "timeout"])
-def test_default_pool_closes_connection_of_killed_operation(interruption, client_of, server, pools):
-    client = client_of(maxPoolSize=1)
+def test_pool_by_default_closes_connection_of_killed_operation(interruption, create_client, server, pool_recorder):
+    client = create_client(maxPoolSize=1)
     interrupt_late_find(client, server, interruption)
-    assert counts(client) == (0, 0, 0, 0)
-    assert pools.only("Closed") == ["Closed 1 error"]
+    assert connection_counts(client) == (0, 0, 0, 0)
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
 
 
-def test_draining_connection_counts_for_pool_size_and_operation_count(client, server):
+def test_draining_connection_counts_in_pool_size_and_operation_count(client, server):
     interrupt_late_find(client, server)
     waiting = gevent.spawn(client.d.c.find_one, {"_id": 5})
-    eventually(lambda: stats(client)["waiting"] == 1)
+    eventually(lambda: pool_stats_of(client)["waiting"] == 1)
     (pool,) = client._topology.pools()
-    assert counts(client) == (1, 0, 0, 1)
+    assert connection_counts(client) == (1, 0, 0, 1)
     assert pool.operation_count == 2
     server.release()
     assert waiting.get()["_id"] == 5
-    assert counts(client) == (1, 1, 0, 0)
+    assert connection_counts(client) == (1, 1, 0, 0)
 
 
 @pytest.mark.parametrize("compresses", [False, True], ids=["plain", "compressed"])
 @pytest.mark.parametrize("filling", [0, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("pieces", [[5], [16], [20, 30], [100]], ids=str)
-def test_partly_received_reply_is_drained(pieces, filling, compresses, client_of, server, pools):
+def test_partly_received_reply_is_drained(pieces, filling, compresses, create_client, server, pool_recorder):
     server.pieces, server.filling, server.compresses = pieces, bytes(filling), compresses
     compressors = {"compressors": "zlib"} if compresses else {}
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1, **compressors)
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1, **compressors)
     interrupt_late_find(client, server)
     server.release()
-    eventually(lambda: counts(client) == (1, 1, 0, 0))
+    eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pools.only("Created") == ["Created 1"]
+    assert pool_recorder.only("Created") == ["Created 1"]
 
 
-def test_drain_late_replies_bytes_does_not_limit_the_next_reply(client_of, server, pools):
+def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, server, pool_recorder):
     options = {"drainLateRepliesMS": 10_000, "drainLateRepliesBytes": LARGE // 2, "maxPoolSize": 1}
-    client = client_of(drainLateReplies=True, **options)
+    client = create_client(drainLateReplies=True, **options)
     interrupt_late_find(client, server)
     server.release()
-    eventually(lambda: counts(client) == (1, 1, 0, 0))
+    eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     server.filling = bytes(LARGE)
     assert len(client.d.c.find_one({"_id": "late"})["filling"]) == LARGE
-    assert pools.only("Created") == ["Created 1"]
+    assert pool_recorder.only("Created") == ["Created 1"]
 
 
-def test_tls_connection_is_reused_after_its_late_reply(connect):
+def test_tls_connection_is_reused_after_late_reply(connect):
     with Deployment.standalone(tls=True) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_one({"_id": 1})
         slow(deployment, "find", milliseconds=60, times=1)
         with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
             client.db.c.find_one({"_id": 1})
-        assert counts(client) == (1, 0, 0, 1)
-        eventually(lambda: stats(client)["draining"] == 0)
-        assert counts(client) == (1, 1, 0, 0)
+        assert connection_counts(client) == (1, 0, 0, 1)
+        eventually(lambda: pool_stats_of(client)["draining"] == 0)
+        assert connection_counts(client) == (1, 1, 0, 0)
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-def test_draining_connection_is_closed_after_drain_late_replies_ms(client_of, server, pools):
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=30)
+def test_draining_connection_is_closed_after_drain_late_replies_ms(create_client, server, pool_recorder):
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=30)
     interrupt_late_find(client, server)
-    assert counts(client) == (1, 0, 0, 1)
-    eventually(lambda: counts(client) == (0, 0, 0, 0))
-    assert pools.only("Closed") == ["Closed 1 error"]
+    assert connection_counts(client) == (1, 0, 0, 1)
+    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
     server.release()
     eventually(lambda: server.closed > 0)
 
 
-def test_late_reply_above_drain_late_replies_bytes_closes_connection(client_of, server, pools):
+def test_late_reply_above_drain_late_replies_bytes_closes_connection(create_client, server, pool_recorder):
     server.filling = bytes(LARGE)
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
     interrupt_late_find(client, server)
     server.release()
-    eventually(lambda: counts(client) == (0, 0, 0, 0))
-    assert pools.only("Closed") == ["Closed 1 error"]
+    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
 
 
-def test_partly_received_reply_above_limit_closes_connection_at_once(client_of, server):
+def test_partly_received_reply_above_drain_limit_closes_connection_immediately(create_client, server):
     server.pieces, server.filling = [70_000], bytes(LARGE)
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
     interrupt_late_find(client, server)
-    eventually(lambda: counts(client) == (0, 0, 0, 0))
+    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
 
 
 MORE_TO_COME = 2
@@ -308,45 +314,45 @@ MORE_TO_COME = 2
 @pytest.mark.parametrize(
     ("flags", "suffix"), [(MORE_TO_COME, b""), (0, b"\0")], ids=["moreToCome", "byte after the reply"]
 )
-def test_data_after_late_reply_closes_connection(flags, suffix, client, server, pools):
+def test_extra_data_after_late_reply_closes_connection(flags, suffix, client, server, pool_recorder):
     server.flags, server.suffix = flags, suffix
     interrupt_late_find(client, server)
     server.release()
-    eventually(lambda: stats(client)["draining"] == 0)
-    assert counts(client) == (0, 0, 0, 0)
-    assert pools.only("Closed") == ["Closed 1 error"]
+    eventually(lambda: pool_stats_of(client)["draining"] == 0)
+    assert connection_counts(client) == (0, 0, 0, 0)
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
 
 
-def test_late_reply_above_max_message_size_closes_connection(client_of, server, pools):
+def test_late_reply_above_max_message_size_closes_connection(create_client, server, pool_recorder):
     server.hello, server.filling = {"maxMessageSizeBytes": LARGE // 2}, bytes(LARGE)
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=10 * LARGE)
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=10 * LARGE)
     interrupt_late_find(client, server)
     server.release()
-    eventually(lambda: stats(client)["draining"] == 0)
-    assert pools.only("Closed") == ["Closed 1 error"]
+    eventually(lambda: pool_stats_of(client)["draining"] == 0)
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
 
 
-def test_pool_clear_closes_draining_connection(client, server, pools):
+def test_pool_clear_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     (pool,) = client._topology.pools()
     pool.clear(NetworkTimeout("of the test"))
-    assert counts(client) == (0, 0, 0, 0)
-    assert pools.event_lines[-2:] == ["PoolCleared", "Closed 1 stale"]
+    assert connection_counts(client) == (0, 0, 0, 0)
+    assert pool_recorder.event_lines[-2:] == ["PoolCleared", "Closed 1 stale"]
     server.release()
     pool.ready()
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pools.only("Created") == ["Created 1", "Created 2"]
+    assert pool_recorder.only("Created") == ["Created 1", "Created 2"]
 
 
-def test_client_close_closes_draining_connection(client, server, pools):
+def test_client_close_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     client.close()
-    assert pools.only("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
+    assert pool_recorder.only("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
     eventually(lambda: server.closed > 0)
 
 
-def test_kill_of_draining_greenlet_closes_connection(client, server, pools):
-    """``gevent.killall`` of all greenlets may kill the greenlet before its start."""
+def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
+    """Kill the greenlet that drains before the greenlet starts. ``gevent.killall`` can do this."""
     before = {each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)}
     interrupt_late_find(client, server)
     readers = [
@@ -356,22 +362,22 @@ def test_kill_of_draining_greenlet_closes_connection(client, server, pools):
     ]
     assert readers
     gevent.killall(readers)
-    eventually(lambda: counts(client) == (0, 0, 0, 0))
-    assert pools.only("Closed") == ["Closed 1 error"]
+    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
 
 
-def test_disconnect_closes_draining_connection(client, server, pools):
+def test_disconnect_by_server_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     server.disconnect()
-    eventually(lambda: counts(client)[3] == 0)
-    assert pools.only("Closed") == ["Closed 1 error"]
+    eventually(lambda: connection_counts(client)[3] == 0)
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
 
 
-def test_dropped_client_with_draining_connection_is_freed_at_once(server):
+def test_dropped_client_with_draining_connection_is_freed_immediately(server):
     client: Any = MongoClient(f"mongodb://{server.name}/?replicaSet=rs&drainLateReplies=true")
     interrupt_late_find(client, server)
-    assert counts(client)[3] == 1
+    assert connection_counts(client)[3] == 1
     gc.collect()
     gc.disable()
     try:
@@ -385,8 +391,8 @@ def test_dropped_client_with_draining_connection_is_freed_at_once(server):
 
 
 @pytest.mark.real_time
-def test_partly_sent_large_request_closes_connection(client_of, server, pools):
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000)
+def test_partly_sent_large_request_closes_connection(create_client, server, pool_recorder):
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000)
     client.d.c.find_one({"_id": 5})
     (pool,) = client._topology.pools()
     (connection,) = pool.machine.available
@@ -395,13 +401,13 @@ def test_partly_sent_large_request_closes_connection(client_of, server, pools):
     eventually(lambda: connection.mid_message and connection._transport._waiting is not None)
     sending.kill()
     assert connection.unanswered is None
-    assert counts(client) == (0, 0, 0, 0)
-    assert pools.only("Closed") == ["Closed 1 error"]
+    assert connection_counts(client) == (0, 0, 0, 0)
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
 
 
 @pytest.mark.real_time
-def test_partly_sent_single_message_has_no_late_reply(client_of, server):
-    client = client_of(drainLateReplies=True)
+def test_connection_expects_no_late_reply_to_partly_sent_message(create_client, server):
+    client = create_client(drainLateReplies=True)
     client.d.c.find_one({"_id": 5})
     (pool,) = client._topology.pools()
     with checked_out(pool) as connection:
@@ -412,22 +418,22 @@ def test_partly_sent_single_message_has_no_late_reply(client_of, server):
         assert connection.mid_message and connection.unanswered is None
 
 
-def test_timeout_before_first_byte_keeps_connection(client_of, server, pools, monkeypatch):
+def test_timeout_before_first_byte_of_request_keeps_connection(create_client, server, pool_recorder, monkeypatch):
     for options in ({}, {"drainLateReplies": True}):
-        client = client_of(**options)
+        client = create_client(**options)
         client.d.c.find_one({"_id": 5})
         with pytest.raises(NetworkTimeout):
             (pool,) = client._topology.pools()
             with checked_out(pool) as connection:
                 connection.exchange(1, [b"nothing"], 0.0, bson.decode)
-        assert counts(client) == (1, 1, 0, 0)
+        assert connection_counts(client) == (1, 1, 0, 0)
         assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pools.only("Closed") == []
+    assert pool_recorder.only("Closed") == []
 
 
 @pytest.mark.real_time
-def test_interrupted_unacknowledged_write_closes_connection(client_of, server):
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, w=0)
+def test_interrupted_unacknowledged_write_closes_connection(create_client, server):
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, w=0)
     client.d.c.find_one({"_id": 5})
     (pool,) = client._topology.pools()
     (connection,) = pool.machine.available
@@ -435,11 +441,11 @@ def test_interrupted_unacknowledged_write_closes_connection(client_of, server):
     eventually(lambda: connection.mid_message)
     sending.kill()
     assert connection.unanswered is None
-    assert counts(client) == (0, 0, 0, 0)
+    assert connection_counts(client) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("pinned_by", ["cursor", "transaction"])
-def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, pools):
+def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, pool_recorder):
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_many([{"_id": number} for number in range(6)])
@@ -455,20 +461,20 @@ def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, p
                 slow(deployment, "insert", milliseconds=60, times=1)
                 with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
                     client.db.c.insert_one({}, session=session)
-        assert stats(client)["draining"] == 0
+        assert pool_stats_of(client)["draining"] == 0
 
 
-def test_undecodable_late_reply_closes_connection(client, server, pools, monkeypatch):
+def test_undecodable_late_reply_closes_connection(client, server, pool_recorder, monkeypatch):
     monkeypatch.setattr(
         "gmongo.execution.late_reply.LateReply.__call__", lambda *_: (_ for _ in ()).throw(bson.errors.InvalidBSON())
     )
     interrupt_late_find(client, server)
     server.release()
-    eventually(lambda: counts(client) == (0, 0, 0, 0))
-    assert pools.only("Closed") == ["Closed 1 error"]
+    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
+    assert pool_recorder.only("Closed") == ["Closed 1 error"]
 
 
-def test_limits_without_drain_late_replies_raise_configuration_error():
+def test_drain_limits_without_drain_late_replies_raise_configuration_error():
     for limit in ({"drainLateRepliesMS": 100}, {"drainLateRepliesBytes": 100}):
         with pytest.raises(ConfigurationError, match="limits of drainLateReplies=true"):
             MongoClient("127.0.0.1", connect=False, **limit)
@@ -487,19 +493,19 @@ def test_uri_sets_drain_late_replies_options():
     assert not pool.drains
 
 
-@pytest.mark.parametrize("thrown", [gevent.Timeout(), gevent.GreenletExit(), ValueError("x")])
+@pytest.mark.parametrize("interruption", [gevent.Timeout(), gevent.GreenletExit(), ValueError("x")])
 def test_interruption_during_compression_closes_connection_without_draining(
-    connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, thrown: BaseException
+    connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, interruption: BaseException
 ) -> None:
-    def interrupted(*_arguments: object) -> None:
-        raise thrown
+    def raise_interruption(*_arguments: object) -> None:
+        raise interruption
 
     with ScriptedServer() as scripted:
         scripted.hello_extra = {"compression": ["zlib"]}
         client = connect(scripted, compressors="zlib", drainLateReplies=True)
-        monkeypatch.setattr("gmongo.cmap.server_connection.compressed", interrupted)
-        with pytest.raises(type(thrown)) as caught:
+        monkeypatch.setattr("gmongo.cmap.server_connection.compressed", raise_interruption)
+        with pytest.raises(type(interruption)) as caught:
             client.db.command("ping")
-        assert caught.value is thrown
+        assert caught.value is interruption
         (pool,) = client.pool_stats()
         assert (pool["draining"], pool["available"], pool["in_use"]) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Structured log messages: gmongo formats their values at the first access."""
+"""gmongo formats the values of a structured log message only when code first reads the message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.events import log as logs
 from gmongo.events.log import Details, Structured
 
 
-def structured(formatted: list[str] | None = None) -> Structured:
+def structured_message(formatted: list[str] | None = None) -> Structured:
     def format_value(value: int) -> str:
         if formatted is not None:
             formatted.append("formatted")
@@ -44,19 +44,19 @@ ACCESSES: dict[str, Callable[[Structured], Any]] = {
 
 
 @pytest.mark.parametrize("access", ACCESSES)
-def test_every_access_to_structured_message_formats_its_values(access: str) -> None:
-    assert ACCESSES[access](structured()) == WHOLE
+def test_every_access_to_structured_message_returns_formatted_values(access: str) -> None:
+    assert ACCESSES[access](structured_message()) == WHOLE
 
 
 def test_structured_message_equals_dictionary_of_formatted_values() -> None:
-    assert structured() == WHOLE
-    assert structured() != {**WHOLE, "lazy": (len, 2)}
-    assert repr(structured()) == repr(WHOLE)
+    assert structured_message() == WHOLE
+    assert structured_message() != {**WHOLE, "lazy": (len, 2)}
+    assert repr(structured_message()) == repr(WHOLE)
 
 
 def test_structured_message_formats_each_value_once_at_first_access() -> None:
     formatted: list[str] = []
-    fields = structured(formatted)
+    fields = structured_message(formatted)
     assert len(fields) == 3 and "lazy" in fields
     assert not formatted
     assert str(Details(fields)) == "Hello: a=1, lazy=text 2"
@@ -66,7 +66,7 @@ def test_structured_message_formats_each_value_once_at_first_access() -> None:
 
 def test_log_record_is_formatted_only_when_a_handler_reads_it(caplog: pytest.LogCaptureFixture) -> None:
     formatted: list[str] = []
-    fields = structured(formatted)
+    fields = structured_message(formatted)
     logger = logging.getLogger("gmongo.command")
     quiet = logging.NullHandler()
     logger.addHandler(quiet)
@@ -82,7 +82,7 @@ def test_log_record_is_formatted_only_when_a_handler_reads_it(caplog: pytest.Log
     assert caplog.records[0].structured == WHOLE  # type: ignore[attr-defined]
 
 
-def test_log_records_come_from_the_custom_record_factory(caplog: pytest.LogCaptureFixture) -> None:
+def test_custom_log_record_factory_creates_log_records(caplog: pytest.LogCaptureFixture) -> None:
     factory = logging.getLogRecordFactory()
 
     class Record(logging.LogRecord):

@@ -1,4 +1,4 @@
-"""Timeouts of operations with several commands: bulk writes, retries, transactions, GridFS files."""
+"""Timeouts of operations that send several commands: bulk writes, retries, transactions and GridFS files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_all_batches_of_bulk_write_share_one_timeout(server: ScriptedServer, con
     assert limits[0] > limits[1] + 10 > limits[2] + 20
 
 
-def test_backoff_reduces_max_time_ms_of_the_retry(server: ScriptedServer, connect: Connect) -> None:
+def test_backoff_shortens_max_time_ms_of_the_retry(server: ScriptedServer, connect: Connect) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=10_000, baseBackoffMS=20)
     reply_in_sequence(server, "find", rejected(), rejected())
     client.db.c.find_one()
@@ -54,7 +54,7 @@ def test_backoff_reduces_max_time_ms_of_the_retry(server: ScriptedServer, connec
     assert limits == pytest.approx([10_000, 9_980, 9_940], abs=1)
 
 
-def test_client_timeout_does_not_limit_filling_to_min_pool_size(connect: Connect) -> None:
+def test_client_timeout_does_not_limit_handshakes_of_background_run(connect: Connect) -> None:
     with ScriptedReplicaSet(1) as members:
         (server,) = members.members
         server.hello_edit = lambda command, reply: _delayed(0.06, reply)
@@ -64,7 +64,7 @@ def test_client_timeout_does_not_limit_filling_to_min_pool_size(connect: Connect
         server.fail("find", cut(0))
 
 
-def test_with_transaction_raises_at_its_timeout_and_abort_gets_a_new_timeout(
+def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
     virtual_time: VirtualTime, server: ScriptedServer, connect: Connect, recorder: Recorder
 ) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=60, serverMonitoringMode="poll")
@@ -85,16 +85,19 @@ def test_with_transaction_raises_at_its_timeout_and_abort_gets_a_new_timeout(
 
 
 @pytest.mark.parametrize(
-    ("error", "retries"), [(OperationFailure("unreachable", 6), True), (NetworkTimeout("too late"), False)]
+    ("error", "is_retried"), [(OperationFailure("unreachable", 6), True), (NetworkTimeout("too late"), False)]
 )
-def test_only_timeout_error_is_raised_at_once_after_the_deadline(error: PyMongoError, retries: bool) -> None:
-    """After another error, the retry raises a timeout error with this error as its cause."""
+def test_after_deadline_only_timeout_error_is_raised_without_retry(error: PyMongoError, is_retried: bool) -> None:
+    """Check errors after the deadline. After another error the driver retries, and the retry raises a timeout error.
+
+    The other error is the cause of the timeout error.
+    """
     read = Operation(OperationContext("db"))
     read.retryable = True
     with MongoClient[Any](connect=False) as client:
         retry = Retry(client._executor.policy, _clock.monotonic() - 1)
         retry.failed(error, Attempt(read, None))
-    if retries:
+    if is_retried:
         assert retry.delay == 0
     else:
         assert retry.delay is None
@@ -113,13 +116,13 @@ STEPS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("file_method", STEPS)
 def test_all_steps_of_a_gridfs_file_share_one_timeout(
-    deployment: Deployment, connect: Connect, recorder: Any, monkeypatch: pytest.MonkeyPatch, step: str
+    deployment: Deployment, connect: Connect, recorder: Any, monkeypatch: pytest.MonkeyPatch, file_method: str
 ) -> None:
     client = connect(deployment, timeoutMS=1_000_000)
     bucket = GridFSBucket(client.db, chunk_size_bytes=100_000)
-    which, run = STEPS[step]
+    which, run = STEPS[file_method]
     if which == "upload":
         file: Any = bucket.open_upload_stream("f")
         file.write(b"some")

@@ -14,7 +14,7 @@ from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, rejected,
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
-# Name of the case -> (command on the wire, call)
+# For each case, the name of the command, and a function that sends the command.
 COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
     "update_many": ("update", lambda client: client.db.c.update_many({}, {"$set": {"y": 1}})),
     "delete_many": ("delete", lambda client: client.db.c.delete_many({})),
@@ -75,7 +75,7 @@ def test_overloaded_command_is_retried(deployment: Deployment, client: Client, s
 
 @pytest.mark.requirement("BP-14", "BP-17", "BP-30", "BP-36", "BP-44")
 @pytest.mark.parametrize("case", ["update_many", "create", "runCommand", "find", "insert_one", "clientBulkWrite"])
-def test_overload_ends_after_six_attempts(
+def test_overloaded_command_fails_after_six_attempts(
     deployment: Deployment, client: Client, sleeps: list[float], case: str
 ) -> None:
     name, run = COMMANDS[case]
@@ -105,7 +105,9 @@ def test_max_adaptive_retries_limits_the_number_of_retries(
 
 
 @pytest.mark.requirement("BP-14", "BP-17")
-def test_get_more_failing_six_times_closes_cursor(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_get_more_that_fails_six_times_closes_cursor(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     fail(deployment, "getMore")
     cursor = client.db.c.find(batch_size=2)
@@ -141,14 +143,16 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    client.db.c.find_one()  # The client kills the first session, and uses a second session.
+    client.db.c.find_one()  # The client sends `killSessions` for the first session, and uses a second session.
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1
     assert len(deployment.commands.named("endSessions")) == 1
     assert sleeps == []
 
 
-def test_retries_are_limited_for_each_batch(server: ScriptedServer, connect: Connect, sleeps: list[float]) -> None:
+def test_number_of_retries_is_limited_for_each_batch(
+    server: ScriptedServer, connect: Connect, sleeps: list[float]
+) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     client = connect(f"mongodb://{server.name}")
     reply_in_sequence(server, "insert", *[rejected()] * 4, {"ok": 1, "n": 1}, *[rejected()] * 4, {"ok": 1, "n": 1})

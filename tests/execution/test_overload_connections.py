@@ -1,4 +1,4 @@
-"""Overload errors of handshakes, and the handshake field `backpressure`."""
+"""Errors during the handshake count as overload errors. Handshakes have the field `backpressure`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
 from tests.support.wait import eventually
 
 
-def hellos(deployment: Deployment) -> list[dict[str, Any]]:
+def handshake_hellos(deployment: Deployment) -> list[dict[str, Any]]:
     return [each.body for each in deployment.commands.named("hello", "ismaster", "isMaster") if "client" in each.body]
 
 
 @pytest.mark.requirement("BP-61")
-@pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
-def test_every_connection_handshake_has_field_backpressure(kind: str) -> None:
-    with getattr(Deployment, kind)() as deployment, MongoClient[Any](deployment.uri) as client:
+@pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set", "sharded", "load_balanced"])
+def test_every_connection_handshake_has_field_backpressure(deployment_kind: str) -> None:
+    with getattr(Deployment, deployment_kind)() as deployment, MongoClient[Any](deployment.uri) as client:
         with gevent.Timeout(5):
             gevent.joinall([gevent.spawn(client.db.c.insert_one, {}) for _ in range(4)], raise_error=True)
         connections = {command.connection for command in deployment.commands}
-        eventually(lambda: len(hellos(deployment)) >= len(connections))
-        assert all(command["backpressure"] is True for command in hellos(deployment))
+        eventually(lambda: len(handshake_hellos(deployment)) >= len(connections))
+        assert all(command["backpressure"] is True for command in handshake_hellos(deployment))
 
 
 @pytest.mark.requirement("BP-61")
@@ -40,7 +40,7 @@ def test_only_first_hello_of_monitor_has_field_backpressure() -> None:
         client.admin.command("ping")
         eventually(
             lambda: len(server.commands("handshake")) >= 3
-        )  # The monitor, the round-trip monitor and the pool send a handshake each.
+        )  # The monitor, the round trip time monitor and the pool send one handshake each.
         assert all(command["backpressure"] is True for command in server.commands("handshake"))
         assert server.commands("hello")
         assert all("backpressure" not in command for command in server.commands("hello"))
@@ -62,7 +62,7 @@ def test_overloaded_command_is_retried_whatever_hello_field_backpressure_is(
 
 @pytest.mark.requirement("BP-05", "BP-07", "BP-72")
 @pytest.mark.parametrize(
-    "run",
+    "run_operation",
     [
         lambda client: client.db.command("ping"),
         lambda client: client.db.c.insert_one({"_id": 1}),
@@ -71,12 +71,12 @@ def test_overloaded_command_is_retried_whatever_hello_field_backpressure_is(
     ids=["ping", "insert", "find"],
 )
 def test_operation_is_retried_after_closed_handshake_without_token(
-    server: ScriptedServer, connect: Connect, sleeps: list[float], run: Callable[[Client], Any]
+    server: ScriptedServer, connect: Connect, sleeps: list[float], run_operation: Callable[[Client], Any]
 ) -> None:
     client = connect(f"mongodb://{server.name}", serverMonitoringMode="poll")
     eventually(lambda: client.nodes)
     server.fail("handshake", cut(0))
-    run(client)
+    run_operation(client)
     assert sleeps == [0.1]
     assert tokens_of(client) == 1000
     assert client.retry_stats()["retries"] == 1
@@ -84,12 +84,13 @@ def test_operation_is_retried_after_closed_handshake_without_token(
 
 @pytest.mark.requirement("BP-05", "BP-06", "BP-72")
 @pytest.mark.parametrize("fault", [cut(0), silent], ids=["closed", "silent"])
-def test_failed_handshake_is_retried_at_once_despite_streaming_monitor(
+def test_failed_handshake_is_retried_immediately_despite_streaming_monitor(
     server: ScriptedServer, connect: Connect, sleeps: list[float], fault: Any
 ) -> None:
     client = connect(f"mongodb://{server.name}", connectTimeoutMS=200)
     eventually(lambda: client.nodes)
-    eventually(lambda: len(server.commands("handshake")) >= 2)  # The handshakes of both monitors are complete.
+    # The monitor and the round trip time monitor have completed their handshakes.
+    eventually(lambda: len(server.commands("handshake")) >= 2)
     server.fail("handshake", fault)
     with gevent.Timeout(2):
         client.db.command("ping")
@@ -115,7 +116,7 @@ def test_dropped_tls_handshake_raises_error_with_overload_labels(connect: Connec
 
 @pytest.mark.requirement("BP-05")
 @pytest.mark.parametrize("cause", [ConnectionResetError(), TimeoutError(), EOFError(), ssl.SSLEOFError()])
-def test_network_error_of_handshake_gets_overload_labels(cause: Exception) -> None:
+def test_network_error_of_handshake_has_overload_labels(cause: Exception) -> None:
     error = AutoReconnect("connection closed")
     error.__cause__ = cause
     label_connect_error(error)
@@ -128,7 +129,7 @@ def test_network_error_of_handshake_gets_overload_labels(cause: Exception) -> No
     [OperationFailure("authentication failed", 18), KeyboardInterrupt(), gevent.Timeout()],
     ids=["authentication", "interrupt", "gevent timeout"],
 )
-def test_other_error_of_handshake_gets_no_overload_label(error: BaseException) -> None:
+def test_error_of_handshake_that_is_no_network_error_has_no_overload_label(error: BaseException) -> None:
     label_connect_error(error)
     assert not getattr(error, "_error_labels", None)
 

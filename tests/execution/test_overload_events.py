@@ -1,4 +1,4 @@
-"""Events and log messages of retries, and the connections and sessions during a backoff."""
+"""Each retry publishes events and log messages. During a backoff, the connection is available."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def assert_event_pairs(recorder: Recorder, name: str, count: int) -> None:
 
 @pytest.mark.requirement("BP-65", "BP-67", "BP-68", "BP-69")
 @pytest.mark.parametrize("case", CASES)
-def test_each_attempt_publishes_started_and_final_event(
+def test_each_attempt_publishes_command_started_and_end_event(
     server: ScriptedServer, scripted: Client, recorder: Recorder, sleeps: list[float], case: str
 ) -> None:
     replies, attempts, succeeds = CASES[case]
@@ -64,7 +64,7 @@ def test_each_attempt_publishes_started_and_final_event(
 
 
 @pytest.mark.requirement("BP-65", "BP-67", "BP-68")
-def test_network_error_and_kill_publish_the_final_event(
+def test_command_publishes_end_event_after_network_error_and_kill(
     server: ScriptedServer, scripted: Client, recorder: Recorder
 ) -> None:
     server.fail("find", cut(0))
@@ -81,7 +81,7 @@ def test_network_error_and_kill_publish_the_final_event(
 
 @pytest.mark.requirement("BP-66", "BP-67", "BP-68")
 @pytest.mark.parametrize("case", CASES)
-def test_each_attempt_logs_started_and_final_message(
+def test_each_attempt_logs_command_started_and_end_message(
     server: ScriptedServer, scripted: Client, caplog: Any, sleeps: list[float], case: str
 ) -> None:
     replies, attempts, succeeds = CASES[case]
@@ -104,7 +104,7 @@ def test_each_attempt_logs_started_and_final_message(
 
 @pytest.fixture
 def client(deployment: Deployment, connect: Connect) -> Client:
-    """Return a client with one connection and a backoff of 10 seconds."""
+    """Return a client whose pool has one connection, and whose backoff takes 10 seconds."""
     client = connect(deployment, maxPoolSize=1, baseBackoffMS=10_000)
     client.db.command("ping")
     return client
@@ -123,7 +123,7 @@ def test_connection_is_checked_in_during_backoff(deployment: Deployment, client:
 
 
 @pytest.mark.parametrize("interruption", ["kill", "timeout"])
-def test_interruption_ends_backoff_at_once(deployment: Deployment, client: Client, interruption: str) -> None:
+def test_interruption_ends_backoff_immediately(deployment: Deployment, client: Client, interruption: str) -> None:
     fail(deployment, "insert")
     with gevent.Timeout(5):
         if interruption == "kill":

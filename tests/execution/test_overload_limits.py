@@ -1,4 +1,4 @@
-"""Options, timeouts and tokens that prevent a retry after an overload error."""
+"""Options, timeouts and an empty token bucket prevent a retry after an overload error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUN: dict[str, Callable[[Client], Any]] = {
 
 @pytest.mark.requirement("BP-39", "BP-43")
 @pytest.mark.parametrize(
-    ("name", "option", "sent"),
+    ("name", "option", "sent_commands"),
     [
         (READ, "retryReads", 1),
         (READ, "retryWrites", 3),
@@ -43,21 +43,21 @@ RUN: dict[str, Callable[[Client], Any]] = {
     ],
 )
 def test_retry_reads_and_retry_writes_control_overload_retries(
-    deployment: Deployment, connect: Connect, sleeps: list[float], name: str, option: str, sent: int
+    deployment: Deployment, connect: Connect, sleeps: list[float], name: str, option: str, sent_commands: int
 ) -> None:
     client = connect(deployment, **{option: False})
     client.db.c.insert_many([{} for _ in range(3)])
     fail(deployment, name, times=2)
-    if sent == 1:
+    if sent_commands == 1:
         with pytest.raises(OperationFailure):
             RUN[name](client)
     else:
         RUN[name](client)
-    assert len(deployment.commands.named(name)) == sent
+    assert len(deployment.commands.named(name)) == sent_commands
 
 
 @pytest.mark.requirement("BP-15", "BP-34", "BP-46")
-def test_backoff_beyond_the_deadline_raises_at_once(deployment: Deployment, client: Client) -> None:
+def test_backoff_that_would_exceed_the_deadline_raises_immediately(deployment: Deployment, client: Client) -> None:
     fail(deployment, "ping")
     with gmongo.timeout(0.09), pytest.raises(OperationFailure) as raised:
         client.db.command("ping")
@@ -68,7 +68,9 @@ def test_backoff_beyond_the_deadline_raises_at_once(deployment: Deployment, clie
 
 
 @pytest.mark.requirement("BP-16", "BP-35", "BP-47")
-def test_empty_token_bucket_prevents_retry(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_empty_token_bucket_prevents_retry_after_overload_error(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     set_tokens(client, 0.9)
     fail(deployment, "ping")
     with pytest.raises(OperationFailure) as raised:

@@ -1,4 +1,4 @@
-"""Server selection for retries after overload errors."""
+"""Servers that the driver selects for retries after overload errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
 RETARGETING = {"enableOverloadRetargeting": True}
-ROUNDS = 8  # A random choice of two servers passes all rounds in 1 of 256 runs.
+ROUNDS = 8  # If the driver chose one of two servers at random, all rounds would pass in 1 of 256 runs.
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def members() -> Iterator[Deployment]:
         yield members
 
 
-def discovered(client: Client, count: int) -> Client:
+def wait_for_discovery(client: Client, count: int) -> Client:
     eventually(lambda: len(client.nodes) == count)
     return client
 
@@ -33,7 +33,7 @@ def discovered(client: Client, count: int) -> Client:
 def test_retry_uses_another_mongos_with_and_without_retargeting(
     cluster: Deployment, connect: Connect, sleeps: list[float], retargeting: bool
 ) -> None:
-    client = discovered(connect(cluster, localThresholdMS=1000, enableOverloadRetargeting=retargeting), 2)
+    client = wait_for_discovery(connect(cluster, localThresholdMS=1000, enableOverloadRetargeting=retargeting), 2)
     for _ in range(ROUNDS):
         cluster.commands.clear()
         fail(cluster, "update", times=1)
@@ -43,8 +43,10 @@ def test_retry_uses_another_mongos_with_and_without_retargeting(
 
 
 @pytest.mark.requirement("BP-26", "BP-27")
-def test_retries_continue_if_every_mongos_fails(cluster: Deployment, connect: Connect, sleeps: list[float]) -> None:
-    client = discovered(connect(cluster, localThresholdMS=1000), 2)
+def test_retries_continue_if_every_mongos_is_overloaded(
+    cluster: Deployment, connect: Connect, sleeps: list[float]
+) -> None:
+    client = wait_for_discovery(connect(cluster, localThresholdMS=1000), 2)
     fail(cluster, "ping")
     with pytest.raises(OperationFailure):
         client.db.command("ping")
@@ -54,8 +56,10 @@ def test_retries_continue_if_every_mongos_fails(cluster: Deployment, connect: Co
 
 
 @pytest.mark.requirement("BP-26", "BP-48")
-def test_retargeting_retries_on_another_secondary(members: Deployment, connect: Connect, sleeps: list[float]) -> None:
-    client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
+def test_retry_with_retargeting_uses_another_secondary(
+    members: Deployment, connect: Connect, sleeps: list[float]
+) -> None:
+    client = wait_for_discovery(connect(members, localThresholdMS=1000, **RETARGETING), 3)
     collection = client.db.c.with_options(read_preference=Secondary())
     for _ in range(ROUNDS):
         members.commands.clear()
@@ -71,7 +75,7 @@ def test_retargeting_retries_on_another_secondary(members: Deployment, connect: 
 def test_retry_uses_the_same_member_without_retargeting(
     members: Deployment, connect: Connect, sleeps: list[float], option: str
 ) -> None:
-    client = discovered(connect(members.uri + option), 3)
+    client = wait_for_discovery(connect(members.uri + option), 3)
     fail(members, "find", times=2, member=members.members.primary)
     client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
     assert receiving_members(members, "find") == [members.members.primary.address] * 3
@@ -79,8 +83,10 @@ def test_retry_uses_the_same_member_without_retargeting(
 
 
 @pytest.mark.requirement("BP-48")
-def test_get_more_is_retried_on_same_server(members: Deployment, connect: Connect, sleeps: list[float]) -> None:
-    client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
+def test_overloaded_get_more_is_retried_on_same_server(
+    members: Deployment, connect: Connect, sleeps: list[float]
+) -> None:
+    client = wait_for_discovery(connect(members, localThresholdMS=1000, **RETARGETING), 3)
     client.db.c.insert_many([{} for _ in range(5)])
     fail(members, "getMore", times=3)
     cursor = client.db.c.with_options(read_preference=Secondary()).find(batch_size=3)

@@ -1,4 +1,4 @@
-"""Transaction numbers of writes after sequences of overload errors and other errors."""
+"""Transaction numbers of retried writes after sequences of overload errors and other errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRYABLE_WRITE = "RetryableWriteError"
 
 
 @pytest.mark.requirement("BP-40")
-def test_write_keeps_txn_number_in_retries(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
+def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
     reply_in_sequence(server, "insert", rejected(), error(6, RETRYABLE_WRITE), rejected())
     scripted.db.c.insert_one({})
     scripted.db.c.insert_one({})
@@ -26,10 +26,13 @@ def test_write_keeps_txn_number_in_retries(server: ScriptedServer, scripted: Cli
 
 
 @pytest.mark.requirement("BP-51")
-def test_retry_of_rejected_write_may_omit_its_transaction_number(
+def test_retry_of_rejected_write_may_omit_transaction_number(
     server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only regular retries check the second server (BP-A16). The server did not execute this write."""
+    """Retry a write that the server did not execute on a server without sessions.
+
+    Only a regular retry checks whether the second server supports retryable writes (BP-A16).
+    """
     scripted.db.c.find_one()
     numbers = iter([True, False])
     monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)))
@@ -47,7 +50,9 @@ def test_retry_writes_hint_replaces_message_of_error_without_reply() -> None:
 
 
 @pytest.mark.parametrize("case", ["other message", "other code", "retryWrites=false"])
-def test_other_error_keeps_message(server: ScriptedServer, connect: Connect, sleeps: list[float], case: str) -> None:
+def test_error_of_other_kind_keeps_message_without_retry_writes_hint(
+    server: ScriptedServer, connect: Connect, sleeps: list[float], case: str
+) -> None:
     message = "not allowed" if case == "other message" else "Transaction numbers are only allowed on a replica set"
     code = 72 if case == "other code" else 20
     server.replies["insert"] = {"ok": 0, "code": code, "errmsg": message}
@@ -61,9 +66,9 @@ def test_other_error_keeps_message(server: ScriptedServer, connect: Connect, sle
 def test_possibly_executed_write_is_never_retried_without_transaction_number(
     server: ScriptedServer, connect: Connect, sleeps: list[float]
 ) -> None:
-    def reject(_command: Any) -> dict[str, Any]:
+    def reject_insert(_command: Any) -> dict[str, Any]:
         calls.append(1)
-        if len(calls) == 2:  # The server no longer supports sessions.
+        if len(calls) == 2:  # Before the third attempt, the server loses its support for sessions.
             known = client._topology.description.get(server.address)
             client._topology.server_checked(
                 ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)
@@ -74,7 +79,7 @@ def test_possibly_executed_write_is_never_retried_without_transaction_number(
     client = connect(f"mongodb://{server.name}")
     client.db.c.find_one()
     server.fail("insert", cut(0))
-    server.replies["insert"] = reject
+    server.replies["insert"] = reject_insert
     with pytest.raises(OperationFailure, match="Selected server does not support retryable writes"):
         client.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, True]

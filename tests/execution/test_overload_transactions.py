@@ -1,4 +1,4 @@
-"""Overload errors in transactions."""
+"""Retries after overload errors in transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.clients import Client, Connect
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
-def test_first_command_retry_starts_transaction(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_retry_of_first_command_starts_transaction(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     with client.start_session() as session:
         fail(deployment, "insert", times=2)
         with session.start_transaction():
@@ -26,7 +26,9 @@ def test_first_command_retry_starts_transaction(deployment: Deployment, client: 
 
 
 @pytest.mark.requirement("BP-39")
-def test_later_command_retry_starts_no_transaction(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_retry_of_later_command_does_not_start_transaction(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     with client.start_session() as session, session.start_transaction():
         client.db.c.insert_one({"_id": 1}, session=session)
         fail(deployment, "insert", "find", times=1)
@@ -68,7 +70,9 @@ def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, slee
 
 
 @pytest.mark.requirement("BP-07", "BP-43")
-def test_retried_commit_keeps_its_write_concern(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_commit_retried_after_overload_keeps_write_concern(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     fail(deployment, "commitTransaction", times=2)
     with client.start_session() as session, session.start_transaction(write_concern=WriteConcern(1)):
         client.db.c.insert_one({"_id": 1}, session=session)
@@ -79,43 +83,43 @@ def test_retried_commit_keeps_its_write_concern(deployment: Deployment, client: 
 
 
 @pytest.mark.requirement("BP-14", "BP-44")
-@pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
+@pytest.mark.parametrize("command", ["commitTransaction", "abortTransaction"])
 def test_overloaded_commit_or_abort_is_sent_at_most_six_times(
-    deployment: Deployment, client: Client, sleeps: list[float], name: str
+    deployment: Deployment, client: Client, sleeps: list[float], command: str
 ) -> None:
-    fail(deployment, name)
+    fail(deployment, command)
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({"_id": 1}, session=session)
-    if name == "abortTransaction":
+    if command == "abortTransaction":
         session.abort_transaction()
     else:
         with pytest.raises(OperationFailure) as raised:
             session.commit_transaction()
         assert raised.value.code == 462
-    assert len(deployment.commands.named(name)) == 6
+    assert len(deployment.commands.named(command)) == 6
     session.end_session()
     assert_no_resource_in_use(client)
 
 
 @pytest.mark.requirement("BP-07", "LB-57")
-@pytest.mark.parametrize("name", ["abortTransaction", "commitTransaction"])
-@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize("command_name", ["abortTransaction", "commitTransaction"])
+@pytest.mark.parametrize("failures", [1, 5])
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
 def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
-    connect: Connect, sleeps: list[float], kind: str, times: int, name: str
+    connect: Connect, sleeps: list[float], kind: str, failures: int, command_name: str
 ) -> None:
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(3):
             cluster.commands.clear()
-            fail(cluster, name, times=times)
+            fail(cluster, command_name, times=failures)
             session = client.start_session()
             session.start_transaction()
             client.db.c.insert_one({"_id": turn}, session=session)
-            session.abort_transaction() if name == "abortTransaction" else session.commit_transaction()
-            sent = cluster.commands.named("insert", name)
-            assert len(sent) == times + 2
+            session.abort_transaction() if command_name == "abortTransaction" else session.commit_transaction()
+            sent = cluster.commands.named("insert", command_name)
+            assert len(sent) == failures + 2
             assert len({(command.member, command.connection) for command in sent}) == 1
             session.end_session()
             assert_no_resource_in_use(client)
@@ -124,7 +128,7 @@ def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
 @pytest.mark.requirement("LB-57")
 @pytest.mark.parametrize("code", [462, 2])
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_failed_abort_unpins_the_session(connect: Connect, sleeps: list[float], kind: str, code: int) -> None:
+def test_failed_abort_unpins_session_from_server(connect: Connect, sleeps: list[float], kind: str, code: int) -> None:
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster)
         fail(cluster, "abortTransaction", code=code, labels=BOTH if code == 462 else [])
@@ -138,7 +142,7 @@ def test_failed_abort_unpins_the_session(connect: Connect, sleeps: list[float], 
 
 
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_last_overload_error_with_transient_label_unpins_session(
+def test_transient_overload_error_of_last_attempt_unpins_session(
     connect: Connect, sleeps: list[float], kind: str
 ) -> None:
     with getattr(Deployment, kind)(2) as cluster:

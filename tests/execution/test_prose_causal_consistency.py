@@ -52,20 +52,20 @@ def collection(client: Client) -> Any:
 
 
 def test_1_2_first_read_sends_no_after_cluster_time(deployment: Deployment, client: Client, collection: Any) -> None:
-    """1. A new session has no operationTime. 2. Its first read sends no afterClusterTime."""
+    """1. A new session has no operationTime. 2. The first read of the session sends no afterClusterTime."""
     with client.start_session(causal_consistency=True) as session:
         assert session.operation_time is None
         collection.find_one({}, session=session)
         assert "readConcern" not in last_command(deployment, "find")
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("operation_fails", [False, True])
 def test_3_first_operation_sets_operation_time(
-    deployment: Deployment, client: Client, collection: Any, recorder: Recorder, fails: bool
+    deployment: Deployment, client: Client, collection: Any, recorder: Recorder, operation_fails: bool
 ) -> None:
-    """3. The first read or write updates the operationTime, even if there is an error."""
+    """3. The first read or write sets the operationTime of the session, even if the operation fails."""
     with client.start_session() as session:
-        if fails:
+        if operation_fails:
             fail(deployment, "find", times=1, **LABELS)
             with pytest.raises(OperationFailure):
                 collection.find_one({}, session=session)
@@ -78,24 +78,26 @@ def test_3_first_operation_sets_operation_time(
 
 
 @pytest.mark.parametrize("read", READS)
-def test_4_read_sends_time_of_find_one(deployment: Deployment, client: Client, collection: Any, read: str) -> None:
+def test_4_read_sends_operation_time_of_find_one(
+    deployment: Deployment, client: Client, collection: Any, read: str
+) -> None:
     name, run = READS[read]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
         time = session.operation_time
-        collection.insert_one({})  # The operation time of the server increases.
+        collection.insert_one({})  # A write outside of the session increases the operation time of the server.
         run(collection, session)
         assert last_command(deployment, name)["readConcern"] == {"afterClusterTime": time}
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("write_fails", [False, True])
 @pytest.mark.parametrize("write", WRITES)
-def test_5_find_one_sends_time_of_write(
-    deployment: Deployment, client: Client, collection: Any, write: str, fails: bool
+def test_5_find_one_sends_operation_time_of_write(
+    deployment: Deployment, client: Client, collection: Any, write: str, write_fails: bool
 ) -> None:
     name, run = WRITES[write]
     with client.start_session(causal_consistency=True) as session:
-        if fails:
+        if write_fails:
             fail(deployment, name, times=1, **LABELS)
             with pytest.raises(OperationFailure):
                 run(collection, session)
@@ -152,7 +154,9 @@ def test_12_commands_have_cluster_time(deployment: Deployment, client: Client, c
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_13_write_sends_time_of_find_one(deployment: Deployment, client: Client, collection: Any, write: str) -> None:
+def test_13_write_sends_operation_time_of_find_one(
+    deployment: Deployment, client: Client, collection: Any, write: str
+) -> None:
     name, run = WRITES[write]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)

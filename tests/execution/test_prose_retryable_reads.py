@@ -15,8 +15,8 @@ from tests.support.recorder import Recorder
 from tests.support.wait import eventually
 
 
-def addresses(recorder: Recorder, kind: str) -> list[Any]:
-    return [event.connection_id for event in recorder.of(kind) if event.command_name == "find"]
+def addresses_of_events(recorder: Recorder, event_name: str) -> list[Any]:
+    return [event.connection_id for event in recorder.of(event_name) if event.command_name == "find"]
 
 
 def test_1_read_is_retried_after_pool_cleared_error(connect: Connect, recorder: Recorder) -> None:
@@ -41,7 +41,7 @@ def test_2_1_read_is_retried_on_a_different_mongos(connect: Connect, recorder: R
             fail(cluster, "find", times=1, code=6, labels=None)
             with pytest.raises(OperationFailure):
                 client.db.c.find_one()
-            failed = addresses(recorder, "CommandFailed")
+            failed = addresses_of_events(recorder, "CommandFailed")
             assert len(failed) == 2
             assert failed[0] != failed[1]
 
@@ -51,23 +51,31 @@ def test_2_2_read_is_retried_on_the_only_mongos(connect: Connect, recorder: Reco
         client = connect(cluster, directConnection=False)
         fail(cluster, "find", times=1, code=6, labels=None)
         client.db.c.find_one()
-        assert len(addresses(recorder, "CommandFailed")) == 1
-        assert addresses(recorder, "CommandSucceeded") == addresses(recorder, "CommandFailed")
+        assert len(addresses_of_events(recorder, "CommandFailed")) == 1
+        assert addresses_of_events(recorder, "CommandSucceeded") == addresses_of_events(recorder, "CommandFailed")
 
 
 @pytest.mark.parametrize(
-    ("labels", "options", "same"),
+    ("labels", "options", "uses_same_member"),
     [(BOTH, {"enableOverloadRetargeting": True}, False), ([RETRYABLE], {}, True), (BOTH, {}, True)],
     ids=["3.1", "3.2", "3.3"],
 )
 def test_3_only_overload_errors_with_retargeting_are_retried_on_another_member(
-    connect: Connect, recorder: Recorder, sleeps: list[float], labels: list[str], options: dict[str, Any], same: bool
+    connect: Connect,
+    recorder: Recorder,
+    sleeps: list[float],
+    labels: list[str],
+    options: dict[str, Any],
+    uses_same_member: bool,
 ) -> None:
-    """3.1 Overload error with retargeting. 3.2 Error without overload label. 3.3 Overload error without retargeting."""
+    """3.1: overload error with retargeting. 3.2: error without overload label. 3.3: overload error, no retargeting."""
     with Deployment.replica_set(3) as members:
         client = connect(members, readPreference="primaryPreferred", **options)
         eventually(lambda: client.primary and len(client.secondaries) == 2)
         fail(members, "find", times=1, code=6, labels=labels, member=members.members.primary)
         client.db.c.find_one()
-        (failed,), (succeeded,) = addresses(recorder, "CommandFailed"), addresses(recorder, "CommandSucceeded")
-        assert (failed == succeeded) is same
+        (failed,), (succeeded,) = (
+            addresses_of_events(recorder, "CommandFailed"),
+            addresses_of_events(recorder, "CommandSucceeded"),
+        )
+        assert (failed == succeeded) is uses_same_member

@@ -18,8 +18,8 @@ from tests.support.wait import eventually
 LABEL = "RetryableWriteError"
 
 
-def addresses(recorder: Recorder, kind: str) -> list[Any]:
-    return [event.connection_id for event in recorder.of(kind) if event.command_name == "insert"]
+def addresses_of_events(recorder: Recorder, event_name: str) -> list[Any]:
+    return [event.connection_id for event in recorder.of(event_name) if event.command_name == "insert"]
 
 
 @pytest.mark.requirement("BP-49")
@@ -47,7 +47,7 @@ def test_2_write_is_retried_after_pool_cleared(deployment: Deployment, connect: 
     assert client.db.c.count_documents({}) == 2
 
 
-def test_3_no_writes_performed_error_after_write_concern_error_raises_the_first(
+def test_3_write_concern_error_is_raised_if_retry_fails_with_no_writes_performed(
     deployment: Deployment, connect: Connect, recorder: Recorder
 ) -> None:
     client = connect(deployment, serverMonitoringMode="poll")
@@ -73,7 +73,7 @@ def test_4_write_is_retried_on_a_different_mongos(connect: Connect, recorder: Re
             fail(cluster, "insert", times=1, code=6, labels=[LABEL])
             with pytest.raises(OperationFailure):
                 client.db.c.insert_one({})
-            failed = addresses(recorder, "CommandFailed")
+            failed = addresses_of_events(recorder, "CommandFailed")
             assert len(failed) == 2
             assert failed[0] != failed[1]
 
@@ -83,11 +83,15 @@ def test_5_write_is_retried_on_the_only_mongos(connect: Connect, recorder: Recor
         client = connect(cluster, directConnection=False)
         fail(cluster, "insert", times=1, code=6, labels=[LABEL], closeConnection=True)
         client.db.c.insert_one({})
-        (failed,), (succeeded,) = addresses(recorder, "CommandFailed"), addresses(recorder, "CommandSucceeded")
+        (failed,), (succeeded,) = (
+            addresses_of_events(recorder, "CommandFailed"),
+            addresses_of_events(recorder, "CommandSucceeded"),
+        )
         assert failed == succeeded
 
 
-CASES = {  # case -> labels of the first error, code and labels of the other errors, code of the raised error
+# For each case: the labels of the first error, the code and labels of the later errors, the code of the raised error.
+CASES = {
     "case 1": ([], 10107, [], 10107),
     "case 2": ([NO_WRITES], 10107, [NO_WRITES], 91),
     "case 3": ([], 91, [NO_WRITES], 91),

@@ -27,21 +27,21 @@ from tests.support.wait import eventually
 
 @pytest.fixture(autouse=True)
 def no_session_stays_checked_out(connect: Connect, monkeypatch: Any) -> Iterator[None]:
-    """10. No remaining sessions are checked out after each functional test."""
+    """10. After each test, no session of a client is checked out."""
     clients: list[Client] = []
     original = MongoClient.__init__
 
-    def init(self: Any, *arguments: Any, **options: Any) -> None:
+    def init_and_remember(self: Any, *arguments: Any, **options: Any) -> None:
         original(self, *arguments, **options)
         clients.append(self)
 
-    monkeypatch.setattr(MongoClient, "__init__", init)
+    monkeypatch.setattr(MongoClient, "__init__", init_and_remember)
     yield
     for client in clients:
         assert_no_resource_in_use(client)
 
 
-def lsids(recorder: Recorder, name: str) -> list[Any]:
+def lsids_of(recorder: Recorder, name: str) -> list[Any]:
     return [event.command.get("lsid") for event in recorder.of("CommandStarted") if event.command_name == name]
 
 
@@ -62,9 +62,9 @@ def test_2_session_pool_is_lifo(client: Client) -> None:
         assert d.session_id == first
 
 
-@pytest.mark.parametrize("kind", ["replica_set", "standalone"])
+@pytest.mark.parametrize("deployment_kind", ["replica_set", "standalone"])
 @pytest.mark.parametrize(
-    ("name", "run"),
+    ("name", "run_operation"),
     [
         ("ping", lambda client: client.db.command("ping")),
         ("aggregate", lambda client: list(client.db.c.aggregate([{"$match": {}}]))),
@@ -73,16 +73,16 @@ def test_2_session_pool_is_lifo(client: Client) -> None:
     ],
 )
 def test_3_commands_send_cluster_time_of_the_previous_reply(
-    connect: Connect, recorder: Recorder, kind: str, name: str, run: Callable[[Client], Any]
+    connect: Connect, recorder: Recorder, deployment_kind: str, name: str, run_operation: Callable[[Client], Any]
 ) -> None:
-    with getattr(Deployment, kind)() as deployment:
+    with getattr(Deployment, deployment_kind)() as deployment:
         client = connect(deployment, heartbeatFrequencyMS=1_000_000)
-        gossips = kind == "replica_set"
-        client.db.command("ping")  # The client ignores the cluster time of heartbeats.
+        gossips = deployment_kind == "replica_set"
+        client.db.command("ping")  # The first command receives a cluster time. Heartbeats do not set the cluster time.
         recorder.clear()
-        run(client)
+        run_operation(client)
         reply = recorder.of("CommandSucceeded")[-1].reply
-        run(client)
+        run_operation(client)
         first, second = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
         assert ("$clusterTime" in first) == ("$clusterTime" in second) == gossips
         assert second.get("$clusterTime") == reply.get("$clusterTime")
@@ -96,16 +96,16 @@ def test_4_operation_sends_explicit_or_implicit_session_id(client: Client, recor
     recorder.clear()
     with client.start_session() as session:
         run(client, session)
-        assert lsids(recorder, name)
-        assert all(lsid == session.session_id for lsid in lsids(recorder, name))
+        assert lsids_of(recorder, name)
+        assert all(lsid == session.session_id for lsid in lsids_of(recorder, name))
         client.db.c.drop()
         client.db.drop_collection("d")
         client.db.drop_collection("new")
         client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
         recorder.clear()
         run(client, None)
-        assert lsids(recorder, name)
-        assert all(lsid and lsid != session.session_id for lsid in lsids(recorder, name))
+        assert lsids_of(recorder, name)
+        assert all(lsid and lsid != session.session_id for lsid in lsids_of(recorder, name))
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)
@@ -128,7 +128,7 @@ def test_6_ended_session_raises_invalid_operation(deployment: Deployment, client
     assert deployment.commands.named(name) == []
 
 
-def test_8_cursor_of_one_batch_returns_its_implicit_session_at_once(client: Client) -> None:
+def test_8_cursor_of_one_batch_returns_implicit_session_immediately(client: Client) -> None:
     client.db.c.insert_many([{}, {}])
     cursor = client.db.c.find()
     next(cursor)
@@ -136,7 +136,7 @@ def test_8_cursor_of_one_batch_returns_its_implicit_session_at_once(client: Clie
     assert len(list(cursor)) == 1
 
 
-def test_9_cursor_returns_its_implicit_session_after_the_last_get_more(client: Client) -> None:
+def test_9_cursor_returns_implicit_session_after_the_last_get_more(client: Client) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     cursor = client.db.c.find(batch_size=3)
     for _ in range(3):
@@ -147,15 +147,19 @@ def test_9_cursor_returns_its_implicit_session_after_the_last_get_more(client: C
     assert len(list(cursor)) == 1
 
 
-@pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
+@pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set", "sharded", "load_balanced"])
 @pytest.mark.parametrize("preference", [Primary(), PrimaryPreferred(), Secondary(), SecondaryPreferred(), Nearest()])
-def test_11_get_more_uses_session_of_find(connect: Connect, recorder: Recorder, kind: str, preference: Any) -> None:
-    with getattr(Deployment, kind)() as deployment:
+def test_11_get_more_uses_session_of_find(
+    connect: Connect, recorder: Recorder, deployment_kind: str, preference: Any
+) -> None:
+    with getattr(Deployment, deployment_kind)() as deployment:
         client = connect(deployment)
-        collection = client.db.get_collection("c", write_concern=WriteConcern(w=3 if kind == "replica_set" else 1))
+        collection = client.db.get_collection(
+            "c", write_concern=WriteConcern(w=3 if deployment_kind == "replica_set" else 1)
+        )
         collection.insert_many([{} for _ in range(3)])
         assert len(list(client.db.c.with_options(read_preference=preference).find(batch_size=2))) == 3
-        (find,), (get_more,) = lsids(recorder, "find"), lsids(recorder, "getMore")
+        (find,), (get_more,) = lsids_of(recorder, "find"), lsids_of(recorder, "getMore")
         assert find == get_more
         assert find["id"] != bytes(16)
 
@@ -207,7 +211,7 @@ print("done")
 
 
 @pytest.mark.parametrize("program", [TEST_12, TEST_13], ids=["12", "13"])
-def test_12_13_forked_child_uses_no_session_of_its_parent(program: str) -> None:
+def test_12_13_forked_child_uses_no_session_of_parent(program: str) -> None:
     """12. The child clears the pool. 13. The child does not return sessions of its parent to the pool."""
     assert run_program(FORKING + program) == "done\n"
 

@@ -1,4 +1,4 @@
-"""Prose tests of the Client-Side Operations Timeout specification, without tests 2 and 3 of client-side encryption.
+"""Prose tests of the Client-Side Operations Timeout specification, except tests 2 and 3 about client-side encryption.
 
 The tests use longer timeouts than the specification. Tests 1 and 11 use small batches instead of 50 megabytes.
 """
@@ -34,13 +34,13 @@ def standalone() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def internal(standalone: Deployment) -> Iterator[Client]:
-    """Return a client without a timeout, whose events the test does not record."""
+def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
+    """Return a client without a timeout, which prepares the data of a test, and whose events the test ignores."""
     with clients_of(Recorder()) as make:
         yield make(standalone)
 
 
-def delayed(reply: Any) -> Callable[[Any], Any]:
+def delayed_reply_of(reply: Any) -> Callable[[Any], Any]:
     def delayed_reply(_command: Any) -> Any:
         gevent.sleep(0.1)
         return reply
@@ -50,9 +50,9 @@ def delayed(reply: Any) -> Callable[[Any], Any]:
 
 def client_with_small_batches(server: ScriptedServer, connect: Connect) -> Client:
     server.hello_extra["maxWriteBatchSize"] = 2
-    server.replies["insert"] = delayed({"ok": 1, "n": 2})
+    server.replies["insert"] = delayed_reply_of({"ok": 1, "n": 2})
     cursor = {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}
-    server.replies["bulkWrite"] = delayed({"ok": 1, "cursor": cursor, "nInserted": 2, "nErrors": 0})
+    server.replies["bulkWrite"] = delayed_reply_of({"ok": 1, "cursor": cursor, "nInserted": 2, "nErrors": 0})
     return connect(f"mongodb://{server.name}", timeoutMS=180)
 
 
@@ -74,7 +74,7 @@ def test_11_all_batches_of_bulk_write_share_one_timeout(server: ScriptedServer, 
 
 
 def test_4_1_timed_out_handshake_closes_background_connection(connect: Connect, recorder: Recorder) -> None:
-    """4. timeoutMS used for handshake commands. In gmongo, `connectTimeoutMS` limits background handshakes."""
+    """4. timeoutMS limits handshake commands. In gmongo, `connectTimeoutMS` limits handshakes of background runs."""
     with Deployment.standalone(users={"u": "p"}) as deployment:
         slow(deployment, "saslContinue", milliseconds=500, times=1, appName="pool")
         connect(deployment, minPoolSize=1, timeoutMS=100, connectTimeoutMS=100, appName="pool")
@@ -91,10 +91,10 @@ def test_4_2_timeout_is_refreshed_for_each_handshake_command(connect: Connect, r
 
 
 def test_5_1_timeout_of_tailable_cursor_is_refreshed_for_each_get_more(
-    standalone: Deployment, internal: Client, connect: Connect, recorder: Recorder
+    standalone: Deployment, client_without_timeout: Client, connect: Connect, recorder: Recorder
 ) -> None:
-    internal.db.create_collection("coll", capped=True, size=500)
-    internal.db.coll.insert_one({"x": 1})
+    client_without_timeout.db.create_collection("coll", capped=True, size=500)
+    client_without_timeout.db.coll.insert_one({"x": 1})
     client = connect(standalone, timeoutMS=500)
     slow(standalone, "getMore", milliseconds=300)
     cursor = client.db.coll.find(cursor_type=CursorType.TAILABLE)
@@ -137,7 +137,7 @@ def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -
 def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
     client = connect(standalone, timeoutMS=150)
     stream = GridFSBucket(client.db, chunk_size_bytes=2).open_upload_stream("filename")
-    # The upload keeps up to 1,000 chunks. With more, the server has chunks for the abort to remove.
+    # The upload buffers up to 1,000 chunks. More chunks are on the server, so that the abort must remove chunks.
     stream.write(bytes(4_000))
     slow(standalone, "delete", milliseconds=200, times=1)
     with pytest.raises(PyMongoError) as raised:
@@ -145,9 +145,11 @@ def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: C
     assert raised.value.timeout
 
 
-def test_7_download_times_out(standalone: Deployment, internal: Client, connect: Connect, recorder: Recorder) -> None:
+def test_7_gridfs_download_times_out(
+    standalone: Deployment, client_without_timeout: Client, connect: Connect, recorder: Recorder
+) -> None:
     identifier = ObjectId("000000000000000000000005")
-    internal.db.fs.files.insert_one(
+    client_without_timeout.db.fs.files.insert_one(
         {
             "_id": identifier,
             "length": 10,
@@ -199,18 +201,18 @@ def test_8_handshake_uses_the_lower_timeout(connect: Connect, options: dict[str,
         assert raised.value.timeout
 
 
-@pytest.mark.parametrize("source", ["option", "block"])
+@pytest.mark.parametrize("timeout_source", ["option", "block"])
 def test_9_end_session_aborts_the_transaction_within_the_timeout(
-    deployment: Deployment, connect: Connect, recorder: Recorder, source: str
+    deployment: Deployment, connect: Connect, recorder: Recorder, timeout_source: str
 ) -> None:
     """9. timeoutMS applies to endSession. As in PyMongo, endSession ignores errors of the abort."""
-    client = connect(deployment, **({"timeoutMS": 500} if source == "option" else {}))
+    client = connect(deployment, **({"timeoutMS": 500} if timeout_source == "option" else {}))
     session = client.start_session()
     session.start_transaction()
     client.db.coll.insert_one({"x": 1}, session=session)
     slow(deployment, "abortTransaction", milliseconds=2000, times=1)
     with gevent.Timeout(1.75):
-        if source == "option":
+        if timeout_source == "option":
             session.end_session()
         else:
             with gmongo.timeout(0.5):

@@ -26,7 +26,7 @@ def sharded(cluster: Deployment, connect: Connect) -> Client:
     return client
 
 
-def test_1_new_transaction_unpins_the_session(sharded: Client) -> None:
+def test_1_new_transaction_unpins_session_from_mongos(sharded: Client) -> None:
     addresses = set()
     with sharded.start_session() as session:
         with session.start_transaction():
@@ -39,7 +39,7 @@ def test_1_new_transaction_unpins_the_session(sharded: Client) -> None:
     assert len(addresses) == 2
 
 
-def test_2_operation_without_transaction_unpins_the_session(sharded: Client) -> None:
+def test_2_operation_outside_transaction_unpins_session_from_mongos(sharded: Client) -> None:
     addresses = set()
     with sharded.start_session() as session:
         with session.start_transaction():
@@ -69,7 +69,7 @@ class CustomError(Exception):
     pass
 
 
-def test_custom_error_of_callback_aborts_and_is_raised(deployment: Deployment, client: Client) -> None:
+def test_custom_error_of_callback_aborts_transaction_and_is_raised(deployment: Deployment, client: Client) -> None:
     calls: list[Any] = []
     custom = CustomError("mine")
 
@@ -100,8 +100,8 @@ def test_with_transaction_returns_value_of_callback(client: Client) -> None:
 def test_with_transaction_raises_after_retry_timeout(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch, command: str, label: str, code: int
 ) -> None:
-    """Errors: 1. error of the callback, 2. unknown commit result, 3. transient error of the commit."""
-    times = itertools.count(0, 10)  # The time increases by 10 seconds at each call.
+    """Let each attempt of the transaction fail until the retry timeout. The callback or the commit fails."""
+    times = itertools.count(0, 10)  # Each call of the clock returns a time that is 10 seconds later.
     monkeypatch.setattr("gmongo.engines.transaction._clock", SimpleNamespace(monotonic=lambda: next(times)))
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:
@@ -115,10 +115,10 @@ def test_with_transaction_raises_after_retry_timeout(
     assert_no_resource_in_use(client)
 
 
-def test_retries_of_with_transaction_back_off(
+def test_with_transaction_waits_for_backoff_before_retries(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The total backoff of 30 retries is above 1.25 seconds."""
+    """Check the total backoff. The backoff of 30 retries takes more than 1.25 seconds in total."""
     slept: list[float] = []
     monkeypatch.setattr("gmongo.engines.transaction.sleep", slept.append)
     fail(deployment, "commitTransaction", times=30, code=251, labels=[TRANSIENT])

@@ -1,4 +1,4 @@
-"""``read_ahead``: the client requests the next batches while the application uses the current batch."""
+"""With ``read_ahead``, the client requests the next batches while the application uses the current batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.support.wait import eventually
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """Start a server with an endless cursor. Each batch has two documents."""
+    """Start a server whose cursors have no end. Each batch has two documents."""
     with ScriptedServer() as server:
         numbers = count()
 
@@ -55,13 +55,13 @@ def many_documents(deployment: Deployment, client: Any) -> Any:
     return client.db.c
 
 
-def nothing_in_use(client: Any) -> bool:
-    """True if the client uses no connection and no session, and reads no batch."""
+def no_connection_or_session_in_use(client: Any) -> bool:
+    """Return True if the client uses no connection and no session, and reads no batch ahead."""
     busy = any(stats["in_use"] for stats in client.pool_stats())
     return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
 
 
-def open_cursors(deployment: Deployment) -> int:
+def count_open_cursors(deployment: Deployment) -> int:
     return deployment._cluster.store._state.cursors.count()
 
 
@@ -72,51 +72,55 @@ def test_read_ahead_returns_all_documents(many_documents: Any, batch_size: int, 
     assert [each["_id"] for each in many_documents.aggregate([], batchSize=batch_size).read_ahead(batches)] == list(
         range(20)
     )
-    assert nothing_in_use(many_documents.database.client)
+    assert no_connection_or_session_in_use(many_documents.database.client)
 
 
 @pytest.mark.parametrize("size", [10, 30_000])
 @pytest.mark.parametrize("limit", [1, 5, 6, 7, 19, 20, 25])
-def test_read_ahead_with_limit_sends_usual_batch_sizes(
+def test_read_ahead_with_limit_sends_batch_sizes_of_plain_cursor(
     deployment: Deployment, client: Any, recorder: Any, limit: int, size: int
 ) -> None:
     client.db.c.insert_many([{"_id": number, "text": "x" * size} for number in range(20)])
 
-    def sizes(cursor: Any) -> list[Any]:
+    def batch_sizes(cursor: Any) -> list[Any]:
         recorder.clear()
         assert [each["_id"] for each in cursor] == list(range(min(limit, 20)))
         return [command.get("batchSize") for command in recorder.sent_commands("getMore")]
 
-    assert sizes(client.db.c.find(batch_size=5, limit=limit).read_ahead()) == sizes(
+    assert batch_sizes(client.db.c.find(batch_size=5, limit=limit).read_ahead()) == batch_sizes(
         client.db.c.find(batch_size=5, limit=limit)
     )
-    assert open_cursors(deployment) == 0
+    assert count_open_cursors(deployment) == 0
 
 
-def test_next_batch_is_requested_when_the_current_batch_is_first_used(server: ScriptedServer, connect: Any) -> None:
+def test_read_ahead_requests_next_batch_at_first_document_of_current_batch(
+    server: ScriptedServer, connect: Any
+) -> None:
     client = connect(server)
     cursor = client.db.c.find().read_ahead()
     assert next(cursor) == {"_id": 0}
     server.wait_for("getMore")
     assert next(cursor) == {"_id": 1}
     gevent.sleep(0.02)
-    assert len(server.commands("getMore")) == 1  # The buffer has space for one batch.
+    assert len(server.commands("getMore")) == 1  # The client buffers at most one batch.
     assert next(cursor) == {"_id": 2}
     server.wait_for("getMore", 2)
     cursor.close()
 
 
-def test_get_more_is_sent_before_the_next_switch_of_the_application(server: ScriptedServer, connect: Any) -> None:
+def test_read_ahead_sends_get_more_before_next_greenlet_switch(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     pool = client._topology.pools()[0]
-    assert [each.mid_message for each in pool.machine.in_use] == [True]  # No switch happened since `next`.
+    assert [each.mid_message for each in pool.machine.in_use] == [True]  # No greenlet switch has occurred since `next`.
     cursor.close()
 
 
 @pytest.mark.parametrize("batches", [1, 3])
-def test_read_ahead_requests_at_most_the_given_batches(server: ScriptedServer, connect: Any, batches: int) -> None:
+def test_read_ahead_requests_at_most_given_number_of_batches(
+    server: ScriptedServer, connect: Any, batches: int
+) -> None:
     cursor = connect(server).db.c.find().read_ahead(batches)
     next(cursor)
     server.wait_for("getMore", batches)
@@ -126,7 +130,7 @@ def test_read_ahead_requests_at_most_the_given_batches(server: ScriptedServer, c
 
 
 def test_read_ahead_requests_at_most_max_bytes(server: ScriptedServer, connect: Any) -> None:
-    """The client estimates the size of the next batch from the previous batch."""
+    """Check `max_bytes`. The client expects that the next batch is as large as the previous batch."""
     server.replies["getMore"] = lambda command: cursor_reply([{"text": "x" * 30_000}], 7, "nextBatch")
     cursor = connect(server).db.c.find().read_ahead(10, max_bytes=100_000)
     next(cursor)
@@ -146,15 +150,16 @@ def test_gridfs_file_reads_chunks_ahead(client: Any, recorder: Any) -> None:
     recorder.clear()
     with fs.get(number).read_ahead(2) as file:
         assert file.read(1) == data[:1]
-        eventually(lambda: len(recorder.sent_commands("getMore")) >= 1)  # The first batch still has unread chunks.
+        # The client sends a `getMore` although the first batch still has unread chunks.
+        eventually(lambda: len(recorder.sent_commands("getMore")) >= 1)
         assert file.read() == data[1:]
         file.seek(5000)
         assert file.read(100) == data[5000:5100]
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
 
 
-class Numbers(TypeDecoder):  # type: ignore[misc]
-    """Decoder that records the number of each decoded document."""
+class RecordingNumberDecoder(TypeDecoder):  # type: ignore[misc]
+    """Type decoder that records the number of each document that it decodes."""
 
     bson_type = float
 
@@ -169,9 +174,9 @@ class Numbers(TypeDecoder):  # type: ignore[misc]
 
 
 @pytest.fixture
-def numbers(deployment: Deployment) -> Iterator[tuple[Any, Numbers]]:
-    """Return a collection of 200 documents of a kilobyte, and its decoder. The client has no listeners."""
-    codec = Numbers()
+def numbers(deployment: Deployment) -> Iterator[tuple[Any, RecordingNumberDecoder]]:
+    """Return a collection and its decoder. The collection has 200 documents of 1 KB. The client has no listeners."""
+    codec = RecordingNumberDecoder()
     options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([codec]))
     client: MongoClient[Any]
     with MongoClient(deployment.uri) as client:
@@ -179,7 +184,7 @@ def numbers(deployment: Deployment) -> Iterator[tuple[Any, Numbers]]:
         yield client.db.c.with_options(codec_options=options), codec
 
 
-def test_buffered_batch_is_decoded_while_the_application_waits(numbers: tuple[Any, Numbers]) -> None:
+def test_buffered_batch_is_decoded_while_the_application_waits(numbers: tuple[Any, RecordingNumberDecoder]) -> None:
     collection, codec = numbers
     cursor = collection.find(batch_size=100).read_ahead()
     assert next(cursor)["_id"] == 0
@@ -188,7 +193,7 @@ def test_buffered_batch_is_decoded_while_the_application_waits(numbers: tuple[An
     assert sorted(codec.decoded) == list(range(200))
 
 
-def test_undecodable_document_raises_after_all_previous_batches(numbers: tuple[Any, Numbers]) -> None:
+def test_undecodable_document_raises_after_all_previous_batches(numbers: tuple[Any, RecordingNumberDecoder]) -> None:
     collection, codec = numbers
     collection.update_one({"_id": 150}, {"$set": {"at": -1.0}})
     for cursor in (collection.find(batch_size=100), collection.find(batch_size=100).read_ahead()):
@@ -204,7 +209,9 @@ def test_undecodable_document_raises_after_all_previous_batches(numbers: tuple[A
         cursor.close()
 
 
-def test_large_batch_is_not_decoded_ahead(numbers: tuple[Any, Numbers], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_buffered_batch_is_not_decoded_ahead(
+    numbers: tuple[Any, RecordingNumberDecoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
     collection, codec = numbers
     monkeypatch.setattr("gmongo.engines.read_ahead._DECODED", 100_000)
     cursor = collection.find(batch_size=100).read_ahead()
@@ -226,16 +233,18 @@ def test_get_more_error_is_raised_after_all_previous_documents(many_documents: A
     assert not cursor.alive
     with pytest.raises(StopIteration):
         next(cursor)
-    eventually(lambda: nothing_in_use(many_documents.database.client) and open_cursors(deployment) == 0)
+    eventually(
+        lambda: no_connection_or_session_in_use(many_documents.database.client) and count_open_cursors(deployment) == 0
+    )
 
 
-def test_buffered_batch_is_returned_before_a_network_error(server: ScriptedServer, connect: Any) -> None:
+def test_buffered_batch_is_returned_before_network_error_is_raised(server: ScriptedServer, connect: Any) -> None:
     server.fail("getMore", lambda peer, message: peer.send(message), cut(5))
     client = connect(server)
     cursor = client.db.c.find().read_ahead(5)
     seen = [next(cursor)["_id"]]
     server.wait_for("getMore", 2)
-    eventually(lambda: not client._cursor_killer.reading)  # The client has received the error.
+    eventually(lambda: not client._cursor_killer.reading)  # The greenlet that reads ahead has received the error.
     with pytest.raises(AutoReconnect):
         seen.extend(each["_id"] for each in cursor)
     assert seen == [0, 1, 2, 3]
@@ -243,7 +252,7 @@ def test_buffered_batch_is_returned_before_a_network_error(server: ScriptedServe
 
 
 @pytest.mark.parametrize(
-    ("reply", "error"),
+    ("reply", "error_class"),
     [
         ({"ok": 0, "code": 43, "errmsg": "gone"}, CursorNotFound),
         ({"ok": 1, "cursor": {"id": "x", "ns": "db.c", "nextBatch": []}}, PyMongoError),
@@ -252,21 +261,21 @@ def test_buffered_batch_is_returned_before_a_network_error(server: ScriptedServe
     ],
 )
 def test_malformed_get_more_reply_raises_the_error_of_a_plain_cursor(
-    server: ScriptedServer, connect: Any, reply: dict[str, Any], error: type[Exception]
+    server: ScriptedServer, connect: Any, reply: dict[str, Any], error_class: type[Exception]
 ) -> None:
     server.replies["getMore"] = reply
     client = connect(server)
     raised = []
     for cursor in (client.db.c.find(), client.db.c.find().read_ahead()):
-        with pytest.raises(error) as caught:
+        with pytest.raises(error_class) as caught:
             list(cursor)
         raised.append((type(caught.value), str(caught.value)))
         cursor.close()
     assert raised[0] == raised[1]
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
 
 
-def test_timeout_block_around_next_ends_the_wait(server: ScriptedServer, connect: Any) -> None:
+def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -278,7 +287,7 @@ def test_timeout_block_around_next_ends_the_wait(server: ScriptedServer, connect
     assert not cursor.alive
     cursor.close()
     assert len(server.commands("killCursors")) == 1
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
     gate.set()
 
 
@@ -292,15 +301,15 @@ def test_timeout_ms_of_cursor_limits_read_ahead_batches(server: ScriptedServer, 
         next(cursor)
     assert caught.value.timeout
     cursor.close()
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
 
 
 def reads_ahead(client: Any) -> bool:
     return bool(client._cursor_killer.reading)
 
 
-def test_close_kills_the_cursor_and_keeps_the_connection(server: ScriptedServer, connect: Any) -> None:
-    """The server replies to the pending getMore after killCursors on another connection."""
+def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: ScriptedServer, connect: Any) -> None:
+    """Close a cursor during a getMore. The server replies to the getMore after a killCursors on another connection."""
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -309,26 +318,26 @@ def test_close_kills_the_cursor_and_keeps_the_connection(server: ScriptedServer,
     next(cursor)
     server.wait_for("getMore")
     cursor.close()
-    eventually(lambda: nothing_in_use(client))
-    assert next(cursor) == {"_id": 1}  # The client has this document already.
+    eventually(lambda: no_connection_or_session_in_use(client))
+    assert next(cursor) == {"_id": 1}  # The client has already received this document.
     with pytest.raises(StopIteration):
         next(cursor)
     assert client.pool_stats()[0]["total"] == 2
     assert len(server.commands("getMore")) == 1
 
 
-def test_close_interrupts_a_get_more_that_gets_no_reply(server: ScriptedServer, connect: Any) -> None:
+def test_close_of_cursor_interrupts_get_more_that_receives_no_reply(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     server.wait_for("getMore")
     cursor.close()
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
     assert client.pool_stats()[0]["total"] == 1
 
 
-def test_dropped_cursor_with_pending_get_more_is_killed(server: ScriptedServer, connect: Any) -> None:
+def test_dropped_read_ahead_cursor_with_pending_get_more_is_killed(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     gc.disable()
@@ -338,12 +347,12 @@ def test_dropped_cursor_with_pending_get_more_is_killed(server: ScriptedServer, 
         server.wait_for("getMore")
         del cursor
         server.wait_for("killCursors")
-        eventually(lambda: nothing_in_use(client))
+        eventually(lambda: no_connection_or_session_in_use(client))
     finally:
         gc.enable()
 
 
-def test_session_is_returned_to_the_pool_after_its_last_command(server: ScriptedServer, connect: Any) -> None:
+def test_session_returns_to_session_pool_after_last_get_more(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -357,11 +366,11 @@ def test_session_is_returned_to_the_pool_after_its_last_command(server: Scripted
     (used,) = {bytes(each["lsid"]["id"]) for each in server.commands("getMore")}
     assert bytes(server.commands("find")[-1]["lsid"]["id"]) != used
     gate.set()
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
     assert len(client._executor.sessions) == 2
 
 
-def test_kill_of_reader_ends_pending_get_more_before_its_reply(server: ScriptedServer, connect: Any, go: Any) -> None:
+def test_kill_of_reader_ends_pending_get_more_before_reply(server: ScriptedServer, connect: Any, go: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     server.fail("killCursors", held(Event()))
@@ -403,7 +412,9 @@ def test_cursor_of_closed_client_returns_buffered_documents_then_raises(server: 
         next(cursor)
 
 
-def test_kill_of_background_greenlet_ends_its_cursor_only(server: ScriptedServer, connect: Any) -> None:
+def test_kill_of_greenlet_that_reads_ahead_ends_only_the_cursor_of_greenlet(
+    server: ScriptedServer, connect: Any
+) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()
@@ -415,11 +426,11 @@ def test_kill_of_background_greenlet_ends_its_cursor_only(server: ScriptedServer
     with pytest.raises(AutoReconnect, match="interrupted"):
         next(cursor)
     cursor.close()
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
     assert client.db.c.find_one()
 
 
-def test_pending_get_more_does_not_keep_the_event_loop_alive(server: ScriptedServer, connect: Any) -> None:
+def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -437,7 +448,7 @@ def test_pending_get_more_does_not_keep_the_event_loop_alive(server: ScriptedSer
 
 @pytest.mark.real_time
 def test_greenlet_that_waits_for_a_batch_keeps_the_event_loop_alive(server: ScriptedServer) -> None:
-    """If the event loop ended, gevent would raise `LoopExit` in the main greenlet."""
+    """Wait in the main greenlet. If the event loop ended, gevent would raise `LoopExit`."""
     program = """
 import sys
 from gmongo import MongoClient
@@ -500,32 +511,34 @@ def test_read_ahead_argument_below_one_raises_value_error(client: Any, name: str
 
 @pytest.fixture
 def load_balanced_documents(connect: Any) -> Iterator[Any]:
-    """Return a collection of 20 documents behind a load balancer."""
+    """Return a collection of 20 documents. The client connects through a load balancer."""
     with Deployment.load_balanced(2) as deployment:
         collection = connect(deployment).db.c
         collection.insert_many([{"_id": number} for number in range(20)])
         yield collection
 
 
-def test_pinned_cursor_reads_ahead_on_its_connection(load_balanced_documents: Any, recorder: Any) -> None:
+def test_pinned_cursor_reads_ahead_on_pinned_connection(load_balanced_documents: Any, recorder: Any) -> None:
     recorder.clear()
     assert len(list(load_balanced_documents.find(batch_size=3).read_ahead())) == 20
     ids = {event.connection_id for event in recorder.of("CommandStarted")}
     assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 1, ids
-    eventually(lambda: nothing_in_use(load_balanced_documents.database.client))
+    eventually(lambda: no_connection_or_session_in_use(load_balanced_documents.database.client))
 
 
-@pytest.mark.parametrize("end", ["close", "drop"])
-def test_end_of_pinned_cursor_during_get_more_closes_connection(server: ScriptedServer, connect: Any, end: str) -> None:
+@pytest.mark.parametrize("how_cursor_ends", ["close", "drop"])
+def test_end_of_pinned_cursor_during_get_more_closes_pinned_connection(
+    server: ScriptedServer, connect: Any, how_cursor_ends: str
+) -> None:
     server.hello_extra = {"serviceId": ObjectId(), "msg": "isdbgrid"}
     client = connect(f"mongodb://{server.name}/?loadBalanced=true")
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     server.wait_for("getMore")
-    if end == "close":
+    if how_cursor_ends == "close":
         cursor.close()
     del cursor
-    eventually(lambda: nothing_in_use(client))
+    eventually(lambda: no_connection_or_session_in_use(client))
     assert client.pool_stats()[0]["total"] == 0
     assert server.commands("killCursors") == []

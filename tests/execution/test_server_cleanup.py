@@ -1,4 +1,4 @@
-"""Interrupted operations and cursors on the server (``docs/time-limits.md``)."""
+"""Interrupted operations and cursors also end on the server (``docs/time-limits.md``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.wait import eventually
 
 
 def running_commands(client: Client) -> list[str]:
-    """Return the names of the commands that the server executes for other clients."""
+    """Return the names of the commands that the server currently executes for other clients."""
     operations = client.admin.command("currentOp")["inprog"]
     names = (next(iter(each["command"])) for each in operations)
     return [name for name in names if name not in ("hello", "isMaster", "currentOp")]
@@ -29,7 +29,7 @@ def running_commands(client: Client) -> list[str]:
 
 @pytest.fixture
 def second_client(deployment: Deployment, connect: Connect) -> Client:
-    """Return a second client."""
+    """Return a second client of the deployment, which observes the server."""
     return connect(deployment)
 
 
@@ -50,7 +50,7 @@ def test_interrupted_operation_ends_on_the_server(interruption, name, client, se
     eventually(lambda: running_commands(second_client) == [])
 
 
-def test_interrupted_operation_runs_on_the_server_while_its_connection_drains(deployment, connect, second_client):
+def test_interrupted_operation_runs_on_server_while_connection_drains(deployment, connect, second_client):
     client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=300)
     slow(deployment, "find")
     finding = gevent.spawn(client.db.c.find_one, {})
@@ -63,14 +63,14 @@ def test_interrupted_operation_runs_on_the_server_while_its_connection_drains(de
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("drains", [False, True])
-def test_operation_with_timeout_ends_on_the_server_and_keeps_its_connection(
+def test_operation_that_times_out_ends_on_server_and_keeps_connection(
     name, drains, virtual_time, deployment, connect, second_client, monkeypatch
 ):
     client = connect(deployment, drainLateReplies=drains)
     client.db.c.insert_one({})
     deployment.commands.clear()
     slow(deployment, name)
-    # The server gets 30 ms less than the timeout.
+    # The `maxTimeMS` that the server receives is 30 ms below the timeout.
     monkeypatch.setattr(ServerDescription, "min_round_trip_time", property(lambda _server: 0.03))
     with pytest.raises(ExecutionTimeout) as raised, gmongo.timeout(0.2):
         OPERATIONS[name](client)
@@ -87,7 +87,7 @@ def test_cursor_whose_close_times_out_is_killed_in_the_background(deployment, co
         cursor = client.db.c.find({}, batch_size=2)
         next(cursor)
     (pool,) = client._topology.pools()
-    with checked_out(pool):  # The pool has no connection for `killCursors`.
+    with checked_out(pool):  # The pool has no available connection for `killCursors`.
         with gmongo.timeout(0.02):
             cursor.close()
         assert deployment.commands.named("killCursors") == []

@@ -1,4 +1,4 @@
-"""MongoDB 4.2, the oldest supported version: no streaming monitor and no error labels."""
+"""MongoDB 4.2 is the oldest supported server. This server neither streams hello replies nor sends error labels."""
 
 from __future__ import annotations
 
@@ -42,14 +42,16 @@ def test_driver_adds_retryable_write_label_to_retryable_errors_only(deployment: 
     assert not other_error.value.has_error_label("RetryableWriteError")
 
 
-@pytest.mark.parametrize("kind", ["replica_set", "sharded"])
+@pytest.mark.parametrize("deployment_kind", ["replica_set", "sharded"])
 @pytest.mark.parametrize("code", [91, 262])
-def test_write_concern_error_is_retried_except_on_mongos(connect: Connect, kind: str, code: int) -> None:
-    with getattr(Deployment, kind)(1, version="4.2") as deployment:
+def test_retryable_write_concern_error_is_retried_except_on_mongos(
+    connect: Connect, deployment_kind: str, code: int
+) -> None:
+    with getattr(Deployment, deployment_kind)(1, version="4.2") as deployment:
         client = connect(deployment)
         concern = {"code": code, "errmsg": "not yet"}
         fail(deployment, "insert", times=1, code=None, labels=None, writeConcernError=concern)
-        if kind == "sharded":
+        if deployment_kind == "sharded":
             with pytest.raises(PyMongoError) as raised:
                 client.db.c.insert_one({"_id": 1})
             assert not raised.value.has_error_label("RetryableWriteError")
@@ -83,13 +85,15 @@ def test_server_of_4_2_is_polled_with_legacy_hello(deployment: Deployment, clien
     assert deployment.commands.named("hello") == []
 
 
-@pytest.mark.parametrize(("code", "resumes"), [(91, True), (189, True), (11601, False)])
-def test_change_stream_resumes_by_error_code(deployment: Deployment, client: Client, code: int, resumes: bool) -> None:
+@pytest.mark.parametrize(("code", "stream_resumes"), [(91, True), (189, True), (11601, False)])
+def test_change_stream_of_server_4_2_resumes_by_error_code(
+    deployment: Deployment, client: Client, code: int, stream_resumes: bool
+) -> None:
     client.db.c.insert_one({"_id": 0})
     with client.db.c.watch(max_await_time_ms=200) as stream, gevent.Timeout(5):
         fail(deployment, "getMore", times=1, code=code, labels=None)
         client.db.c.insert_one({"_id": 1})
-        if resumes:
+        if stream_resumes:
             assert stream.next()["fullDocument"] == {"_id": 1}
             assert len(deployment.commands.named("aggregate")) == 2
         else:

@@ -1,4 +1,4 @@
-"""The pool of server sessions, and the cluster times of sessions."""
+"""The pool of server sessions, and the cluster times that commands send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo.testing import Deployment
 from tests.execution.harness import fail
 from tests.support.clients import Client
 
-LIFETIME = 30  # minutes
+LIFETIME = 30  # the `logicalSessionTimeoutMinutes` of the server
 
 
 @pytest.fixture
@@ -35,31 +35,33 @@ def pool() -> ServerSessionPool:
 
 
 def session_unused_for(pool: ServerSessionPool, seconds: float) -> ServerSession:
-    """Return a session whose last use was `seconds` ago."""
+    """Return a server session that was last used `seconds` ago."""
     session = pool.acquire()
     session.last_used = _clock.monotonic() - seconds
     return session
 
 
 @pytest.mark.parametrize(
-    ("unused", "kept"), [(0, True), (1739.0, True), (1740.0, True), (1740.5, False), (31 * 60, False)]
+    ("unused_seconds", "is_kept"), [(0, True), (1739.0, True), (1740.0, True), (1740.5, False), (31 * 60, False)]
 )
-def test_session_in_its_last_minute_is_not_returned_to_the_pool(
-    pool: ServerSessionPool, monkeypatch: pytest.MonkeyPatch, unused: float, kept: bool
+def test_session_that_expires_within_a_minute_is_not_returned_to_pool(
+    pool: ServerSessionPool, monkeypatch: pytest.MonkeyPatch, unused_seconds: float, is_kept: bool
 ) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 5000.0)
-    session = session_unused_for(pool, unused)
+    session = session_unused_for(pool, unused_seconds)
     pool.release(session)
-    assert len(pool) == int(kept)
-    assert (pool.acquire() is session) is kept
+    assert len(pool) == int(is_kept)
+    assert (pool.acquire() is session) is is_kept
 
 
-@pytest.mark.parametrize(("unused", "kept"), [(28.5 * 60, True), (29.5 * 60, False)])
-def test_session_that_expires_in_the_pool_is_not_reused(pool: ServerSessionPool, unused: float, kept: bool) -> None:
+@pytest.mark.parametrize(("unused_seconds", "is_kept"), [(28.5 * 60, True), (29.5 * 60, False)])
+def test_session_that_expires_in_the_session_pool_is_not_reused(
+    pool: ServerSessionPool, unused_seconds: float, is_kept: bool
+) -> None:
     session = pool.acquire()
     pool.release(session)
-    session.last_used -= unused
-    assert (pool.acquire() is session) is kept
+    session.last_used -= unused_seconds
+    assert (pool.acquire() is session) is is_kept
 
 
 def test_release_removes_expired_sessions_from_the_pool(pool: ServerSessionPool) -> None:
@@ -79,7 +81,7 @@ def test_dirty_session_is_not_returned_to_the_pool(pool: ServerSessionPool) -> N
     assert pool.in_use == 0
 
 
-def test_session_of_closed_connection_is_used_for_the_retry_only(deployment: Deployment, client: Client) -> None:
+def test_session_of_closed_connection_is_used_only_for_the_retry(deployment: Deployment, client: Client) -> None:
     client.db.command("ping")
     client.db.c.insert_one({"_id": 1})
     fail(deployment, "insert", times=1, code=None, labels=None, closeConnection=True)
@@ -96,14 +98,14 @@ def cluster_time(seconds: int) -> dict[str, Any]:
     return {"clusterTime": Timestamp(seconds, 1), "signature": {"hash": b"\x00" * 20, "keyId": 0}}
 
 
-NOW = 4_000_000_000  # Seconds, later than the time of the servers.
+NOW = 4_000_000_000  # seconds since 1970. The time is later than the time of the servers.
 
 
 @pytest.mark.parametrize(
-    ("client_time", "session_time", "sent"), [(1, 2, 2), (2, 1, 2), (None, 2, 2), (2, None, 2), (2, 2, 2)]
+    ("client_time", "session_time", "sent_time"), [(1, 2, 2), (2, 1, 2), (None, 2, 2), (2, None, 2), (2, 2, 2)]
 )
 def test_command_sends_newer_cluster_time_of_client_and_session(
-    deployment: Deployment, client: Client, client_time: int | None, session_time: int | None, sent: int
+    deployment: Deployment, client: Client, client_time: int | None, session_time: int | None, sent_time: int
 ) -> None:
     client.db.command("ping")
     with client.start_session() as session:
@@ -112,7 +114,7 @@ def test_command_sends_newer_cluster_time_of_client_and_session(
             session.advance_cluster_time(cluster_time(NOW + session_time))
         client.db.command("ping", session=session)
     command = deployment.commands.named("ping")[-1].body
-    assert command["$clusterTime"]["clusterTime"].time == NOW + sent
+    assert command["$clusterTime"]["clusterTime"].time == NOW + sent_time
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
@@ -132,7 +134,7 @@ def test_network_error_is_transient_only_in_transaction(
         assert raised.value.has_error_label("RetryableWriteError") is not in_transaction
 
 
-def test_shared_session_returns_to_the_pool_after_its_last_end(pool: ServerSessionPool) -> None:
+def test_session_with_two_users_returns_to_pool_after_both_have_ended(pool: ServerSessionPool) -> None:
     implicit = ImplicitSession(pool)
     taken = implicit.server_session
     shared = SharedSession(implicit)
@@ -158,7 +160,7 @@ def test_second_end_of_implicit_session_has_no_effect(pool: ServerSessionPool) -
     assert (len(pool), pool.in_use) == (1, 0)
 
 
-def test_forked_child_neither_reuses_nor_ends_sessions_of_its_parent(pool: ServerSessionPool) -> None:
+def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSessionPool) -> None:
     implicit, used = ImplicitSession(pool), pool.acquire()
     parents = implicit.server_session
     pool.release(pool.acquire())

@@ -27,7 +27,7 @@ from tests.support.wait import eventually
 pytestmark = pytest.mark.usefixtures("virtual_time")
 
 
-def in_session(client: Client) -> None:
+def insert_in_new_session(client: Client) -> None:
     with client.start_session() as session:
         client.db.c.insert_one({"_id": 1}, session=session)
 
@@ -35,12 +35,15 @@ def in_session(client: Client) -> None:
 OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
     "read": ("find", lambda client: client.db.c.find_one({})),
     "write": ("update", lambda client: client.db.c.update_many({}, {"$set": {"a": 1}})),
-    "write in explicit session": ("insert", in_session),
+    "write in explicit session": ("insert", insert_in_new_session),
 }
 
 
-def interrupt(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
-    """Kill a greenlet after the server has received its command. Return the session ID of the command."""
+def run_and_kill(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
+    """Run a command in a greenlet, and kill the greenlet after the server has received the command.
+
+    :returns: the session ID of the command.
+    """
     slow(deployment, command, milliseconds=milliseconds, times=1)
     received = len(deployment.commands.named(command))
     running = gevent.spawn(run)
@@ -50,7 +53,7 @@ def interrupt(deployment: Deployment, command: str, run: Callable[[], Any], mill
 
 
 def killed_sessions(deployment: Deployment) -> list[list[bytes]]:
-    """Return the session IDs of each `killSessions` command."""
+    """Return, for each `killSessions` command, the session IDs in the command."""
     return [
         [bytes(each["id"]) for each in command.body["killSessions"]]
         for command in deployment.commands.named("killSessions")
@@ -60,7 +63,7 @@ def killed_sessions(deployment: Deployment) -> list[list[bytes]]:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_session_of_interrupted_command_is_killed_three_times_and_dropped(name, deployment, client):
     command, run = OPERATIONS[name]
-    session = interrupt(deployment, command, lambda: run(client))
+    session = run_and_kill(deployment, command, lambda: run(client))
     assert killed_sessions(deployment) == []
     gevent.sleep(0.2)
     assert killed_sessions(deployment) == [[session]]
@@ -80,9 +83,9 @@ def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(dep
 
 
 @pytest.mark.parametrize(("milliseconds", "kills"), [(50, 0), (300, 1)])
-def test_session_is_reused_after_its_late_reply(milliseconds, kills, deployment, connect):
+def test_session_is_reused_after_late_reply(milliseconds, kills, deployment, connect):
     client = connect(deployment, drainLateReplies=True)
-    session = interrupt(deployment, "find", lambda: client.db.c.find_one({}), milliseconds)
+    session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}), milliseconds)
     gevent.sleep(5)
     assert killed_sessions(deployment) == [[session]] * kills
     assert session in idle_sessions(client)
@@ -90,15 +93,15 @@ def test_session_is_reused_after_its_late_reply(milliseconds, kills, deployment,
 
 def test_session_is_dropped_if_kill_sessions_fails(deployment, connect):
     client = connect(deployment, drainLateReplies=True)
-    session = interrupt(deployment, "find", lambda: client.db.c.find_one({}), 300)
+    session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}), 300)
     fail(deployment, "killSessions", code=11601, labels=None)
     gevent.sleep(5)
     assert session not in idle_sessions(client)
 
 
-def test_close_kills_sessions_at_once(deployment, connect):
+def test_client_close_kills_sessions_of_interrupted_commands_immediately(deployment, connect):
     client = connect(deployment)
-    session = interrupt(deployment, "update", lambda: OPERATIONS["write"][1](client))
+    session = run_and_kill(deployment, "update", lambda: OPERATIONS["write"][1](client))
     client.close()
     assert killed_sessions(deployment) == [[session]]
     gevent.sleep(5)
@@ -120,17 +123,17 @@ def test_close_waits_for_the_greenlet_that_closes_cursors(deployment, connect):
 
 def test_strict_stable_api_sends_no_kill_sessions(deployment, connect):
     client = connect(deployment, server_api=ServerApi("1", strict=True))
-    interrupt(deployment, "find", lambda: client.db.c.find_one({}))
+    run_and_kill(deployment, "find", lambda: client.db.c.find_one({}))
     gevent.sleep(5)
     assert killed_sessions(deployment) == []
     assert_no_resource_in_use(client)
 
 
 @pytest.mark.parametrize("command", ["getMore", "killCursors"])
-@pytest.mark.parametrize("explicit", [False, True])
-def test_cursor_ends_on_the_server_after_a_network_error(command, explicit, deployment, client):
+@pytest.mark.parametrize("in_explicit_session", [False, True])
+def test_cursor_ends_on_the_server_after_a_network_error(command, in_explicit_session, deployment, client):
     client.db.c.insert_many([{} for _ in range(5)])
-    with client.start_session() if explicit else nullcontext() as session:
+    with client.start_session() if in_explicit_session else nullcontext() as session:
         cursor = client.db.c.find(batch_size=2, session=session)
         next(cursor)
         fail(deployment, command, closeConnection=True)
@@ -146,14 +149,14 @@ def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connec
         with client.start_session(causal_consistency=False) as session:
             for preference in (ReadPreference.PRIMARY, ReadPreference.SECONDARY):
                 collection = client.db.get_collection("c", read_preference=preference)
-                interrupt(deployment, "find", partial(collection.find_one, {}, session=session))
+                run_and_kill(deployment, "find", partial(collection.find_one, {}, session=session))
         gevent.sleep(5)
         reads, kills = (deployment.commands.named(name) for name in ("find", "killSessions"))
         assert [kill.member for kill in kills] == [read.member for read in reads] * 3
         assert len({read.member for read in reads}) == 2
 
 
-def test_session_of_a_closed_change_stream_is_killed_if_its_cursor_stays_open(deployment, connect):
+def test_session_of_closed_change_stream_is_killed_if_cursor_stays_open(deployment, connect):
     client = connect(deployment, maxPoolSize=1)
     client.db.create_collection("c")
     stream = client.db.c.watch(max_await_time_ms=1)
@@ -163,16 +166,16 @@ def test_session_of_a_closed_change_stream_is_killed_if_its_cursor_stays_open(de
     eventually(lambda: deployment.commands.named("find"))
     closing = gevent.spawn(stream.close)
     gevent.sleep(0.01)
-    closing.kill()  # the greenlet waits for the connection, and `killCursors` follows the return of the session
+    closing.kill()  # the greenlet waits for a connection. It returns the session before it sends `killCursors`.
     fail(deployment, "killCursors", closeConnection=True)
     reading.join()
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
     assert killed_sessions(deployment)
 
 
-def test_dropped_client_is_collected_while_a_session_waits_for_its_kill(deployment):
+def test_dropped_client_is_collected_while_a_session_waits_to_be_killed(deployment):
     client: Client = MongoClient(deployment.uri)
-    interrupt(deployment, "find", partial(client.db.c.find_one, {}))
+    run_and_kill(deployment, "find", partial(client.db.c.find_one, {}))
     gevent.sleep(0.01)
     reaper = weakref.ref(client._session_reaper)
     del client
@@ -187,24 +190,24 @@ def write(client: Client, session: ClientSession) -> None:
 
 @pytest.fixture
 def second_client(deployment: Deployment, connect: Connect) -> Client:
-    """Return a second client. The document with `_id` 1 exists."""
+    """Return a second client of the deployment, after inserting the document with the `_id` 1."""
     second_client = connect(deployment)
     second_client.db.c.insert_one({"_id": 1, "n": 0})
     return second_client
 
 
 def assert_document_unlocked_and_unchanged(second_client: Client) -> None:
-    """Assert that no transaction locks the document or has changed the document."""
+    """Assert that no open transaction locks the document with the `_id` 1, and that no transaction has changed it."""
     with gmongo.timeout(1):
         assert second_client.db.c.find_one_and_update({"_id": 1}, {"$set": {"free": True}})["n"] == 0
 
 
 @pytest.mark.parametrize("keeps_session", [False, True])
-@pytest.mark.parametrize("strict", [False, True])
-def test_transaction_that_starts_after_its_abort_ends_on_server(
-    keeps_session, strict, deployment, connect, second_client
+@pytest.mark.parametrize("is_strict_api", [False, True])
+def test_transaction_whose_first_command_arrives_after_abort_ends_on_server(
+    keeps_session, is_strict_api, deployment, connect, second_client
 ):
-    options = {"server_api": ServerApi("1", strict=True)} if strict else {}
+    options = {"server_api": ServerApi("1", strict=True)} if is_strict_api else {}
     client = connect(deployment, drainLateReplies=True, **options)
     session = client.start_session()
 
@@ -212,7 +215,7 @@ def test_transaction_that_starts_after_its_abort_ends_on_server(
         with nullcontext() if keeps_session else session, session.start_transaction():
             write(client, session)
 
-    interrupt(deployment, "update", run, 400)
+    run_and_kill(deployment, "update", run, 400)
     assert len(deployment.commands.named("abortTransaction")) == 1, (
         "the server receives the abort before the transaction starts"
     )
@@ -243,16 +246,16 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
     assert_document_unlocked_and_unchanged(second_client)
 
 
-@pytest.mark.parametrize("leaves_by", ["error", "commit"])
+@pytest.mark.parametrize("how_session_ends", ["error", "commit"])
 def test_running_operation_succeeds_when_another_greenlet_ends_transaction(
-    leaves_by, deployment, client, second_client
+    how_session_ends, deployment, client, second_client
 ):
     slow(deployment, "update", milliseconds=300, times=1)
     raises_invalid_operation = pytest.raises(InvalidOperation, match="in use by another greenlet")
     with raises_invalid_operation, client.start_session() as session, session.start_transaction():
         first = gevent.spawn(write, client, session)
         eventually(lambda: deployment.commands.named("update"))
-        if leaves_by == "error":
+        if how_session_ends == "error":
             write(client, session)
     first.get(timeout=5)
     assert session.has_ended

@@ -1,4 +1,4 @@
-"""Explicit sessions: invalid uses, cluster and snapshot times, read preferences in transactions."""
+"""Rules of explicit sessions: invalid uses, cluster times, snapshot times, read preferences in transactions."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_unacknowledged_write_in_explicit_session_raises_configuration_error(cli
         with pytest.raises(ConfigurationError) as caught:
             calls[operation](session)
         assert str(caught.value) == "Explicit sessions are incompatible with unacknowledged write concern: w=0"
-        client.db.c.insert_one({"_id": 1}, session=session)  # The session is no longer in use.
+        client.db.c.insert_one({"_id": 1}, session=session)  # The failed write does not use the session any more.
     assert client.db.c.count_documents({}) == 1
 
 
 @pytest.mark.parametrize("mode", ["alone", "in a transaction"])
-def test_each_command_updates_last_use_of_its_session(client: Client, mode: str) -> None:
-    """The timeout of a session on the server starts at its last command."""
+def test_each_command_updates_last_use_of_session(client: Client, mode: str) -> None:
+    """Check the last use. The server expires a session a fixed time after the last command of the session."""
     client.db.c.insert_many([{} for _ in range(3)])
     with client.start_session() as session:
         if mode == "in a transaction":
@@ -80,7 +80,7 @@ def read_concern_of(command: Any) -> Any:
     return dict(command.get("readConcern") or {})
 
 
-def test_snapshot_session_sends_cluster_time_of_its_first_read(server: ScriptedServer, scripted: Client) -> None:
+def test_snapshot_session_sends_cluster_time_of_first_read(server: ScriptedServer, scripted: Client) -> None:
     times = iter([Timestamp(3, 1), Timestamp(4, 1), Timestamp(5, 1)])
     server.replies["find"] = lambda command: {
         "ok": 1,
@@ -97,21 +97,23 @@ def test_snapshot_session_sends_cluster_time_of_its_first_read(server: ScriptedS
 
 
 @pytest.mark.parametrize(
-    ("options", "consistent"),
+    ("options", "is_consistent"),
     [({}, True), ({"causal_consistency": True}, True), ({"causal_consistency": False}, False)],
 )
 def test_read_sends_advanced_operation_time_if_causally_consistent(
-    client: Client, recorder: Recorder, options: dict[str, Any], consistent: bool
+    client: Client, recorder: Recorder, options: dict[str, Any], is_consistent: bool
 ) -> None:
     later = Timestamp(2**31 - 1, 5)
     with client.start_session(**options) as session:
         client.db.c.insert_one({}, session=session)
         session.advance_operation_time(later)
-        session.advance_operation_time(Timestamp(1, 1))  # The session ignores an older time.
+        session.advance_operation_time(
+            Timestamp(1, 1)
+        )  # The session ignores a time that is older than its operation time.
         assert session.operation_time == later
         client.db.c.find_one(session=session)
     (command,) = recorder.sent_commands("find")
-    assert read_concern_of(command) == ({"afterClusterTime": later} if consistent else {})
+    assert read_concern_of(command) == ({"afterClusterTime": later} if is_consistent else {})
 
 
 def test_transaction_ignores_read_preference_of_collection(client: Client) -> None:
@@ -125,7 +127,7 @@ def test_transaction_ignores_read_preference_of_collection(client: Client) -> No
 
 @pytest.mark.parametrize("preference", [Secondary(), SecondaryPreferred(), PrimaryPreferred(), Nearest()])
 @pytest.mark.parametrize("source", ["transaction", "command"])
-def test_other_read_preference_in_transaction_raises(client: Client, preference: Any, source: str) -> None:
+def test_read_preference_other_than_primary_in_transaction_raises(client: Client, preference: Any, source: str) -> None:
     options = {"read_preference": preference}
     with client.start_session() as session, session.start_transaction(**(options if source == "transaction" else {})):
         if source == "transaction":

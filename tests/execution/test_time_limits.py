@@ -1,4 +1,4 @@
-"""``timeoutMS`` and :func:`gmongo.timeout`: one deadline for all steps of an operation."""
+"""``timeoutMS`` and :func:`gmongo.timeout` set one deadline for all steps of an operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 LIMIT = 0.12
-NO_LIMIT = 60.0  # Seconds, longer than each test.
+NO_LIMIT = 60.0  # a timeout in seconds that is longer than any test
 
 
 pytestmark = pytest.mark.usefixtures("in_time")
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("in_time")
 
 @pytest.fixture(params=["option", "block"])
 def connect_with_timeout(request: pytest.FixtureRequest, connect: Connect) -> Iterator[Callable[[Any], Client]]:
-    """Return a function that creates clients with a timeout of 120 ms, from the option or a block."""
+    """Return a function that creates a client. Operations have a timeout of 120 ms, from ``timeoutMS`` or a block."""
     if request.param == "option":
         yield lambda uri, **options: connect(uri, timeoutMS=int(LIMIT * 1000), **options)
     else:
@@ -49,7 +49,7 @@ def connect_with_timeout(request: pytest.FixtureRequest, connect: Connect) -> It
 
 
 @pytest.mark.parametrize("seconds", [None, 0.3, 0.8])
-def test_close_of_cursor_uses_timeout_of_block_or_of_the_cursor(connect: Connect, seconds: float | None) -> None:
+def test_close_of_cursor_uses_timeout_of_block_or_of_cursor(connect: Connect, seconds: float | None) -> None:
     gate = gevent.event.Event()
     replies = {"find": cursor_reply([{"_id": 1}], 7), "killCursors": lambda command: gate.wait() and {"ok": 1}}
     with ScriptedServer(replies) as server:
@@ -75,7 +75,7 @@ def test_shorter_server_selection_timeout_applies(virtual_time: VirtualTime, con
     assert virtual_time.monotonic() - begin == pytest.approx(0.01)
 
 
-def test_timeout_ends_wait_in_queue(
+def test_timeout_ends_wait_in_wait_queue_of_pool(
     virtual_time: VirtualTime, deployment: Deployment, connect_with_timeout: Any
 ) -> None:
     client = connect_with_timeout(deployment, maxPoolSize=1)
@@ -87,7 +87,7 @@ def test_timeout_ends_wait_in_queue(
         assert virtual_time.monotonic() - begin == pytest.approx(LIMIT)
 
 
-def test_timeout_ends_handshake(server: ScriptedServer, connect_with_timeout: Any) -> None:
+def test_timeout_of_operation_ends_handshake(server: ScriptedServer, connect_with_timeout: Any) -> None:
     client = connect_with_timeout(f"mongodb://{server.name}")
     eventually(lambda: client.nodes)
     eventually(lambda: len(server.commands("handshake")) >= 2)
@@ -151,7 +151,7 @@ def test_timeout_ms_replaces_wtimeout_and_max_commit_time_ms(deployment: Deploym
     assert commit["maxTimeMS"] > 5
 
 
-def test_inner_timeout_block_only_shortens_the_deadline(server: ScriptedServer, scripted: Client) -> None:
+def test_inner_timeout_block_can_only_shorten_deadline(server: ScriptedServer, scripted: Client) -> None:
     with gmongo.timeout(10):
         with gmongo.timeout(20):
             scripted.db.c.find_one()
@@ -205,12 +205,12 @@ def test_negative_timeout_raises_value_error() -> None:
         WTimeoutError("late", 64),
     ],
 )
-def test_every_timeout_error_has_timeout_true(error: PyMongoError) -> None:
+def test_timeout_property_of_every_timeout_error_is_true(error: PyMongoError) -> None:
     assert error.timeout
 
 
 @pytest.mark.parametrize(
-    ("concern", "sent"),
+    ("write_concern", "sent_write_concern"),
     [
         (WriteConcern(wtimeout=100), None),
         (WriteConcern(w=1, wtimeout=100), {"w": 1}),
@@ -219,16 +219,16 @@ def test_every_timeout_error_has_timeout_true(error: PyMongoError) -> None:
     ],
 )
 def test_timeout_removes_wtimeout_and_empty_write_concern(
-    deployment: Deployment, client: Client, concern: WriteConcern, sent: Any
+    deployment: Deployment, client: Client, write_concern: WriteConcern, sent_write_concern: Any
 ) -> None:
-    collection = client.db.get_collection("c", write_concern=concern)
+    collection = client.db.get_collection("c", write_concern=write_concern)
     writes = {
         "insert": lambda: collection.insert_one({}),
         "update": lambda: collection.update_one({}, {"$set": {"a": 1}}),
         "delete": lambda: collection.delete_many({"no": 1}),
         "findAndModify": lambda: collection.find_one_and_update({}, {"$set": {"a": 2}}),
         "bulk": lambda: collection.insert_many([{}, {}]),
-        "create": lambda: client.get_database("db", write_concern=concern).create_collection("new"),
+        "create": lambda: client.get_database("db", write_concern=write_concern).create_collection("new"),
         "createIndexes": lambda: collection.create_index("a"),
         "drop": lambda: collection.drop(),
     }
@@ -238,5 +238,7 @@ def test_timeout_removes_wtimeout_and_empty_write_concern(
             write()
         bodies = [each.body for each in deployment.commands if each.name not in ("hello", "ismaster", "isMaster")]
         writes_sent = [body for body in bodies if next(iter(body)) not in ("listCollections", "endSessions")]
-        assert writes_sent and [body.get("writeConcern") for body in writes_sent] == [sent] * len(writes_sent), name
+        assert writes_sent and [body.get("writeConcern") for body in writes_sent] == [sent_write_concern] * len(
+            writes_sent
+        ), name
         assert all("writeConcern" not in body or body["writeConcern"] for body in writes_sent)

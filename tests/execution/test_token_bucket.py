@@ -1,4 +1,4 @@
-"""The token bucket: a retry consumes a token, and a success deposits a part of a token."""
+"""A retry consumes a token of the token bucket, and a success deposits a tenth of a token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bucket_with(tokens: float) -> TokenBucket:
 
 
 @pytest.mark.requirement("BP-56", "BP-57")
-def test_new_bucket_has_a_thousand_tokens() -> None:
+def test_new_token_bucket_has_a_thousand_tokens() -> None:
     new = TokenBucket()
     assert new.tokens == 1000
     assert all(new.consume() for _ in range(1000))
@@ -57,14 +57,16 @@ def test_unknown_token_option_raises_configuration_error(name: str) -> None:
 
 
 @pytest.mark.requirement("BP-08", "BP-09", "BP-29", "BP-52")
-def test_success_of_first_attempt_deposits_a_tenth(client: Client) -> None:
+def test_success_of_first_attempt_deposits_a_tenth_of_a_token(client: Client) -> None:
     set_tokens(client, 10)
     client.db.c.insert_one({})
     assert tokens_of(client) == 10.1
 
 
 @pytest.mark.requirement("BP-11", "BP-29", "BP-52")
-def test_success_of_retry_deposits_1_1_tokens(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_success_of_retry_deposits_1_and_a_tenth_tokens(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     set_tokens(client, 10)
     fail(deployment, "insert", times=1)
     client.db.c.insert_one({})
@@ -73,7 +75,9 @@ def test_success_of_retry_deposits_1_1_tokens(deployment: Deployment, client: Cl
 
 
 @pytest.mark.requirement("BP-12", "BP-53")
-def test_retry_with_other_error_deposits_token(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
+def test_retry_that_fails_without_overload_error_deposits_token(
+    server: ScriptedServer, scripted: Client, sleeps: list[float]
+) -> None:
     set_tokens(scripted, 10)
     reply_in_sequence(server, "insert", rejected(), error(2))
     with pytest.raises(OperationFailure, match="scripted 2"):
@@ -82,7 +86,7 @@ def test_retry_with_other_error_deposits_token(server: ScriptedServer, scripted:
 
 
 @pytest.mark.requirement("BP-12", "BP-53")
-def test_failed_first_attempt_deposits_nothing(client: Client) -> None:
+def test_failed_first_attempt_deposits_no_token(client: Client) -> None:
     client.db.c.insert_one({"_id": 1})
     client.db.c.create_index("x", unique=True)
     set_tokens(client, 10)
@@ -95,7 +99,9 @@ def test_failed_first_attempt_deposits_nothing(client: Client) -> None:
 
 
 @pytest.mark.requirement("BP-08")
-def test_each_batch_of_cursor_and_insert_many_deposits_a_tenth(server: ScriptedServer, scripted: Client) -> None:
+def test_each_batch_of_cursor_and_insert_many_deposits_a_tenth_of_a_token(
+    server: ScriptedServer, scripted: Client
+) -> None:
     batches = iter([cursor_reply([{"_id": 2}], 7, "nextBatch"), cursor_reply([{"_id": 3}], 0, "nextBatch")])
     server.replies["find"] = cursor_reply([{"_id": 1}], 7)
     server.replies["getMore"] = lambda _command: next(batches)
@@ -110,7 +116,7 @@ def test_each_batch_of_cursor_and_insert_many_deposits_a_tenth(server: ScriptedS
 
 
 @pytest.mark.requirement("BP-08")
-def test_kill_cursors_and_end_sessions_deposit_nothing(deployment: Deployment, connect: Connect) -> None:
+def test_kill_cursors_and_end_sessions_deposit_no_token(deployment: Deployment, connect: Connect) -> None:
     client = connect(deployment)
     client.db.c.insert_many([{"_id": number} for number in range(5)])
     cursor = client.db.c.find(batch_size=2)
@@ -124,7 +130,7 @@ def test_kill_cursors_and_end_sessions_deposit_nothing(deployment: Deployment, c
 
 
 @pytest.mark.requirement("BP-55")
-def test_each_client_has_its_own_bucket(deployment: Deployment, connect: Connect, sleeps: list[float]) -> None:
+def test_each_client_has_own_token_bucket(deployment: Deployment, connect: Connect, sleeps: list[float]) -> None:
     empty, full = connect(deployment), connect(deployment)
     set_tokens(empty, 0)
     fail(deployment, "ping", times=2)
@@ -143,6 +149,7 @@ def test_concurrent_greenlets_leave_exact_number_of_tokens(deployment: Deploymen
     gevent.joinall([gevent.spawn(client.db.command, "ping") for _ in range(60)], raise_error=True)
     stats, pings = client.retry_stats(), len(deployment.commands.named("ping"))
     assert pings == 60 + stats["retries"] == 100
-    deposited = stats["tokens"] - (500 - stats["retries"] + 60 * 0.1)  # One token for each retried operation.
+    # Each operation that succeeds after a retry deposits one more token.
+    deposited = stats["tokens"] - (500 - stats["retries"] + 60 * 0.1)
     assert deposited == pytest.approx(round(deposited))
     assert 8 <= deposited <= 40

@@ -1,4 +1,4 @@
-"""Every sequence of four transaction steps, compared with a model of the sent commands and the errors."""
+"""Every sequence of four transaction steps sends the commands and raises the errors that a model predicts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.support.recorder import Recorder
 STEPS = ("start", "insert", "commit", "abort")
 
 
-class Model:
-    """The transaction states of a session, from the Transactions specification."""
+class TransactionModel:
+    """A model of a session's transaction states, which follows the Transactions specification."""
 
     def __init__(self) -> None:
         self.state = "none"
@@ -36,7 +36,7 @@ class Model:
         if self.state == "in progress":
             return {"insert": "c", "txnNumber": self.number, "autocommit": False}
         self.state = "none"
-        self.number += 1  # a retryable write has a new transaction number
+        self.number += 1  # a retryable write outside of a transaction has a new transaction number
         return {"insert": "c", "txnNumber": self.number}
 
     def commit(self) -> Any:
@@ -75,8 +75,10 @@ def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
     return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
 
 
-@pytest.mark.parametrize("first", STEPS)
-def test_each_step_sends_command_or_raises_error_of_model(first: str, client: Client, recorder: Recorder) -> None:
+@pytest.mark.parametrize("first_step", STEPS)
+def test_each_transaction_step_sends_command_or_raises_error_of_model(
+    first_step: str, client: Client, recorder: Recorder
+) -> None:
     client.db.c.insert_one({})
     recorder.clear()
     for rest in product(STEPS, repeat=3):
@@ -87,18 +89,18 @@ def test_each_step_sends_command_or_raises_error_of_model(first: str, client: Cl
                 "commit": session.commit_transaction,
                 "abort": session.abort_transaction,
             }
-            model, offset = Model(), None
-            for step in (first, *rest):
+            model, offset = TransactionModel(), None
+            for step in (first_step, *rest):
                 expected = getattr(model, step)()
                 try:
                     calls[step]()
                 except InvalidOperation as error:
-                    assert (str(error), sent_commands(recorder)) == (expected, []), (first, rest)
+                    assert (str(error), sent_commands(recorder)) == (expected, []), (first_step, rest)
                     continue
                 commands = sent_commands(recorder)
-                for command in commands:  # A reused server session continues its numbers.
+                for command in commands:  # A reused server session continues its transaction numbers.
                     offset = command["txnNumber"] - model.number if offset is None else offset
                     command["txnNumber"] -= offset
-                assert commands == ([] if expected is None else [expected]), (first, rest)
+                assert commands == ([] if expected is None else [expected]), (first_step, rest)
                 assert session.in_transaction == (model.state in ("starting", "in progress"))
-        recorder.clear()  # The end of the session may send an abort.
+        recorder.clear()  # The end of the session may have sent an abort.

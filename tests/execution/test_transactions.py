@@ -1,4 +1,4 @@
-"""Transactions with kills, timeouts and errors."""
+"""Transactions that a kill, a timeout or an error interrupts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ TRANSIENT = "TransientTransactionError"
 
 @pytest.fixture
 def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
-    """Return a session, a function with a callback that waits for 10 seconds, and the event of its start."""
+    """Yield a session and a pair: a function that runs a transaction, and an event.
+
+    The callback of the transaction sets the event, and then waits for 10 seconds.
+    """
     entered = gevent.event.Event()
 
     def run(session: ClientSession) -> Any:
@@ -66,7 +69,7 @@ def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(
     assert_no_resource_in_use(client)
 
 
-def test_transient_error_repeats_the_callback(deployment: Deployment, client: Client) -> None:
+def test_transient_error_in_callback_repeats_the_callback(deployment: Deployment, client: Client) -> None:
     calls: list[int] = []
 
     def callback(session: ClientSession) -> str:
@@ -80,7 +83,9 @@ def test_transient_error_repeats_the_callback(deployment: Deployment, client: Cl
     assert [document["_id"] for document in client.db.c.find()] == [3]
 
 
-def test_overload_error_retries_the_operation_only(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_overload_error_in_callback_retries_only_the_operation(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     fail(deployment, "insert", times=3, labels=[*BOTH, TRANSIENT])
     calls: list[Any] = []
     with client.start_session() as session:
@@ -89,7 +94,7 @@ def test_overload_error_retries_the_operation_only(deployment: Deployment, clien
     assert sleeps == [0.1, 0.2, 0.4]
 
 
-def test_commit_is_retried_on_another_mongos_with_majority(connect: Connect) -> None:
+def test_commit_is_retried_on_another_mongos_with_majority_write_concern(connect: Connect) -> None:
     with Deployment.sharded(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         eventually(lambda: len(client.nodes) == 2)
@@ -114,7 +119,7 @@ def test_commit_is_retried_on_another_mongos_with_majority(connect: Connect) -> 
         assert more[-1].body["writeConcern"]["w"] == "majority"
 
 
-def test_transaction_block_commits_or_aborts_at_its_end(deployment: Deployment, client: Client) -> None:
+def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, client: Client) -> None:
     with client.start_session() as session:
         with pytest.raises(ZeroDivisionError), session.start_transaction():
             client.db.c.insert_one({"_id": 1}, session=session)
@@ -122,15 +127,15 @@ def test_transaction_block_commits_or_aborts_at_its_end(deployment: Deployment, 
         with session.start_transaction():
             client.db.c.insert_one({"_id": 2}, session=session)
         with session.start_transaction():
-            pass  # An empty transaction sends no command.
+            pass  # A transaction without operations sends no command.
     assert [document["_id"] for document in client.db.c.find()] == [2]
     assert len(deployment.commands.named("commitTransaction")) == 1
 
 
 @pytest.mark.requirement("LB-56", "LB-57")
-@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_abort_is_retried_on_another_connection_after_network_error(connect: Connect, kind: str) -> None:
-    with getattr(Deployment, kind)(2) as cluster:
+@pytest.mark.parametrize("deployment_kind", ["sharded", "load_balanced"])
+def test_abort_is_retried_on_another_connection_after_network_error(connect: Connect, deployment_kind: str) -> None:
+    with getattr(Deployment, deployment_kind)(2) as cluster:
         client = connect(cluster)
         with client.start_session() as session:
             session.start_transaction()
@@ -139,7 +144,7 @@ def test_abort_is_retried_on_another_connection_after_network_error(connect: Con
             session.abort_transaction()
             first, second = cluster.commands.named("abortTransaction")
         assert first.connection != second.connection
-        assert kind == "load_balanced" or first.member != second.member
+        assert deployment_kind == "load_balanced" or first.member != second.member
         assert_no_resource_in_use(client)
 
 
@@ -163,7 +168,7 @@ def test_kill_in_transaction_releases_pinned_connection_of_load_balancer(connect
 
 
 @pytest.mark.parametrize(
-    ("limit", "kind", "text"),
+    ("time_limit", "error_class", "message"),
     [
         (None, NetworkTimeout, "with_transaction ran out of time after 3 s: try again"),
         (3, ExecutionTimeout, "with_transaction ran out of time: try again"),
@@ -173,9 +178,9 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
     virtual_time: VirtualTime,
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
-    limit: float | None,
-    kind: type[PyMongoError],
-    text: str,
+    time_limit: float | None,
+    error_class: type[PyMongoError],
+    message: str,
 ) -> None:
     monkeypatch.setattr("gmongo.engines.transaction._TIME_LIMIT", 3.0)
     failed = PyMongoError("try again", [TRANSIENT])
@@ -186,9 +191,13 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
         gevent.sleep(3)
         raise failed
 
-    with client.start_session() as session, gmongo.timeout(limit), pytest.raises(kind, match=f"^{text}$") as raised:
+    with (
+        client.start_session() as session,
+        gmongo.timeout(time_limit),
+        pytest.raises(error_class, match=f"^{message}$") as raised,
+    ):
         session.with_transaction(callback)
-    assert type(raised.value) is kind
+    assert type(raised.value) is error_class
     assert raised.value.__cause__ is failed
     assert raised.value.has_error_label(TRANSIENT)
     assert len(calls) == 1
@@ -210,13 +219,13 @@ WRITES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("bound", [False, True], ids=["argument", "bound"])
+@pytest.mark.parametrize("is_bound", [False, True], ids=["argument", "bound"])
 @pytest.mark.parametrize("write", WRITES)
-def test_write_with_w_0_client_is_acknowledged_in_transaction(deployment: Any, write: str, bound: bool) -> None:
+def test_write_of_w_0_client_is_acknowledged_in_transaction(deployment: Any, write: str, is_bound: bool) -> None:
     with gmongo.MongoClient(deployment.uri, w=0) as client, client.start_session() as session:
         client.get_database("db", write_concern=gmongo.WriteConcern(1)).c.insert_one({"_id": 1})
         session.start_transaction(write_concern=gmongo.WriteConcern(1))
-        if bound:
+        if is_bound:
             with session.bind(end_session=False):
                 assert WRITES[write](client.db.c)
         else:

@@ -1,1 +1,1 @@
-"""Programs that use one extra each. tox installs only gmongo and the extra, without pytest."""
+"""Programs that each use one extra. tox installs only gmongo and the extra, and runs the program without pytest."""

@@ -1,4 +1,4 @@
-"""``python -m tests.extras NAME`` runs the program of an extra. The name ``none`` means gmongo alone."""
+"""``python -m tests.extras NAME`` runs the program of an extra. The program ``none`` uses gmongo without extras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges with a server that also compresses."""
+"""Exchange compressed messages with a server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.proxies import CompressingProxy
 from tests.support.server import ScriptedServer
 
 
-def talk(name: str, number: int) -> None:
+def exchange_compressed_messages(name: str, number: int) -> None:
     """Send compressed requests, and receive compressed replies.
 
     :param name: the name of the compressor.

@@ -1,4 +1,4 @@
-"""MONGODB-AWS, which needs no packages: credentials of the environment sign the server nonce."""
+"""MONGODB-AWS needs no packages. The program signs the server nonce with credentials from environment variables."""
 
 from __future__ import annotations
 

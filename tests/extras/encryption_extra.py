@@ -1,4 +1,4 @@
-"""Client-side encryption with a local key."""
+"""Encrypt and decrypt a value on the client with a local master key."""
 
 from __future__ import annotations
 

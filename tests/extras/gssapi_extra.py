@@ -1,4 +1,4 @@
-"""Kerberos: the library reports a missing ticket."""
+"""Authenticate with Kerberos. The Kerberos library reports that no ticket exists."""
 
 from __future__ import annotations
 

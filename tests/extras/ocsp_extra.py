@@ -1,4 +1,4 @@
-"""Revocation by stapled responses and by responses of a responder."""
+"""Check the revocation of certificates by stapled responses, and by the responses of an OCSP responder."""
 
 from __future__ import annotations
 

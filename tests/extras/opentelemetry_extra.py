@@ -1,4 +1,4 @@
-"""Traces through the API of OpenTelemetry. The application selects the collector."""
+"""Create spans with the API of OpenTelemetry. The application would select the SDK that collects the spans."""
 
 from __future__ import annotations
 

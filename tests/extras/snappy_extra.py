@@ -1,9 +1,9 @@
-"""Compression with snappy."""
+"""Exchange messages that are compressed with snappy."""
 
 from __future__ import annotations
 
-from tests.extras._compression import talk
+from tests.extras._compression import exchange_compressed_messages
 
 
 def main() -> None:
-    talk("snappy", 1)
+    exchange_compressed_messages("snappy", 1)

@@ -1,4 +1,4 @@
-"""The states of the processes of an application in a terminal."""
+"""Show the states of the processes of an application in a terminal."""
 
 from __future__ import annotations
 

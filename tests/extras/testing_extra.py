@@ -1,4 +1,4 @@
-"""A simulated deployment with TLS and time zones, and the embedded database."""
+"""Use a simulated deployment with TLS and time zones, and use the embedded database."""
 
 from __future__ import annotations
 

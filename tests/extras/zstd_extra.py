@@ -1,9 +1,9 @@
-"""Compression with zstandard."""
+"""Exchange messages that are compressed with zstandard."""
 
 from __future__ import annotations
 
-from tests.extras._compression import talk
+from tests.extras._compression import exchange_compressed_messages
 
 
 def main() -> None:
-    talk("zstd", 3)
+    exchange_compressed_messages("zstd", 3)

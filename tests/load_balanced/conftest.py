@@ -1,4 +1,4 @@
-"""Fixtures of services behind a load balancer, and clients."""
+"""Fixtures that start services behind a load balancer, and connect clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ patience = limited(20)
 
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
-    """Start two services behind a load balancer, with ten documents in ``db.c``."""
+    """Start two services behind a load balancer. The collection ``db.c`` has ten documents."""
     with Deployment.load_balanced(2) as deployment:
         client: Client = MongoClient(deployment.uri)
         client.db.c.insert_many([dict(document) for document in DOCUMENTS])
@@ -29,7 +29,7 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def service() -> Iterator[ScriptedServer]:
-    """Start a scripted service without a real load balancer."""
+    """Start a scripted server that reports a ``serviceId``. The client connects without a load balancer in between."""
     with ScriptedServer() as server:
         server.hello_extra = {"serviceId": SERVICE, "msg": "isdbgrid"}
         yield server
@@ -43,5 +43,5 @@ def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return the seconds after which a started greenlet has sent its command."""
+    """Return how many seconds `go` waits. After this time, a started greenlet has sent its command."""
     return 0.03

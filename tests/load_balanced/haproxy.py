@@ -1,4 +1,4 @@
-"""Start HAProxy on the loopback interface."""
+"""Start the load balancer HAProxy on the loopback interface."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gevent import socket as gsocket
 from gmongo.testing.simulation.listener import reserve
 from tests.support.wait import eventually
 
-# Debian installs HAProxy in /usr/sbin, which is not in the PATH of every user.
+# Debian installs HAProxy in /usr/sbin. The PATH of some users lacks this directory.
 BINARY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 _CONFIGURATION = """
@@ -40,12 +40,12 @@ backend services
 
 @contextmanager
 def haproxy(services: list[str], folder: Path) -> Iterator[str]:
-    """Start HAProxy with the PROXY protocol, and yield its address.
+    """Start HAProxy with the PROXY protocol, and yield the address of HAProxy.
 
-    :param services: ``host:port`` of each service.
-    :param folder: the folder for the configuration.
+    :param services: the address of each service as ``host:port``.
+    :param folder: the folder in which the function writes the configuration file of HAProxy.
     """
-    with reserve(0) as reserved:  # keeps other programs off the port until HAProxy starts
+    with reserve(0) as reserved:  # no other program can use the port before HAProxy starts
         port = reserved.getsockname()[1]
         with _started(port, services, folder):
             yield f"127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""Functions for clients of services behind a load balancer."""
+"""Functions that observe clients of services behind a load balancer."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ DOCUMENTS = [{"_id": number} for number in range(10)]
 PINNING = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckOutFailed", "ConnectionCheckedIn")
 
 
-def load_balanced_uri(server: ScriptedServer, **options: str) -> str:
-    """Return the URI of a scripted server in load-balanced mode."""
-    more = "".join(f"&{name}={value}" for name, value in options.items())
+def load_balanced_uri(server: ScriptedServer, **uri_options: str) -> str:
+    """Return a URI that connects a client to a scripted server in load-balanced mode."""
+    more = "".join(f"&{name}={value}" for name, value in uri_options.items())
     return f"mongodb://{server.name}/?loadBalanced=true{more}"
 
 
 def connection_uses(client: Client) -> dict[str, int]:
-    """Return the number of connections in use by purpose, without zeros."""
+    """Return the number of checked-out connections for each purpose, without purposes that have no connection."""
     (pool,) = client.pool_stats()
     return {purpose: number for purpose, number in pool["in_use_by"].items() if number}
 
 
-def collect() -> None:
-    """Run finalisers, and the greenlets that the finalisers start."""
+def collect_garbage() -> None:
+    """Collect garbage, and run the greenlets that finalisers have started."""
     gc.collect()
     gevent.sleep(0)
 
 
-def connections(deployment: Deployment, *names: str) -> list[int]:
-    """Return the connection of each received command, in order."""
+def connections_of_commands(deployment: Deployment, *names: str) -> list[int]:
+    """Return the connection ID of each received command with one of the names, in order."""
     return [command.connection for command in deployment.commands.named(*names)]
 
 
-def services_of(recorder: Recorder, *names: str) -> set[Any]:
-    """Return the services of the published commands."""
+def service_ids_of_commands(recorder: Recorder, *names: str) -> set[Any]:
+    """Return the service IDs in the CommandStartedEvents of the named commands."""
     return {event.service_id for event in recorder.of("CommandStarted") if event.command_name in names}

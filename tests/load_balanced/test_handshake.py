@@ -1,4 +1,4 @@
-"""The handshake behind a load balancer, and errors before, during and after the handshake."""
+"""Handshakes in load-balanced mode, and the effects of errors before, during and after a handshake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, Ope
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from gmongo.wire.message import OP_MSG
-from tests.load_balanced.harness import SERVICE, load_balanced_uri, services_of
+from tests.load_balanced.harness import SERVICE, load_balanced_uri, service_ids_of_commands
 from tests.support.fail_points import block, break_off, fail, refuse
 from tests.support.faults import held as until
 from tests.support.pools import checked_out, services
@@ -23,7 +23,7 @@ USER = {"users": {"ada": "lovelace"}}
 
 
 def error_events(recorder: Any) -> list[str]:
-    """Return the events of a failed check-out."""
+    """Return the events that a failed check-out publishes, except the events of the topology."""
     kinds = ("ConnectionCheckOut", "ConnectionClosed", "PoolCleared", "ServerDescription", "TopologyDescription")
     return [line for line in recorder.only(*kinds) if "Checked" not in line]
 
@@ -38,9 +38,9 @@ def test_hello_of_each_connection_has_load_balanced_true(service: ScriptedServer
 
 
 @pytest.mark.requirement("LB-40")
-@pytest.mark.parametrize("api", [None, ServerApi("1")], ids=["plain", "stable"])
-def test_handshake_and_command_use_op_msg(api: Any, connect: Any, service: ScriptedServer) -> None:
-    connect(load_balanced_uri(service), server_api=api).db.c.find_one()
+@pytest.mark.parametrize("server_api", [None, ServerApi("1")], ids=["plain", "stable"])
+def test_load_balanced_handshake_and_command_use_op_msg(server_api: Any, connect: Any, service: ScriptedServer) -> None:
+    connect(load_balanced_uri(service), server_api=server_api).db.c.find_one()
     assert [each.opcode for each in service.received] == [OP_MSG, OP_MSG]
 
 
@@ -56,16 +56,16 @@ def test_load_balanced_connection_authenticates(connect: Any) -> None:
 
 
 @pytest.mark.requirement("LB-42")
-@pytest.mark.parametrize("extra", [{}, {"msg": "isdbgrid"}])
+@pytest.mark.parametrize("hello_fields", [{}, {"msg": "isdbgrid"}])
 def test_server_without_service_id_raises_configuration_error(
-    extra: dict[str, Any], service: ScriptedServer, connect: Any, recorder: Any
+    hello_fields: dict[str, Any], service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
-    service.hello_extra = extra
+    service.hello_extra = hello_fields
     client = connect(load_balanced_uri(service))
     with pytest.raises(ConfigurationError) as caught:
         client.db.c.find_one()
     assert str(caught.value) == NOT_SUPPORTED
-    assert len(service.commands("handshake")) == 1  # the driver does not retry
+    assert len(service.commands("handshake")) == 1  # the driver does not retry the operation
     assert service.commands("find") == []
     assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
     (closed,), (failed,) = recorder.of("ConnectionClosed"), recorder.of("ConnectionCheckOutFailed")
@@ -82,7 +82,7 @@ def test_network_error_before_hello_does_not_clear_pool(
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     assert not recorder.of("PoolCleared")
-    assert len(recorder.of("ServerDescriptionChanged")) == 1  # the only event is from the start of the client
+    assert len(recorder.of("ServerDescriptionChanged")) == 1  # the client published this event at its start
     assert services(client._topology.pools()[0]) == {}
     service.faults["handshake"].clear()
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -105,8 +105,8 @@ def test_command_error_of_hello_does_not_clear_pool(
 
 
 @pytest.mark.requirement("LB-64", "LB-65", "LB-66")
-@pytest.mark.parametrize("kind", ["network", "timeout", "refused"])
-def test_authentication_error_clears_service(kind: str, connect: Any, recorder: Any) -> None:
+@pytest.mark.parametrize("error_kind", ["network", "timeout", "refused"])
+def test_authentication_error_clears_only_service_of_connection(error_kind: str, connect: Any, recorder: Any) -> None:
     with Deployment.load_balanced(2, **USER) as deployment:
         client = connect(deployment, connectTimeoutMS=100, retryReads=False, retryWrites=False)
         client.db.c.insert_one({})
@@ -117,7 +117,7 @@ def test_authentication_error_clears_service(kind: str, connect: Any, recorder: 
                 "network": {"closeConnection": True},
                 "timeout": {"blockConnection": True, "blockTimeMS": 300},
                 "refused": {"errorCode": 18},
-            }[kind]
+            }[error_kind]
             fail(deployment, name, times=None, member=bad, **data)
         recorder.clear()
         with pytest.raises((AutoReconnect, OperationFailure, NetworkTimeout)):
@@ -126,18 +126,18 @@ def test_authentication_error_clears_service(kind: str, connect: Any, recorder: 
         assert not recorder.of("ServerDescriptionChanged")
         assert not recorder.of("TopologyDescriptionChanged")
         recorder.clear()
-        client.db.c.find_one()  # the operation uses the connection to the good service
+        client.db.c.find_one()  # the operation uses the connection to the service that accepts authentication
         assert not recorder.of("ConnectionCreated")
-        assert services_of(recorder, "find") == {_service_of(deployment, good)}
+        assert service_ids_of_commands(recorder, "find") == {_service_id_of(deployment, good)}
 
 
 def _find_on_new_connection(client: Any) -> None:
-    """Use the only connection, so that the client creates a new connection."""
+    """Run a `find` while the only connection is checked out, so that the client creates a connection."""
     with checked_out(client._topology.pools()[0]):
         client.db.c.find_one()
 
 
-def _service_of(deployment: Any, address: str) -> ObjectId:
+def _service_id_of(deployment: Any, address: str) -> ObjectId:
     (member,) = [each for each in deployment.members if each.address == address]
     service: ObjectId = member.service_id
     return service
@@ -145,18 +145,18 @@ def _service_of(deployment: Any, address: str) -> ObjectId:
 
 @pytest.mark.requirement("LB-67", "LB-68")
 @pytest.mark.parametrize(
-    ("error", "clears"),
+    ("error_kind", "clears"),
     [("shutdown", True), ("not primary", False), ("network", True), ("timeout", False), ("ordinary", False)],
 )
-def test_shutdown_and_network_errors_of_operations_clear_service(
-    error: str, clears: bool, deployment: Any, connect: Any, recorder: Any
+def test_only_shutdown_and_network_errors_of_operation_clear_service(
+    error_kind: str, clears: bool, deployment: Any, connect: Any, recorder: Any
 ) -> None:
-    client = connect(deployment, retryReads=False, socketTimeoutMS=100 if error == "timeout" else None)
+    client = connect(deployment, retryReads=False, socketTimeoutMS=100 if error_kind == "timeout" else None)
     cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
     for cursor in cursors:
         next(cursor)
     both = {member.service_id for member in deployment.members}
-    assert services_of(recorder, "find") == both
+    assert service_ids_of_commands(recorder, "find") == both
     for cursor in cursors:
         cursor.close()
     recorder.clear()
@@ -166,7 +166,7 @@ def test_shutdown_and_network_errors_of_operations_clear_service(
         "network": lambda: break_off(deployment, "find"),
         "timeout": lambda: block(deployment, "find", 0.3),
         "ordinary": lambda: fail(deployment, "find", errorCode=2),
-    }[error]()
+    }[error_kind]()
     with pytest.raises((AutoReconnect, OperationFailure)):
         client.db.c.find_one()
     (failed,) = recorder.of("CommandFailed")
@@ -181,7 +181,7 @@ def test_shutdown_and_network_errors_of_operations_clear_service(
 
 
 @pytest.mark.requirement("LB-68")
-def test_errors_of_older_generation_do_not_clear_service_again(connect: Any, recorder: Any) -> None:
+def test_second_error_of_older_generation_does_not_clear_service_again(connect: Any, recorder: Any) -> None:
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, retryReads=False)
         client.db.c.insert_many([{}, {}, {}, {}])

@@ -1,4 +1,4 @@
-"""The application of ``examples/load_balanced_app.py`` behind a real load balancer."""
+"""The application ``examples/load_balanced_app.py`` works behind the load balancer HAProxy."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ pytestmark = [
 
 @pytest.fixture
 def services() -> Iterator[Deployment]:
-    """Start two services. The tests do not use their simulated load balancer."""
+    """Start two services. The tests do not use the simulated load balancer of this deployment."""
     with Deployment.load_balanced(2) as deployment:
         yield deployment
 
 
 @pytest.fixture
 def uri(services: Deployment, tmp_path: Path) -> Iterator[str]:
-    """Start HAProxy in front of the services, and yield its URI."""
+    """Start HAProxy in front of the services, and yield a URI that connects to HAProxy."""
     with haproxy([member.address for member in services.members], tmp_path) as address:
         yield f"mongodb://{address}/?loadBalanced=true"
 
 
 @pytest.fixture
-def watch() -> ServiceWatch:
+def service_watch() -> ServiceWatch:
     return ServiceWatch()
 
 
 @pytest.fixture
-def shop(uri: str, connect: Any, recorder: Any, watch: ServiceWatch) -> Shop:
-    """Open the example application."""
-    shop = Shop(connect(uri, event_listeners=[recorder, watch], maxPoolSize=0))
+def shop(uri: str, connect: Any, recorder: Any, service_watch: ServiceWatch) -> Shop:
+    """Return the shop of the example application, which uses HAProxy."""
+    shop = Shop(connect(uri, event_listeners=[recorder, service_watch], maxPoolSize=0))
     shop.open(1000)
     return shop
 
@@ -55,13 +55,15 @@ def members_by_service(services: Deployment) -> dict[ObjectId, Any]:
 
 
 @pytest.mark.requirement("LB-43", "LB-47", "LB-56", "LB-90")
-def test_cursors_and_transactions_stay_on_their_service(services: Deployment, shop: Shop, watch: ServiceWatch) -> None:
+def test_cursor_or_transaction_stays_on_one_service(
+    services: Deployment, shop: Shop, service_watch: ServiceWatch
+) -> None:
     Pool(10).map(shop.serve, range(40))
     assert sorted(shop.order_numbers()) == list(range(40))
     assert shop.stock.find_one() == {"_id": "piece", "left": 960}
-    assert set(watch.commands) == set(members_by_service(services))
-    assert watch.count >= 80
-    assert watch.spread == []
+    assert set(service_watch.commands) == set(members_by_service(services))
+    assert service_watch.count >= 80
+    assert service_watch.spread == []
     assert {command.member for command in services.commands.named("getMore")} == {
         member.address for member in services.members
     }
@@ -69,52 +71,52 @@ def test_cursors_and_transactions_stay_on_their_service(services: Deployment, sh
 
 
 @pytest.mark.requirement("LB-66", "LB-68", "LB-72", "LB-14", "LB-61")
-def test_killed_service_clears_only_its_connections(
-    services: Deployment, shop: Shop, watch: ServiceWatch, recorder: Any
+def test_kill_of_service_clears_only_connections_to_service(
+    services: Deployment, shop: Shop, service_watch: ServiceWatch, recorder: Any
 ) -> None:
     workers = Pool(10)
     customers = [workers.spawn(shop.serve, number) for number in range(30)]
     customers += [gevent.spawn_later(0.2 + number / 50, shop.serve, 100 + number) for number in range(30)]
-    eventually(lambda: len(watch.commands) == 2 and sum(customer.ready() for customer in customers) >= 5)
+    eventually(lambda: len(service_watch.commands) == 2 and sum(customer.ready() for customer in customers) >= 5)
     lost, kept = services.members
     before = _connections_to(shop, kept)
     assert before and _connections_to(shop, lost)
     lost.kill()
     gevent.joinall(customers, raise_error=True)
-    assert len(shop.order_numbers()) == 60  # each order exists exactly once
+    assert len(shop.order_numbers()) == 60  # each retried order exists exactly once
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
     assert {event.service_id for event in recorder.of("PoolCleared")} == {lost.service_id}
     assert before <= _connections_to(shop, kept)
     assert _connections_to(shop, lost) == set()
-    assert watch.spread == []
+    assert service_watch.spread == []
     assert connection_uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"
     assert not recorder.of("HeartbeatStarted")
 
 
-def test_restarted_service_is_used_again(services: Deployment, shop: Shop, watch: ServiceWatch) -> None:
+def test_client_uses_restarted_service_again(services: Deployment, shop: Shop, service_watch: ServiceWatch) -> None:
     lost, _kept = services.members
     lost.kill()
     for number in range(3):
         shop.serve(number)
     lost.restart()
 
-    watch.commands.clear()
+    service_watch.commands.clear()
     cursors: list[Any] = []
 
     def used_again() -> bool:
         cursors.append(shop.orders.find(batch_size=2))
         next(cursors[-1])
-        return len(watch.commands) == 2
+        return len(service_watch.commands) == 2
 
     eventually(used_again)
     for cursor in cursors:
         cursor.close()
-    assert watch.spread == []
+    assert service_watch.spread == []
 
 
 def _connections_to(shop: Shop, member: Any) -> set[int]:
-    """Return the IDs of the client's connections to a service."""
+    """Return the IDs of the connections that the client has to a service."""
     (pool,) = shop.client._topology.pools()
     machine = pool.machine
     return {each.id for each in (*machine.in_use, *machine.available) if each.service_id == member.service_id}

@@ -1,4 +1,4 @@
-"""Selection of the load-balanced mode, and excluded options."""
+"""The option `loadBalanced` selects the load-balanced mode, and excludes other options."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ EXCLUDED_OPTIONS = {"replicaSet": "rs", "directConnection": "true", "srvMaxHosts
 
 @pytest.fixture
 def dns(network: Network, service: ScriptedServer) -> Iterator[Network]:
-    """Resolve the SRV name to the service, without a TXT record."""
+    """Let DNS resolve the SRV name to the scripted service. The name has no TXT record."""
     network.names.hosts[SRV] = [Host("lb.example.test", 27017, ttl=0)]
     network.names.addresses["lb.example.test"] = "127.0.0.1"
     network.ports[27017] = service.port
     yield network
 
 
-def kind_of(client: Any) -> str:
+def topology_type_of(client: Any) -> str:
     return str(client.topology_description.topology_type_name)
 
 
 @pytest.mark.requirement("LB-01")
-@pytest.mark.parametrize("how", ["uri", "keyword"])
-def test_load_balanced_option_selects_mode(how: str, service: ScriptedServer, connect: Any) -> None:
-    uri, options = (load_balanced_uri(service), {}) if how == "uri" else (service.name, {"loadBalanced": True})
+@pytest.mark.parametrize("option_source", ["uri", "keyword"])
+def test_load_balanced_option_selects_mode(option_source: str, service: ScriptedServer, connect: Any) -> None:
+    uri, options = (
+        (load_balanced_uri(service), {}) if option_source == "uri" else (service.name, {"loadBalanced": True})
+    )
     client = connect(uri, **options)
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-    assert kind_of(client) == "LoadBalanced"
+    assert topology_type_of(client) == "LoadBalanced"
 
 
 @pytest.mark.requirement("LB-02", "LB-41")
@@ -51,9 +53,9 @@ def test_client_without_option_is_not_load_balanced(option: str, service: Script
     client = connect(f"mongodb://{service.name}/{option}")
     client.db.c.find_one()
     hellos = service.commands("handshake") + service.commands("hello")
-    assert len(hellos) >= 2  # including a hello of the monitor
+    assert len(hellos) >= 2  # one hello comes from the monitor
     assert not any("loadBalanced" in hello for hello in hellos)
-    assert kind_of(client) == "Sharded"
+    assert topology_type_of(client) == "Sharded"
 
 
 @pytest.mark.requirement("LB-03")
@@ -79,7 +81,7 @@ def test_load_balanced_client_with_two_hosts_raises_configuration_error(keywords
 
 @pytest.mark.requirement("LB-05", "LB-06")
 @pytest.mark.parametrize(("option", "value"), [("replicaSet", "rs"), ("directConnection", "true")])
-def test_load_balanced_excludes_other_topologies(option: str, value: str) -> None:
+def test_load_balanced_with_option_for_other_topology_raises_configuration_error(option: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"loadBalanced=true cannot be used with {option}"):
         MongoClient(f"mongodb://a.test/?loadBalanced=true&{option}={value}", connect=False)
     keyword = True if value == "true" else value
@@ -93,11 +95,11 @@ def test_srv_max_hosts_with_load_balanced_raises_configuration_error(dns: Networ
         connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=1&tls=false")
     client = connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=0&tls=false")
     client.db.c.find_one()
-    assert kind_of(client) == "LoadBalanced"
+    assert topology_type_of(client) == "LoadBalanced"
 
 
 @pytest.mark.requirement("LB-08")
-def test_host_count_is_validated_after_srv_lookup(dns: Network, connect: Any) -> None:
+def test_host_count_of_load_balanced_client_is_validated_after_srv_lookup(dns: Network, connect: Any) -> None:
     dns.names.hosts[SRV].append(Host("other.example.test", 27017))
     with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
         connect(f"mongodb+srv://{NAME}/?loadBalanced=true&tls=false")
@@ -112,7 +114,7 @@ def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> No
     dns.names.texts[NAME] = [["loadBalanced=true"]]
     after = connect(uri)
     after.db.c.find_one()
-    assert (kind_of(before), kind_of(after)) == ("Sharded", "LoadBalanced")
+    assert (topology_type_of(before), topology_type_of(after)) == ("Sharded", "LoadBalanced")
 
 
 @pytest.mark.requirement("LB-11")
@@ -124,31 +126,33 @@ def test_txt_record_with_excluded_option_raises_configuration_error(option: str,
 
 
 @pytest.mark.requirement("LB-12")
-@pytest.mark.parametrize("where", ["uri", "txt"])
+@pytest.mark.parametrize("option_source", ["uri", "txt"])
 def test_load_balanced_client_does_not_poll_srv_records(
-    where: str, dns: Network, connect: Any, monkeypatch: pytest.MonkeyPatch
+    option_source: str, dns: Network, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scans: list[float] = []
     monkeypatch.setattr("gmongo.sdam.srv_monitor.SrvMonitor.start", lambda monitor: scans.append(1))
-    option = "&loadBalanced=true" if where == "uri" else ""
-    if where == "txt":
+    option = "&loadBalanced=true" if option_source == "uri" else ""
+    if option_source == "txt":
         dns.names.texts[NAME] = [["loadBalanced=true"]]
     client = connect(f"mongodb+srv://{NAME}/?tls=false{option}")
     client.db.c.find_one()
     gevent.sleep(0.05)
-    assert kind_of(client) == "LoadBalanced"
+    assert topology_type_of(client) == "LoadBalanced"
     assert not scans
     assert dns.names.questions.count((SRV, "SRV")) == 1
     connect(f"mongodb+srv://{NAME}/?tls=false&loadBalanced=false").db.c.find_one()
-    if where == "uri":
-        assert scans  # the patched method starts the polling
+    if option_source == "uri":
+        assert scans  # proves that a client without load balancing calls the patched method
 
 
 @pytest.mark.requirement("LB-87", "LB-71")
-def test_service_id_in_hello_does_not_select_mode(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+def test_service_id_in_hello_does_not_select_load_balanced_mode(
+    service: ScriptedServer, connect: Any, recorder: Any
+) -> None:
     client = connect(f"mongodb://{service.name}", minPoolSize=0)
     client.db.c.find_one()
-    assert kind_of(client) == "Sharded"
+    assert topology_type_of(client) == "Sharded"
     assert recorder.of("HeartbeatStarted")
     assert {event.service_id for event in recorder.of("CommandStarted") + recorder.of("CommandSucceeded")} == {None}
     assert client.pool_stats()[0]["state"] == "ready"

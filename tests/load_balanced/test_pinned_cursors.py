@@ -1,4 +1,4 @@
-"""A cursor keeps its connection until the cursor is drained, closed, dropped or failed."""
+"""A cursor pins a connection until the cursor is exhausted, closed, dropped or failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytest
 
 from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
-from tests.load_balanced.harness import PINNING, SERVICE, collect, connection_uses, connections, load_balanced_uri
+from tests.load_balanced.harness import (
+    PINNING,
+    SERVICE,
+    collect_garbage,
+    connection_uses,
+    connections_of_commands,
+    load_balanced_uri,
+)
 from tests.support.fail_points import block, break_off, refuse
 from tests.support.pools import services
 from tests.support.server import ScriptedServer, cursor_reply
@@ -28,42 +35,42 @@ OPENERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture
 def cursor(client: Any) -> Any:
-    """Open a cursor with two documents in the first batch and eight on the server."""
+    """Open a cursor. The first batch has two documents, and the server has eight more documents."""
     cursor = client.db.c.find(batch_size=2)
     assert (next(cursor), next(cursor)) == ({"_id": 0}, {"_id": 1})
     return cursor
 
 
 @pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-46", "LB-47", "LB-48")
-@pytest.mark.parametrize("opener", OPENERS)
-def test_cursor_uses_one_connection_until_last_batch(opener: str, deployment: Any, client: Any, recorder: Any) -> None:
+@pytest.mark.parametrize("method", OPENERS)
+def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: Any, client: Any, recorder: Any) -> None:
     for number in range(4):
         client.db[f"c{number}"].insert_one({})
         client.db.c.create_index([(f"field{number}", 1)])
     client.db.c.find_one()
     recorder.clear()
     deployment.commands.clear()
-    cursor = OPENERS[opener](client)
+    cursor = OPENERS[method](client)
     next(cursor)
     assert recorder.only(*PINNING) == PAIR[:2]
     assert connection_uses(client) == {"cursors": 1}
     list(cursor)
-    name = "find" if opener == "raw" else opener
+    name = "find" if method == "raw" else method
     assert deployment.commands.named("getMore")
-    assert len(set(connections(deployment, name, "getMore"))) == 1
-    assert recorder.only(*PINNING) == PAIR  # the last batch unpins the connection
+    assert len(set(connections_of_commands(deployment, name, "getMore"))) == 1
+    assert recorder.only(*PINNING) == PAIR  # after the last batch, the cursor has checked the connection in
     assert deployment.commands.named("killCursors") == []
     assert connection_uses(client) == {}
 
 
 @pytest.mark.requirement("LB-46")
-@pytest.mark.parametrize("opener", ["small", "failed", "one"])
-def test_operation_without_open_cursor_checks_connection_in(
-    opener: str, deployment: Any, client: Any, recorder: Any
+@pytest.mark.parametrize("operation", ["small", "failed", "one"])
+def test_operation_that_leaves_no_open_cursor_checks_connection_in(
+    operation: str, deployment: Any, client: Any, recorder: Any
 ) -> None:
-    if opener == "small":
+    if operation == "small":
         assert len(client.db.c.find({"_id": {"$lt": 2}}).to_list()) == 2
-    elif opener == "one":
+    elif operation == "one":
         client.db.c.find_one()
     else:
         refuse(deployment, "find", 2)
@@ -86,7 +93,7 @@ def test_close_sends_kill_cursors_on_pinned_connection(
     deployment: Any, client: Any, cursor: Any, recorder: Any
 ) -> None:
     cursor.close()
-    assert len(set(connections(deployment, "find", "killCursors"))) == 1
+    assert len(set(connections_of_commands(deployment, "find", "killCursors"))) == 1
     assert recorder.only(*PINNING) == PAIR
     cursor.close()
     assert len(deployment.commands.named("killCursors")) == 1
@@ -94,19 +101,23 @@ def test_close_sends_kill_cursors_on_pinned_connection(
 
 
 @pytest.mark.requirement("LB-50")
-@pytest.mark.parametrize("how", ["refused", "cut"])
-def test_failed_kill_cursors_is_ignored(how: str, deployment: Any, client: Any, cursor: Any, go: Any) -> None:
-    if how == "refused":
+@pytest.mark.parametrize("failure", ["refused", "cut"])
+def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
+    failure: str, deployment: Any, client: Any, cursor: Any, go: Any
+) -> None:
+    if failure == "refused":
         refuse(deployment, "killCursors", 43)
     else:
         break_off(deployment, "killCursors")
     cursor.close()
     assert connection_uses(client) == {}
-    assert client.pool_stats()[0]["available"] == (1 if how == "refused" else 0)
+    assert client.pool_stats()[0]["available"] == (1 if failure == "refused" else 0)
 
 
 @pytest.mark.requirement("LB-50")
-def test_kill_during_close_releases_connection(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
+def test_kill_during_close_of_cursor_releases_pinned_connection(
+    deployment: Any, client: Any, cursor: Any, go: Any
+) -> None:
     block(deployment, "killCursors")
     closing = go(cursor.close)
     closing.kill()
@@ -115,22 +126,24 @@ def test_kill_during_close_releases_connection(deployment: Any, client: Any, cur
 
 
 @pytest.mark.requirement("LB-49", "LB-50")
-def test_dropped_cursor_is_killed_in_background(deployment: Any, client: Any, recorder: Any) -> None:
+def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, client: Any, recorder: Any) -> None:
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    pinned_connection = connections(deployment, "find")
+    pinned_connection = connections_of_commands(deployment, "find")
     recorder.clear()
-    del cursor  # the finaliser runs here
+    del cursor  # this statement runs the finaliser of the cursor
     assert recorder.events == []
     assert connection_uses(client) == {"cursors": 1}
-    collect()
+    collect_garbage()
     eventually(lambda: connection_uses(client) == {})
-    assert connections(deployment, "killCursors") == pinned_connection
+    assert connections_of_commands(deployment, "killCursors") == pinned_connection
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-49")
-def test_finaliser_in_another_thread_releases_connection(deployment: Any, client: Any, recorder: Any) -> None:
+def test_cursor_finaliser_in_another_thread_releases_pinned_connection(
+    deployment: Any, client: Any, recorder: Any
+) -> None:
     cursors = [client.db.c.find(batch_size=2)]
     next(cursors[0])
     gevent.get_hub().threadpool.apply(cursors.clear)
@@ -143,15 +156,15 @@ def test_pinned_connection_ignores_max_idle_time(deployment: Any, connect: Any) 
     client = connect(deployment, maxIdleTimeMS=10, minPoolSize=1)
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    pinned_connection = connections(deployment, "find")
+    pinned_connection = connections_of_commands(deployment, "find")
     gevent.sleep(0.3)
     assert connection_uses(client) == {"cursors": 1}
     assert len(cursor.to_list()) == 9
-    assert set(connections(deployment, "getMore")) == set(pinned_connection)
+    assert set(connections_of_commands(deployment, "getMore")) == set(pinned_connection)
 
 
 @pytest.mark.requirement("LB-51")
-def test_concurrent_next_waits_for_batch(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
+def test_concurrent_next_on_pinned_cursor_waits_for_batch(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
     block(deployment, "getMore")
     first = go(next, cursor)
     assert next(cursor) == {"_id": 3}
@@ -160,7 +173,7 @@ def test_concurrent_next_waits_for_batch(deployment: Any, client: Any, cursor: A
 
 
 @pytest.mark.requirement("LB-51")
-def test_close_during_next_raises_invalid_operation(
+def test_close_of_pinned_cursor_during_next_raises_invalid_operation(
     deployment: Any, client: Any, cursor: Any, recorder: Any, go: Any
 ) -> None:
     block(deployment, "getMore")
@@ -175,14 +188,14 @@ def test_close_during_next_raises_invalid_operation(
 
 
 @pytest.mark.requirement("LB-52", "LB-53", "LB-54")
-@pytest.mark.parametrize("how", ["network", "timeout"])
-def test_network_error_keeps_connection_pinned_until_close(
-    how: str, deployment: Any, connect: Any, recorder: Any
+@pytest.mark.parametrize("failure", ["network", "timeout"])
+def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
+    failure: str, deployment: Any, connect: Any, recorder: Any
 ) -> None:
-    client = connect(deployment, socketTimeoutMS=None if how == "network" else 100)
+    client = connect(deployment, socketTimeoutMS=None if failure == "network" else 100)
     cursor = client.db.c.find(batch_size=2)
     next(cursor), next(cursor)
-    if how == "network":
+    if failure == "network":
         break_off(deployment, "getMore")
     else:
         block(deployment, "getMore", 0.3)
@@ -210,7 +223,7 @@ def test_client_continues_after_service_closes_pinned_connection(
 
 
 @pytest.mark.requirement("LB-81", "LB-53")
-def test_kill_cursors_is_not_sent_on_other_connection(deployment: Any, client: Any, cursor: Any) -> None:
+def test_kill_cursors_is_never_sent_on_other_than_pinned_connection(deployment: Any, client: Any, cursor: Any) -> None:
     for member in deployment.members:
         member.drop_connections()
     cursor.close()
@@ -228,20 +241,22 @@ def test_limit_kills_cursor_that_server_leaves_open(service: ScriptedServer, con
 
 
 @pytest.mark.requirement("LB-43", "LB-46", "LB-48")
-@pytest.mark.parametrize("ending", ["drained", "failed"])
-def test_client_bulk_write_reads_results_on_one_connection(ending: str, service: ScriptedServer, connect: Any) -> None:
+@pytest.mark.parametrize("how_cursor_ends", ["drained", "failed"])
+def test_client_bulk_write_reads_results_on_one_connection(
+    how_cursor_ends: str, service: ScriptedServer, connect: Any
+) -> None:
     result = {"ok": 1, "idx": 0, "n": 1}
     counts = {"nErrors": 0, "nInserted": 2, "nUpserted": 0, "nMatched": 0, "nModified": 0, "nDeleted": 0}
     service.hello_extra["maxWireVersion"] = 25
     service.replies["bulkWrite"] = {**cursor_reply([result], cursor_id=9), **counts}
-    if ending == "drained":
+    if how_cursor_ends == "drained":
         service.replies["getMore"] = cursor_reply([{**result, "idx": 1}], field="nextBatch")
     else:
         service.replies["getMore"] = {"ok": 0, "code": 8, "errmsg": "scripted"}
     client = connect(load_balanced_uri(service))
     client.admin.command("ping")
     models = [InsertOne({"_id": number}, namespace="db.c") for number in range(2)]
-    if ending == "drained":
+    if how_cursor_ends == "drained":
         client.bulk_write(models, verbose_results=True)
     else:
         with pytest.raises(ClientBulkWriteException):
@@ -263,11 +278,11 @@ def test_cursor_in_another_native_thread_raises_invalid_operation(deployment: An
     assert next(cursor) == {"_id": 2}
 
 
-@pytest.mark.parametrize("pinned", ["cursor", "transaction"])
-def test_pinned_cursor_or_transaction_raises_after_client_close(client: Any, cursor: Any, pinned: str) -> None:
+@pytest.mark.parametrize("pinned_object", ["cursor", "transaction"])
+def test_pinned_cursor_or_transaction_raises_after_client_close(client: Any, cursor: Any, pinned_object: str) -> None:
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({"_id": "x"}, session=session)
     client.close()
     with pytest.raises(InvalidOperation, match=r"^Cannot use MongoClient after close$"):
-        next(cursor) if pinned == "cursor" else client.db.c.find_one(session=session)
+        next(cursor) if pinned_object == "cursor" else client.db.c.find_one(session=session)

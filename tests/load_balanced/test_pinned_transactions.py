@@ -1,4 +1,4 @@
-"""A transaction keeps its connection, and releases the connection as in a sharded cluster."""
+"""A transaction pins a connection. In a sharded cluster, a transaction pins and unpins a mongos at the same times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gmongo.engines import transaction
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import PINNING, collect, connection_uses, connections
+from tests.load_balanced.harness import PINNING, collect_garbage, connection_uses, connections_of_commands
 from tests.support.fail_points import block, break_off, refuse
 from tests.support.wait import eventually
 
@@ -20,7 +20,7 @@ TRANSIENT = "TransientTransactionError"
 
 @pytest.fixture
 def session(client: Any) -> Any:
-    """Start a session with a transaction and one insert."""
+    """Start a session and a transaction, and insert a document in the transaction."""
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({"_id": "new"}, session=session)
@@ -28,8 +28,10 @@ def session(client: Any) -> Any:
 
 
 @pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-56", "LB-90")
-@pytest.mark.parametrize("ending", ["commit", "abort"])
-def test_transaction_uses_one_connection(ending: str, deployment: Any, client: Any, recorder: Any) -> None:
+@pytest.mark.parametrize("how_transaction_ends", ["commit", "abort"])
+def test_transaction_uses_one_connection(
+    how_transaction_ends: str, deployment: Any, client: Any, recorder: Any
+) -> None:
     with client.start_session() as session:
         session.start_transaction()
         client.db.c.insert_one({}, session=session)
@@ -37,9 +39,9 @@ def test_transaction_uses_one_connection(ending: str, deployment: Any, client: A
         client.db.c.find_one(session=session)
         client.db.c.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
         assert len(client.db.c.find(session=session, batch_size=2).to_list()) == 11
-        session.commit_transaction() if ending == "commit" else session.abort_transaction()
-    names = ("insert", "find", "update", "getMore", f"{ending}Transaction")
-    assert len(set(connections(deployment, *names))) == 1
+        session.commit_transaction() if how_transaction_ends == "commit" else session.abort_transaction()
+    names = ("insert", "find", "update", "getMore", f"{how_transaction_ends}Transaction")
+    assert len(set(connections_of_commands(deployment, *names))) == 1
     assert recorder.only(*PINNING) == PAIR
     assert connection_uses(client) == {}
 
@@ -63,16 +65,16 @@ def test_transaction_commands_equal_commands_of_sharded_cluster(deployment: Any,
 
 
 @pytest.mark.requirement("LB-43", "LB-56", "LB-44")
-def test_cursor_in_transaction_shares_connection(client: Any, session: Any, recorder: Any) -> None:
+def test_cursor_in_transaction_shares_pinned_connection(client: Any, session: Any, recorder: Any) -> None:
     cursor = client.db.c.find(session=session, batch_size=2)
     next(cursor)
     assert connection_uses(client) == {"transactions": 1}
     cursor.close()
-    assert connection_uses(client) == {"transactions": 1}  # the transaction uses the connection
+    assert connection_uses(client) == {"transactions": 1}  # the transaction still uses the connection
     cursor = client.db.c.find(session=session, batch_size=2)
     next(cursor)
     session.abort_transaction()
-    assert client.pool_stats()[0]["in_use"] == 1  # the cursor uses the connection
+    assert client.pool_stats()[0]["in_use"] == 1  # the open cursor still uses the connection
     cursor.close()
     assert connection_uses(client) == {}
     assert recorder.only(*PINNING) == PAIR
@@ -88,15 +90,17 @@ def test_concurrent_transactions_use_different_connections(deployment: Any, clie
     for session in sessions:
         session.commit_transaction()
         session.end_session()
-    used = [connections(deployment, "insert")[number] for number in range(3)]
+    used = [connections_of_commands(deployment, "insert")[number] for number in range(3)]
     assert len(set(used)) == 3
-    assert connections(deployment, "commitTransaction") == used
+    assert connections_of_commands(deployment, "commitTransaction") == used
 
 
 @pytest.mark.requirement("LB-57")
 @pytest.mark.parametrize("next_step", ["operation", "transaction", "end"])
-def test_next_step_after_commit_releases_connection(next_step: str, client: Any, session: Any) -> None:
-    for _ in range(2):  # a second commit goes to the same server
+def test_next_step_of_session_after_commit_releases_pinned_connection(
+    next_step: str, client: Any, session: Any
+) -> None:
+    for _ in range(2):  # the second commit needs the connection to the server of the first commit
         session.commit_transaction()
         assert connection_uses(client) == {"transactions": 1}
     if next_step == "operation":
@@ -109,9 +113,11 @@ def test_next_step_after_commit_releases_connection(next_step: str, client: Any,
 
 
 @pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("error", ["network", "labelled"])
-def test_transient_error_releases_connection(error: str, deployment: Any, client: Any, session: Any) -> None:
-    if error == "network":
+@pytest.mark.parametrize("error_kind", ["network", "labelled"])
+def test_transient_error_in_transaction_releases_pinned_connection(
+    error_kind: str, deployment: Any, client: Any, session: Any
+) -> None:
+    if error_kind == "network":
         break_off(deployment, "find")
     else:
         refuse(deployment, "find", 112, TRANSIENT)
@@ -128,7 +134,7 @@ def test_transient_error_releases_connection(error: str, deployment: Any, client
 def test_kill_in_transaction_releases_connection_and_session(
     command: str, deployment: Any, client: Any, go: Any
 ) -> None:
-    def work() -> None:
+    def run_transaction() -> None:
         with client.start_session() as session, session.start_transaction():
             client.db.c.insert_one({"_id": "x"}, session=session)
             client.db.c.find_one(session=session)
@@ -136,7 +142,7 @@ def test_kill_in_transaction_releases_connection_and_session(
                 raise RuntimeError("abort, please")
 
     block(deployment, command, 0.3)
-    working = go(work)
+    working = go(run_transaction)
     eventually(lambda: deployment.commands.named(command))
     working.kill()
     eventually(lambda: connection_uses(client) == {})
@@ -146,7 +152,7 @@ def test_kill_in_transaction_releases_connection_and_session(
     assert client.db.c.count_documents({"_id": 1}) == 1
 
 
-def test_application_timeout_aborts_transaction(deployment: Any, client: Any) -> None:
+def test_gevent_timeout_in_transaction_aborts_transaction(deployment: Any, client: Any) -> None:
     block(deployment, "find", 0.3)
     with gevent.Timeout(0.05, False), client.start_session() as session, session.start_transaction():
         client.db.c.insert_one({"_id": "x"}, session=session)
@@ -156,14 +162,14 @@ def test_application_timeout_aborts_transaction(deployment: Any, client: Any) ->
 
 
 @pytest.mark.requirement("LB-57")
-def test_dropped_session_releases_connection(client: Any, recorder: Any) -> None:
+def test_dropped_session_with_transaction_releases_pinned_connection(client: Any, recorder: Any) -> None:
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({}, session=session)
     recorder.clear()
-    del session  # the finaliser runs here
+    del session  # this statement runs the finaliser of the session
     assert recorder.events == []
-    eventually(lambda: (collect(), connection_uses(client) == {})[1])
+    eventually(lambda: (collect_garbage(), connection_uses(client) == {})[1])
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
 
 
@@ -172,7 +178,7 @@ def test_dropped_session_releases_connection(client: Any, recorder: Any) -> None
 def test_interrupted_transaction_is_aborted_by_close_of_connection(
     deployment: Any, client: Any, session: Any, recorder: Any, connect: Any, next_operation: bool
 ) -> None:
-    """The client publishes no abortTransaction. The close of the connection releases the locks of the transaction."""
+    """Check that the client sends no abortTransaction. The close of the connection releases the transaction's locks."""
     session.commit_transaction()
     session.start_transaction()
     client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
@@ -195,7 +201,7 @@ def test_interrupted_transaction_is_aborted_by_close_of_connection(
 
 
 @pytest.mark.requirement("LB-82", "LB-83")
-def test_close_by_service_aborts_transaction(deployment: Any, client: Any, session: Any) -> None:
+def test_close_of_pinned_connection_by_service_aborts_transaction(deployment: Any, client: Any, session: Any) -> None:
     for member in deployment.members:
         member.drop_connections()
     with pytest.raises(AutoReconnect) as caught:
@@ -206,15 +212,15 @@ def test_close_by_service_aborts_transaction(deployment: Any, client: Any, sessi
     assert client.db.c.count_documents({"_id": "new"}) == 0
 
 
-def test_commit_retries_wait_between_attempts(
+def test_commit_retries_of_with_transaction_wait_between_attempts(
     deployment: Any, connect: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All services are down until the fifth pause, and the load balancer closes each connection."""
+    """Stop all services until the fifth pause. Meanwhile, the load balancer closes each connection."""
     client = connect(deployment, baseBackoffMS=1)
     calls: list[Any] = []
     pauses: list[float] = []
 
-    def work(session: Any) -> None:
+    def insert_and_stop_services(session: Any) -> None:
         client.db.c.insert_one({"_id": "new"}, session=session)
         calls.append(session)
         if len(calls) == 1:
@@ -222,16 +228,16 @@ def test_commit_retries_wait_between_attempts(
                 service.kill()
             recorder.clear()
 
-    def pause(seconds: float) -> None:
+    def sleep_and_restart_services(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 5:
             for service in deployment.members:
                 service.restart()
         gevent.sleep(seconds)
 
-    monkeypatch.setattr(transaction, "sleep", pause)
+    monkeypatch.setattr(transaction, "sleep", sleep_and_restart_services)
     with client.start_session() as session:
-        session.with_transaction(work)
-    assert len(calls) == 2  # the restarted services have lost the first transaction
+        session.with_transaction(insert_and_stop_services)
+    assert len(calls) == 2  # the callback runs again, because the restarted services have lost the first transaction
     assert client.db.c.find_one({"_id": "new"})
     assert len(recorder.only("ConnectionCreated")) < 100

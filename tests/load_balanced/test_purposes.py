@@ -1,4 +1,4 @@
-"""Purposes of connections in ``pool_stats()`` and in ``WaitQueueTimeoutError``."""
+"""``pool_stats()`` and ``WaitQueueTimeoutError`` report the purposes of checked-out connections."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.load_balanced.harness import connection_uses
 from tests.support.fail_points import block
 
 
-def expected_message(limit: int, cursors: int, transactions: int, others: int) -> str:
+def expected_message(max_pool_size: int, cursors: int, transactions: int, other_connections: int) -> str:
     return (
-        f"Timeout waiting for connection from the connection pool. maxPoolSize: {limit}, "
+        f"Timeout waiting for connection from the connection pool. maxPoolSize: {max_pool_size}, "
         f"connections in use by cursors: {cursors}, connections in use by transactions: {transactions}, "
-        f"connections in use by other operations: {others}"
+        f"connections in use by other operations: {other_connections}"
     )
 
 
@@ -45,10 +45,10 @@ def test_wait_queue_timeout_error_counts_connections_by_purpose(deployment: Any,
 
 
 @pytest.mark.requirement("LB-59", "LB-60")
-@pytest.mark.parametrize("first", ["cursors", "transactions"])
-def test_released_connection_gets_new_purpose(first: str, deployment: Any, connect: Any) -> None:
+@pytest.mark.parametrize("first_purpose", ["cursors", "transactions"])
+def test_released_connection_receives_purpose_of_next_use(first_purpose: str, deployment: Any, connect: Any) -> None:
     client = connect(deployment, maxPoolSize=1, waitQueueTimeoutMS=20)
-    for purpose in (first, "cursors", "transactions", first):
+    for purpose in (first_purpose, "cursors", "transactions", first_purpose):
         session = client.start_session()
         cursor = None
         if purpose == "cursors":

@@ -1,4 +1,4 @@
-"""Simulated services behind a load balancer, and the client."""
+"""A client uses the simulated services behind a load balancer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from tests.support.clients import Client
 from tests.support.wait import eventually
 
 
-def hellos(deployment: Deployment) -> list[Any]:
+def hello_commands(deployment: Deployment) -> list[Any]:
     return deployment.commands.named("hello", "isMaster", "ismaster")
 
 
 @pytest.mark.requirement("LB-73", "LB-76", "LB-77", "LB-78")
-def test_each_service_has_its_own_id(deployment: Deployment, client: Client, recorder: Any) -> None:
+def test_each_service_behind_load_balancer_has_own_service_id(
+    deployment: Deployment, client: Client, recorder: Any
+) -> None:
     cursors = [client.db.c.find(batch_size=2) for _ in range(4)]
     for cursor in cursors:
         next(cursor)
@@ -30,18 +32,18 @@ def test_each_service_has_its_own_id(deployment: Deployment, client: Client, rec
     assert len(seen) == 4
     for cursor in cursors:
         cursor.close()
-    with Deployment.sharded(1) as plain:  # the deployment has no load balancer
+    with Deployment.sharded(1) as plain:  # a deployment without a load balancer
         assert plain.members[0].service_id is None
 
 
 @pytest.mark.requirement("LB-74")
 def test_client_works_with_and_without_proxy_protocol(deployment: Deployment, connect: Any) -> None:
-    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"  # the connection sends no PROXY preamble
+    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"  # without the PROXY header of a balancer
     assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
 
 
 @pytest.mark.requirement("LB-75")
-def test_certificate_must_match_load_balancer_name(connect: Any) -> None:
+def test_certificate_of_service_must_match_name_of_load_balancer(connect: Any) -> None:
     with Deployment.load_balanced(2, tls=True) as deployment:
         connect(deployment).db.c.insert_one({})
         other = deployment.uri.replace("127.0.0.1", "127.0.0.2")
@@ -51,18 +53,18 @@ def test_certificate_must_match_load_balancer_name(connect: Any) -> None:
 
 
 @pytest.mark.requirement("LB-79", "LB-85")
-def test_client_without_option_is_rejected_by_service(deployment: Deployment, connect: Any) -> None:
+def test_service_rejects_client_without_load_balanced_option(deployment: Deployment, connect: Any) -> None:
     client = connect(deployment.uri.replace("loadBalanced=true", "loadBalanced=false"), serverSelectionTimeoutMS=100)
     with pytest.raises(ServerSelectionTimeoutError, match="load balanc"):
         client.db.c.find_one()
     (server,) = client.topology_description.server_descriptions().values()
     assert (server.server_type_name, server.error.code) == ("Unknown", 354)
-    assert not any("loadBalanced" in hello.body for hello in hellos(deployment)[1:] if hello.connection > 1)
+    assert not any("loadBalanced" in hello.body for hello in hello_commands(deployment)[1:] if hello.connection > 1)
 
 
 @pytest.mark.requirement("LB-83")
 def test_service_aborts_transaction_of_closed_connection(deployment: Deployment, client: Client, connect: Any) -> None:
-    with client.start_session() as session, session.start_transaction():  # after a commit
+    with client.start_session() as session, session.start_transaction():  # a committed transaction comes first
         client.db.c.insert_one({"_id": "before"}, session=session)
     session = client.start_session()
     session.start_transaction()
@@ -72,7 +74,8 @@ def test_service_aborts_transaction_of_closed_connection(deployment: Deployment,
     eventually(lambda: not any(member.connections for member in deployment.members))
     gevent.sleep(0.02)
     other = connect(deployment)
-    assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1  # no write conflict
+    # The aborted transaction causes no write conflict.
+    assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1
     session.end_session()
     assert connection_uses(client) == {}
     assert other.db.c.find_one({"_id": 1}) == {"_id": 1, "x": 2}

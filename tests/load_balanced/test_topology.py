@@ -1,4 +1,4 @@
-"""The load-balanced topology: one server without checks, and a fixed order of events."""
+"""A load-balanced topology has one server, runs no checks, and publishes events in a fixed order."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_load_balanced_topology_has_one_server_without_hello_fields(connect: Any
     assert (dict(server.tags), server.all_hosts, server.replica_set_name) == ({}, frozenset(), None)
     assert (server.me, server.primary, server.election_tuple) == (None, None, (None, None))
     assert (server.set_version, server.election_id, server.last_write_date) == (None, None, None)
-    assert server.max_wire_version == type(server)(server.address).max_wire_version  # the default
+    assert server.max_wire_version == type(server)(server.address).max_wire_version  # the default of a description
     description.check_compatible()
 
 
@@ -63,7 +63,7 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
     before = client.topology_description
     for command, cause_error in (("find", break_off), ("insert", partial(refuse, code=91))):
         cause_error(deployment, command)
-        with pytest.raises(AutoReconnect):  # both services close their connections
+        with pytest.raises(AutoReconnect):  # the retry also fails, because each service closes its connections
             client.db.c.find_one() if command == "find" else client.db.c.insert_one({})
     for member in deployment.members:
         member.kill()
@@ -76,7 +76,9 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
 
 
 @pytest.mark.requirement("LB-18", "LB-02")
-def test_client_opens_no_connection_before_first_operation(service: ScriptedServer, recorder: Any) -> None:
+def test_load_balanced_client_opens_no_connection_before_first_operation(
+    service: ScriptedServer, recorder: Any
+) -> None:
     client = make_client(load_balanced_uri(service), recorder, heartbeat=0.01)
     gevent.sleep(0.1)
     assert service.connection_count == 0
@@ -140,7 +142,7 @@ def test_load_balanced_topology_logs_specified_messages(
 
 
 @pytest.mark.requirement("LB-32")
-def test_sessions_work_without_hello(service: ScriptedServer, connect: Any) -> None:
+def test_load_balanced_client_supports_sessions_before_any_hello(service: ScriptedServer, connect: Any) -> None:
     service.hello_extra["logicalSessionTimeoutMinutes"] = None
     client = connect(load_balanced_uri(service))
     with client.start_session() as session:
@@ -178,7 +180,9 @@ def test_each_read_preference_selects_load_balancer(preference: Any, service: Sc
 
 @pytest.mark.requirement("LB-37")
 @pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
-def test_read_preference_is_sent_to_service(preference: Any, service: ScriptedServer, connect: Any) -> None:
+def test_read_preference_is_sent_to_service_behind_load_balancer(
+    preference: Any, service: ScriptedServer, connect: Any
+) -> None:
     client = connect(load_balanced_uri(service))
     client.db.get_collection("c", read_preference=preference).find_one()
     client.db.get_collection("c", read_preference=preference).insert_one({})

@@ -35,8 +35,8 @@ _TESTS_OF = {
     "wire": "tls",
 }  # other packages have a folder of the same name, and top-level modules belong to the API
 _READ_ALL_TEXTS = (  # tests that read the text of all files
-    "tests/unit/test_exception_causes.py::test_error_raised_in_handler_names_its_cause",
-    "tests/unit/test_overloads.py::test_overloads_have_defaults_of_their_functions",
+    "tests/unit/test_exception_causes.py::test_raise_in_exception_handler_has_from_clause",
+    "tests/unit/test_overloads.py::test_overloads_have_parameter_defaults_of_implementation",
 )
 _READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"  # reads every file
 _LONGEST = 8.0  # seconds, the limit for a chosen test

@@ -70,7 +70,7 @@ def test_tests_of_nearby_branch_precede_cheaper_tests(monkeypatch: pytest.Monkey
 
 
 def test_test_that_reads_file_text_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "tests/unit/test_exception_causes.py::test_error_raised_in_handler_names_its_cause"
+    text = "tests/unit/test_exception_causes.py::test_raise_in_exception_handler_has_from_clause"
     known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
     known.tests[text] = Test(0.2, 0, text)
     assert choose(known, line_in_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)

@@ -1,1 +1,1 @@
-"""Tests of server discovery, monitoring and selection with scripted servers."""
+"""Tests of server discovery, server monitoring and server selection with scripted servers."""

@@ -1,4 +1,4 @@
-"""Fixtures of scripted servers."""
+"""Fixtures that start scripted servers and replica sets."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ patience = limited(15)
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the minimum pause of monitors to 60 s, longer than a test."""
+    """Set the minimum pause between two checks of a monitor to 60 seconds. No test takes this long."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
 
 
 @pytest.fixture
 def poll_server() -> Iterator[ScriptedServer]:
-    """Start a standalone server without streaming."""
+    """Start a standalone server that does not support the streaming protocol."""
     with ScriptedServer() as server:
         yield server
 
 
 @pytest.fixture
 def stream_server() -> Iterator[ScriptedServer]:
-    """Start a standalone server with streaming."""
+    """Start a standalone server that supports the streaming protocol."""
     with ScriptedServer(streams=True) as server:
         yield server
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polling"])
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
-    """Start a standalone server, with and without streaming."""
+    """Start a standalone server. The test runs once with and once without support of the streaming protocol."""
     with ScriptedServer(streams=request.param) as server:
         yield server
 
 
 @pytest.fixture
 def replica_set() -> Iterator[ScriptedReplicaSet]:
-    """Start a replica set with streaming."""
+    """Start a replica set whose members support the streaming protocol."""
     with ScriptedReplicaSet() as replica_set:
         yield replica_set

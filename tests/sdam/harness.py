@@ -1,4 +1,4 @@
-"""Functions that read descriptions, pools and the hellos of scripted servers."""
+"""Functions that read the state of a client, and the hello commands that a scripted server has received."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ def description_of(client: Client, server: ScriptedServer) -> Any:
     return client.topology_description.server_descriptions()[server.address]
 
 
-def pool_of(client: Client, server: ScriptedServer) -> dict[str, Any]:
+def pool_stats_of(client: Client, server: ScriptedServer) -> dict[str, Any]:
     (pool,) = [pool for pool in client.pool_stats() if pool["address"] == server.address]
     return pool
 
 
 def awaitable_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
-    """Return the received awaitable hellos."""
+    """Return the received hello commands that have a ``topologyVersion``, which makes a hello awaitable."""
     return [command for command in server.commands("hello") if "topologyVersion" in command]
 
 
 def plain_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
-    """Return the received hellos without ``topologyVersion`` and without handshakes."""
+    """Return the received hello commands that have no ``topologyVersion`` and are not part of a handshake."""
     return [command for command in server.commands("hello") if "topologyVersion" not in command]
 
 
 def streaming_connection(server: ScriptedServer) -> int:
-    """Return the number of the newest streaming connection."""
+    """Return the connection number of the last hello command that has a ``topologyVersion``."""
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 
 def newer_version(version: dict[str, Any], by: int = 1) -> dict[str, Any]:
-    """Return a topologyVersion after `version`."""
+    """Return a ``topologyVersion`` whose counter is higher than the counter of `version`."""
     return {**version, "counter": Int64(version["counter"] + by)}
 
 
-def settle(seconds: float = 0.03) -> None:
-    """Wait, before a test checks that an event is absent."""
+def wait_for_absent_events(seconds: float = 0.03) -> None:
+    """Wait for a short time. After the wait, a test checks that no event has occurred."""
     gevent.sleep(seconds)

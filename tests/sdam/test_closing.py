@@ -1,4 +1,4 @@
-"""Close and garbage collection of clients: no resource remains, and no greenlet polls."""
+"""A closed or collected client releases all resources. No greenlet of an idle client polls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
-from tests.sdam.harness import awaitable_hellos, settle
+from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.clients import make_client
 from tests.support.greenlets import living_greenlets
 from tests.support.programs import run_program
@@ -25,7 +25,7 @@ MANY = 30
 
 
 def test_use_in_another_native_thread_raises_invalid_operation(poll_server: ScriptedServer, connect: Any) -> None:
-    """Another hub replaces the thread."""
+    """Check the error of each call. The test replaces the hub of the client instead of the native thread."""
     client = connect(poll_server)
     client.db.command("ping")
     topology = client._topology
@@ -41,12 +41,12 @@ def test_use_in_another_native_thread_raises_invalid_operation(poll_server: Scri
 
 
 def count_driver_greenlets() -> int:
-    """Return the number of living driver greenlets."""
+    """Return the number of living greenlets that run functions of gmongo."""
     return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living_greenlets())
 
 
 def count_watchers() -> int:
-    """Return the number of active watchers, including watchers with ``ref=False``."""
+    """Return the number of active event loop watchers, including watchers with ``ref=False``."""
     loop = gevent.get_hub().loop
     samples = [loop.timer(1), loop.io(0, 1), loop.async_()]
     kinds = {type(sample) for sample in samples}
@@ -55,39 +55,39 @@ def count_watchers() -> int:
     return sum(type(each) in kinds and each.active for each in gc.get_objects())
 
 
-def resources() -> tuple[int, int, int, int]:
-    """Return the numbers of greenlets, descriptors, watchers and watchers with ``ref=True``."""
+def count_resources() -> tuple[int, int, int, int]:
+    """Return the numbers of driver greenlets, file descriptors, active watchers, and watchers with ``ref=True``."""
     gc.collect()
     return count_driver_greenlets(), len(os.listdir("/proc/self/fd")), count_watchers(), gevent.get_hub().loop.activecnt
 
 
-def stable_resources() -> tuple[int, int, int, int]:
-    """Return the resources after the resources of earlier tests are released."""
-    before, now = None, eventually(resources)  # both values include the timer of eventually()
+def count_resources_after_earlier_tests() -> tuple[int, int, int, int]:
+    """Wait until the resources of earlier tests are released. Return the numbers of the remaining resources."""
+    before, now = None, eventually(count_resources)  # each value includes the timer of `eventually`
     while now != before:
         gevent.sleep(0.2)
-        before, now = now, eventually(resources)
+        before, now = now, eventually(count_resources)
     return now
 
 
 def test_client_increases_resource_counts() -> None:
     with ScriptedReplicaSet() as replica_set:
-        before = stable_resources()
+        before = count_resources_after_earlier_tests()
         with MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1) as client:
             eventually(lambda: len(client.nodes) == 3)
             for member in replica_set.members:
                 eventually(lambda member=member: len(member.peers) == 3)
-            after = eventually(resources)
-        assert after[0] - before[0] >= 9  # three greenlets for each member: monitor, RTT, pool
+            after = eventually(count_resources)
+        assert after[0] - before[0] >= 9  # each member has a greenlet for the monitor, for the RTT, and for the pool
         assert after[1] - before[1] >= 9
         assert after[2] - before[2] >= 9
 
 
 @pytest.mark.requirement("SM-89", "SM-90", "SM-123")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
-@pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
-def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes: bool) -> None:
-    """Half of the clients use the replica set. The others end during discovery."""
+@pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
+def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_clients: bool) -> None:
+    """Create many clients. Half of the clients run an operation. The other clients end during discovery."""
 
     def use_one(number: int) -> None:
         client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)
@@ -95,37 +95,39 @@ def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes: 
             assert client.db.c.find_one({"_id": number}) == {"_id": number}
         else:
             gevent.sleep(0.001 * (number % 6))
-        if closes:
+        if closes_clients:
             client.close()
 
     with gevent.Timeout(60), ScriptedReplicaSet(streams=streams) as replica_set:
         use_one(1)
         eventually(lambda: not any(member.peers for member in replica_set.members))
-        before = eventually(resources)
+        before = eventually(count_resources)
         for number in range(MANY):
             use_one(number)
         eventually(lambda: not any(member.peers for member in replica_set.members), 10)
-        eventually(lambda: all(now <= then for now, then in zip(resources(), before, strict=True)), 10)
+        eventually(lambda: all(now <= then for now, then in zip(count_resources(), before, strict=True)), 10)
 
 
 @pytest.mark.requirement("SM-89", "SM-90", "SM-112", "SM-121")
-@pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
+@pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
-def test_clients_of_silent_server_release_resources_immediately(stage: str, closes: bool) -> None:
+def test_closed_or_dropped_clients_of_silent_server_release_resources_immediately(
+    stage: str, closes_clients: bool
+) -> None:
     with ScriptedServer(streams=True) as server:
-        before = eventually(resources)
+        before = eventually(count_resources)
         server.fail(stage, *[silent] * 50)
         clients: Any = [MongoClient(server.name, connectTimeoutMS=0) for _ in range(10)]
         server.wait_for(stage, 10)
-        if closes:
+        if closes_clients:
             for client in clients:
                 client.close()
         clients = client = None
         eventually(lambda: not server.peers)
-        eventually(lambda: all(now <= then for now, then in zip(resources(), before, strict=True)))
+        eventually(lambda: all(now <= then for now, then in zip(count_resources(), before, strict=True)))
 
 
-def test_close_publishes_all_events_without_switch(connect: Any, stream_server: ScriptedServer) -> None:
+def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream_server: ScriptedServer) -> None:
     recorder = Recorder()
     client = make_client(stream_server.name, recorder)
     eventually(lambda: awaitable_hellos(stream_server))
@@ -134,7 +136,7 @@ def test_close_publishes_all_events_without_switch(connect: Any, stream_server: 
     assert not other.ready()
     assert recorder.only("TopologyClosed") == ["TopologyClosed"]
     count = len(recorder.events)
-    settle()
+    wait_for_absent_events()
     assert other.ready()
     client.close()
     assert len(recorder.events) == count
@@ -142,10 +144,10 @@ def test_close_publishes_all_events_without_switch(connect: Any, stream_server: 
 
 @pytest.mark.requirement("SM-83", "SM-89", "SM-91")
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
-def test_close_publishes_last_events_in_order(
+def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
-    """The cancelled check ends before the server, and the server before the topology."""
+    """Check the last events. The cancelled check ends first, then the server closes, then the topology closes."""
     stream_server.fail("handshake", *[silent] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":
@@ -156,7 +158,7 @@ def test_close_publishes_last_events_in_order(
     assert recorder.only("Heartbeat")[-1] == pending
     recorder.clear()
     client._topology.close()
-    settle()
+    wait_for_absent_events()
     assert recorder.event_lines == [
         pending.replace("Started", "Failed"),
         "PoolClosed",
@@ -168,7 +170,7 @@ def test_close_publishes_last_events_in_order(
 
 @pytest.mark.requirement("SM-91")
 def test_close_without_known_server_does_not_wait(connect: Any, poll_server: ScriptedServer, virtual_time: Any) -> None:
-    """The server of the sessions is stopped."""
+    """Close a client that has idle sessions, after the server has stopped."""
     client = connect(poll_server, retryReads=False)
     with client.start_session() as one, client.start_session() as other:
         client.db.command("ping", session=one)
@@ -207,40 +209,42 @@ def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedSe
     client = connect(server, heartbeatFrequencyMS=60_000)
     client.db.c.find_one()
     eventually(lambda: len(server.peers) == (3 if server.streams else 2))
-    settle()
+    wait_for_absent_events()
     resumed: list[str] = []
 
-    def trace(event: str, arguments: Any) -> None:
+    def record_resumed_greenlet(event: str, arguments: Any) -> None:
         target = arguments[1]
         if event in ("switch", "throw") and isinstance(target, gevent.Greenlet):
             name = repr(getattr(target, "_run", ""))
             resumed.extend([name] * ("gmongo" in name))
 
-    before = greenlet.settrace(trace)
+    before = greenlet.settrace(record_resumed_greenlet)
     try:
         gevent.sleep(0.7)
         idle = [each for each in resumed if "Monitor" in each]
         server.changed()
         client._topology.request_checks()
-        eventually(lambda: [each for each in resumed if "Monitor" in each])  # the trace records monitors
+        eventually(
+            lambda: [each for each in resumed if "Monitor" in each]
+        )  # proves that the trace records monitor greenlets
     finally:
         greenlet.settrace(before)
     assert idle == []
 
 
 @pytest.mark.requirement("SM-83", "SM-89", "SM-90")
-@pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "ServerDescriptionChanged"])
-def test_close_during_listener_stops_monitor_commands(
-    connect: Any, stream_server: ScriptedServer, recorder: Any, kind: str
+@pytest.mark.parametrize("event", ["HeartbeatStarted", "HeartbeatSucceeded", "ServerDescriptionChanged"])
+def test_close_while_listener_waits_stops_commands_of_monitor(
+    connect: Any, stream_server: ScriptedServer, recorder: Any, event: str
 ) -> None:
     gate = Event()
-    recorder.hooks[kind] = lambda _event: gate.wait()
+    recorder.hooks[event] = lambda _event: gate.wait()
     client = connect(stream_server)
-    recorder.wait_for(kind)
+    recorder.wait_for(event)
     client._topology.close()
     received = len(stream_server.received)
     gate.set()
-    settle()
+    wait_for_absent_events()
     assert len(stream_server.received) == received
     assert not stream_server.peers
     assert len(recorder.of("HeartbeatStarted")) == 1
@@ -249,20 +253,20 @@ def test_close_during_listener_stops_monitor_commands(
 
 @pytest.mark.requirement("SM-83")
 @pytest.mark.usefixtures("quick_checks")
-@pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed"])
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout], ids=["kill", "timeout"])
-def test_interrupted_listener_does_not_stop_monitor(
-    connect: Any, server: ScriptedServer, recorder: Any, kind: str, thrown: type[BaseException]
+@pytest.mark.parametrize("event", ["HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed"])
+@pytest.mark.parametrize("exception_class", [gevent.GreenletExit, gevent.Timeout], ids=["kill", "timeout"])
+def test_exception_in_heartbeat_listener_does_not_stop_monitor(
+    connect: Any, server: ScriptedServer, recorder: Any, event: str, exception_class: type[BaseException]
 ) -> None:
-    """The interrupted check has one end event."""
+    """Check that the monitor continues, and that the interrupted check has exactly one end event."""
     interrupted: list[Any] = []
 
-    def interrupt(_event: Any) -> None:
-        if len(recorder.of(kind)) == 2 and not interrupted:
+    def raise_in_listener(_event: Any) -> None:
+        if len(recorder.of(event)) == 2 and not interrupted:
             interrupted.append(gevent.getcurrent())
-            raise thrown
+            raise exception_class
 
-    recorder.hooks[kind] = interrupt
+    recorder.hooks[event] = raise_in_listener
     client = connect(server, heartbeat=0.02)
     server.fail("hello", *[cut(0)] * 3)
     server.changed()
@@ -278,13 +282,16 @@ def test_interrupted_listener_does_not_stop_monitor(
 
 
 @pytest.mark.usefixtures("quick_checks")
-def test_interrupted_check_closes_connection(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """The next check must not read the late reply. The next hello is not awaited, because the connection is new."""
+def test_interrupted_check_closes_connection_of_monitor(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    """Check that the next check uses a new connection, so that the next check cannot read the late reply.
+
+    The first hello on a new connection is not awaitable.
+    """
     client = connect(server, heartbeat=0.05)
     server.fail("hello", *[silent] * 2)
     server.changed()
     server.wait_for("hello")
-    settle()
+    wait_for_absent_events()
     monitor = next(iter(client._topology.servers.values())).monitor
     connection = monitor._connection
     number = server.connections_of("hello")[0]
@@ -297,7 +304,7 @@ def test_interrupted_check_closes_connection(connect: Any, server: ScriptedServe
     eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
 
 
-def test_close_ends_server_selection_with_invalid_operation(connect: Any) -> None:
+def test_close_of_client_ends_server_selection_with_invalid_operation(connect: Any) -> None:
     with ScriptedServer() as dead:
         dead.stop()
         client = connect(dead, serverSelectionTimeoutMS=60_000)

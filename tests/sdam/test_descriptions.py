@@ -1,4 +1,4 @@
-"""Fields of server and topology descriptions: values, defaults and equality."""
+"""Fields of server descriptions and topology descriptions have values and defaults, and determine the equality."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "maxWireVersion": 25}
 TIME = {"clusterTime": Timestamp(1, 1)}
 VERSION = {"processId": ObjectId(), "counter": 1}
 
-KINDS: list[tuple[dict[str, Any], str]] = [
+SERVER_TYPES: list[tuple[dict[str, Any], str]] = [
     ({}, "Unknown"),
     ({"ok": 0, "isWritablePrimary": True}, "Unknown"),
     ({"ok": 1}, "Standalone"),
@@ -43,20 +43,21 @@ KINDS: list[tuple[dict[str, Any], str]] = [
 WRITABLE_KINDS = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
 
 
-@pytest.mark.parametrize(("hello", "kind"), KINDS)
-def test_hello_determines_server_type(hello: dict[str, Any], kind: str) -> None:
+@pytest.mark.parametrize(("hello", "server_type"), SERVER_TYPES)
+def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -> None:
     server = ServerDescription(A, hello)
-    assert server.server_type_name == kind
-    assert server.is_server_type_known == (kind != "Unknown")
-    assert server.is_writable == (kind in WRITABLE_KINDS)
-    assert server.is_readable == (kind in WRITABLE_KINDS | {"RSSecondary"})
-    assert server.mongos == (kind == "Mongos")
+    assert server.server_type_name == server_type
+    assert server.is_server_type_known == (server_type != "Unknown")
+    assert server.is_writable == (server_type in WRITABLE_KINDS)
+    assert server.is_readable == (server_type in WRITABLE_KINDS | {"RSSecondary"})
+    assert server.mongos == (server_type == "Mongos")
     assert not server.retryable_writes_supported
     with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
-    assert with_sessions.retryable_writes_supported == (kind in {"Mongos", "RSPrimary"})
+    assert with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
 
-# The field of the hello, the attribute, the value, the expected attribute, and its default.
+# For each case: the field of the hello reply, the attribute of the description, and the value of the field. The last
+# two values are the value and the default of the attribute.
 FIELDS: list[tuple[str, str, Any, Any, Any]] = [
     ("tags", "tags", {"dc": "x"}, {"dc": "x"}, {}),
     ("setName", "replica_set_name", "rs", "rs", None),
@@ -78,16 +79,16 @@ FIELDS: list[tuple[str, str, Any, Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("field", "name", "value", "expected", "default"), FIELDS)
-def test_description_has_field_of_hello_or_default(
-    field: str, name: str, value: Any, expected: Any, default: Any
+@pytest.mark.parametrize(("hello_field", "attribute", "value", "expected", "default"), FIELDS)
+def test_server_description_has_value_of_hello_field_or_default(
+    hello_field: str, attribute: str, value: Any, expected: Any, default: Any
 ) -> None:
-    assert getattr(ServerDescription(A, {"ok": 1, field: value}), name) == expected
-    assert getattr(ServerDescription(A, {"ok": 1}), name) == default
-    assert getattr(ServerDescription(A), name) == default
+    assert getattr(ServerDescription(A, {"ok": 1, hello_field: value}), attribute) == expected
+    assert getattr(ServerDescription(A, {"ok": 1}), attribute) == default
+    assert getattr(ServerDescription(A), attribute) == default
 
 
-def test_description_has_round_trip_times_and_error() -> None:
+def test_server_description_has_round_trip_times_and_error() -> None:
     error = OSError("gone")
     server = ServerDescription(A, MEMBER, 0.5, error, 0.25, topology_version=VERSION, last_update_time=7.0)
     assert (server.address, server.round_trip_time, server.min_round_trip_time) == (A, 0.5, 0.25)
@@ -97,7 +98,7 @@ def test_description_has_round_trip_times_and_error() -> None:
     assert "rtt: 0.5, error=OSError('gone')" in repr(server) and "error" not in repr(ServerDescription(A))
 
 
-# The fields that are part of the equality.
+# Hello fields. A difference in one of the fields makes server descriptions unequal.
 DIFFERENT_FIELDS: list[dict[str, Any]] = [
     {},
     {"minWireVersion": 1},
@@ -117,7 +118,7 @@ DIFFERENT_FIELDS: list[dict[str, Any]] = [
 ]
 
 
-def test_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
+def test_server_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
     servers = [ServerDescription(A, {**MEMBER, **more}) for more in DIFFERENT_FIELDS]
     servers += [
         ServerDescription(("b", 27017), MEMBER),
@@ -134,26 +135,26 @@ def test_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
     assert len(set(servers)) == len(servers)
 
 
-def topology_of(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15") -> Any:
+def topology_with(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15") -> Any:
     topology = initial_description(ClientOptions(uri, None, {}).topology())
     for server in servers:
         topology = updated(topology, server)
     return topology
 
 
-def member(host: str, rtt: float = 0.001, **more: Any) -> ServerDescription:
-    return ServerDescription((host, 27017), {**MEMBER, **more}, rtt)
+def member_description(host: str, rtt: float = 0.001, **hello_fields: Any) -> ServerDescription:
+    return ServerDescription((host, 27017), {**MEMBER, **hello_fields}, rtt)
 
 
-def hosts(servers: list[ServerDescription]) -> list[str]:
+def hosts_of(servers: list[ServerDescription]) -> list[str]:
     return [server.address[0] for server in servers]
 
 
-PRIMARY, SECONDARY = member("a", isWritablePrimary=True), member("b", secondary=True)
+PRIMARY, SECONDARY = member_description("a", isWritablePrimary=True), member_description("b", secondary=True)
 
 
 @pytest.mark.parametrize(
-    ("uri", "kind", "name"),
+    ("uri", "topology_type", "set_name"),
     [
         ("mongodb://a,b/", "Unknown", None),
         ("mongodb://a/", "Unknown", None),
@@ -163,9 +164,9 @@ PRIMARY, SECONDARY = member("a", isWritablePrimary=True), member("b", secondary=
         ("mongodb://a/?loadBalanced=true", "LoadBalanced", None),
     ],
 )
-def test_uri_determines_initial_topology(uri: str, kind: str, name: str | None) -> None:
-    topology = topology_of(uri=uri)
-    assert (topology.topology_type_name, topology.replica_set_name) == (kind, name)
+def test_uri_determines_initial_topology(uri: str, topology_type: str, set_name: str | None) -> None:
+    topology = topology_with(uri=uri)
+    assert (topology.topology_type_name, topology.replica_set_name) == (topology_type, set_name)
     assert [server.server_type_name for server in topology.server_descriptions().values()] == ["Unknown"] * (
         2 if "b" in uri.partition("/?")[0].removeprefix("mongodb") else 1
     )
@@ -175,16 +176,21 @@ def test_uri_determines_initial_topology(uri: str, kind: str, name: str | None) 
 
 
 def test_topology_has_known_servers_and_common_wire_version() -> None:
-    topology = topology_of(PRIMARY, member("b", secondary=True, maxWireVersion=21))
+    topology = topology_with(PRIMARY, member_description("b", secondary=True, maxWireVersion=21))
     assert (topology.has_server(A), topology.has_server(("c", 1))) == (True, False)
     assert topology.get(A) == PRIMARY and topology.get(("c", 1)) is None
-    assert hosts(topology.known_servers) == hosts(topology.readable_servers) == hosts(topology.candidate_servers)
-    assert hosts(topology.known_servers) == ["a", "b"]
+    assert (
+        hosts_of(topology.known_servers) == hosts_of(topology.readable_servers) == hosts_of(topology.candidate_servers)
+    )
+    assert hosts_of(topology.known_servers) == ["a", "b"]
     assert topology.common_wire_version == 21
     assert (topology.heartbeat_frequency, topology.srv_max_hosts) == (10.0, 0)
     assert topology.has_known_servers and topology.has_readable_server() and topology.has_writable_server()
     without_primary = topology.reset_server(A)
-    assert (without_primary.topology_type_name, hosts(without_primary.known_servers)) == ("ReplicaSetNoPrimary", ["b"])
+    assert (without_primary.topology_type_name, hosts_of(without_primary.known_servers)) == (
+        "ReplicaSetNoPrimary",
+        ["b"],
+    )
     assert not without_primary.has_writable_server() and not without_primary.has_readable_server()
     assert without_primary.has_readable_server(Secondary()) and without_primary.has_known_servers
     for reset in (topology.reset(), without_primary.reset()):
@@ -193,43 +199,43 @@ def test_topology_has_known_servers_and_common_wire_version() -> None:
         assert reset.server_descriptions().keys() == topology.server_descriptions().keys()
         assert reset.replica_set_name == "rs"
     mongos = ServerDescription(A, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 25}, 0.001)
-    assert topology_of(mongos, uri="mongodb://a/").reset().topology_type_name == "Sharded"
+    assert topology_with(mongos, uri="mongodb://a/").reset().topology_type_name == "Sharded"
 
 
-def test_apply_selector_filters_servers() -> None:
-    topology = topology_of(PRIMARY, SECONDARY)
-    assert hosts(topology.apply_selector(WRITABLE)) == ["a"]
-    assert hosts(topology.apply_selector(Nearest())) == ["a", "b"]
-    assert hosts(topology.apply_selector(WRITABLE, SECONDARY.address)) == ["b"]
+def test_apply_selector_returns_selected_servers() -> None:
+    topology = topology_with(PRIMARY, SECONDARY)
+    assert hosts_of(topology.apply_selector(WRITABLE)) == ["a"]
+    assert hosts_of(topology.apply_selector(Nearest())) == ["a", "b"]
+    assert hosts_of(topology.apply_selector(WRITABLE, SECONDARY.address)) == ["b"]
     assert topology.apply_selector(WRITABLE, ("c", 1)) == []
-    assert topology_of(PRIMARY).apply_selector(WRITABLE, SECONDARY.address) == []
-    assert hosts(topology.apply_selector(Nearest(), None, lambda servers: servers[1:])) == ["b"]
-    assert hosts(topology.apply_selector(Nearest(), None, lambda servers: iter(servers))) == ["a", "b"]
+    assert topology_with(PRIMARY).apply_selector(WRITABLE, SECONDARY.address) == []
+    assert hosts_of(topology.apply_selector(Nearest(), None, lambda servers: servers[1:])) == ["b"]
+    assert hosts_of(topology.apply_selector(Nearest(), None, lambda servers: iter(servers))) == ["a", "b"]
     calls: list[Any] = []
-    assert topology_of().apply_selector(WRITABLE, None, calls.append) == [] and not calls
-    assert hosts(topology.apply_selector(Nearest(), None, None, [A])) == ["b"]
-    assert hosts(topology.apply_selector(Nearest(), None, None, [A, SECONDARY.address])) == ["a", "b"]
+    assert topology_with().apply_selector(WRITABLE, None, calls.append) == [] and not calls
+    assert hosts_of(topology.apply_selector(Nearest(), None, None, [A])) == ["b"]
+    assert hosts_of(topology.apply_selector(Nearest(), None, None, [A, SECONDARY.address])) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("minutes", "shortest"),
     [((30, 20), 20), ((20, 30), 20), ((None, 30), None), ((30, None), None), ((None, None), None)],
 )
-def test_session_timeout_is_minimum_of_data_bearing_servers(minutes: Any, shortest: int | None) -> None:
+def test_session_timeout_is_shortest_timeout_of_data_bearing_servers(minutes: Any, shortest: int | None) -> None:
     servers = [
-        member(host, **kind, **({} if time is None else {"logicalSessionTimeoutMinutes": time}))
+        member_description(host, **kind, **({} if time is None else {"logicalSessionTimeoutMinutes": time}))
         for host, kind, time in zip("ab", ({"isWritablePrimary": True}, {"secondary": True}), minutes, strict=True)
     ]
-    topology: TopologyDescription = topology_of(*servers)
+    topology: TopologyDescription = topology_with(*servers)
     assert topology.logical_session_timeout_minutes == shortest
     assert topology.sessions_usable == (float("inf") if shortest is None else (shortest - 1) * 60)
-    with_arbiter = topology_of(servers[0], member("b", arbiterOnly=True))
+    with_arbiter = topology_with(servers[0], member_description("b", arbiterOnly=True))
     assert with_arbiter.logical_session_timeout_minutes == minutes[0]
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
-def test_last_write_date_does_not_depend_on_time_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", zone)
+@pytest.mark.parametrize("time_zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_last_write_date_does_not_depend_on_time_zone(time_zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", time_zone)
     time.tzset()
     try:
         for date in (datetime(1970, 1, 2), datetime(1970, 1, 2, 9, tzinfo=timezone(timedelta(hours=9)))):

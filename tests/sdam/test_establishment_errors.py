@@ -1,4 +1,4 @@
-"""Effects of errors during connection establishment on the server, step by step.
+"""Effects of an error in each step of connection establishment on the server description and the pool.
 
 The SDAM specification defines two groups. Network errors before the end of the hello are overload errors, and change
 neither server nor pool. Other errors of the server mark it Unknown and clear the pool. Timeouts of the application have
@@ -18,14 +18,14 @@ from gevent.event import Event
 import gmongo
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.wire.transport import TransportError
-from tests.sdam.harness import pool_of
+from tests.sdam.harness import pool_stats_of
 from tests.support.clients import Client
 from tests.support.proxies import Socks5Proxy
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cut, malformed, silent
 from tests.support.wait import eventually
 
-BOTH = {"SystemOverloadedError", "RetryableError"}
+OVERLOAD_LABELS = {"SystemOverloadedError", "RetryableError"}
 REFUSED = {"ok": 0, "code": 18, "errmsg": "no such user"}
 LOGIN = {"username": "ann", "password": "secret", "authMechanism": "PLAIN"}
 
@@ -37,12 +37,12 @@ def server() -> Any:
         yield server
 
 
-def refuse_hello(server: ScriptedServer) -> None:
+def fail_hello_with_error(server: ScriptedServer) -> None:
     server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
 
 
-def overload_hello(server: ScriptedServer) -> None:
-    labels = sorted(BOTH)
+def fail_hello_with_overload_error(server: ScriptedServer) -> None:
+    labels = sorted(OVERLOAD_LABELS)
     server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": labels}
 
 
@@ -52,8 +52,8 @@ FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool
     "hello: closed": (lambda server: server.fail("handshake", cut(0)), AutoReconnect, True, False),
     "hello: half": (lambda server: server.fail("handshake", cut(20)), AutoReconnect, True, False),
     "hello: silent": (lambda server: server.fail("handshake", silent), NetworkTimeout, True, False),
-    "hello: overload": (overload_hello, OperationFailure, True, False),
-    "hello: refused": (refuse_hello, OperationFailure, False, True),
+    "hello: overload": (fail_hello_with_overload_error, OperationFailure, True, False),
+    "hello: refused": (fail_hello_with_error, OperationFailure, False, True),
     "hello: garbage": (lambda server: server.fail("handshake", malformed), BSONError, False, True),
     "authentication: closed": (lambda server: server.fail("saslStart", cut(0)), AutoReconnect, False, True),
     "authentication: half": (lambda server: server.fail("saslStart", cut(20)), AutoReconnect, False, True),
@@ -62,8 +62,8 @@ FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool
 }
 
 
-def known_client(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
-    """Return a client with a known server and an empty pool."""
+def client_with_known_server(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
+    """Return a client that knows the server, and whose pool has no connections."""
     options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN, **options}
     client: Client = connect(server, **options)
     recorder.wait_for("PoolReady")
@@ -76,33 +76,33 @@ def server_events(recorder: Recorder) -> list[str]:
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
 @pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("step", FAILURES)
+@pytest.mark.parametrize("failure", FAILURES)
 def test_handshake_error_of_operation_has_specified_effects(
-    connect: Any, server: Any, recorder: Recorder, step: str
+    connect: Any, server: Any, recorder: Recorder, failure: str
 ) -> None:
-    cause, kind, has_labels, clears = FAILURES[step]
-    client = known_client(connect, server, recorder, connectTimeoutMS=150)
+    cause, kind, has_labels, clears = FAILURES[failure]
+    client = client_with_known_server(connect, server, recorder, connectTimeoutMS=150)
     cause(server)
     with pytest.raises(kind) as raised:
         client.db.c.find_one()
-    assert (getattr(raised.value, "_error_labels", set()) >= BOTH) is has_labels
+    assert (getattr(raised.value, "_error_labels", set()) >= OVERLOAD_LABELS) is has_labels
     assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
     assert recorder.only("ConnectionClosed", "ConnectionCheckOutFailed") == [
         "ConnectionClosed",
         "ConnectionCheckOutFailed",
     ]
-    stats = pool_of(client, server)
+    stats = pool_stats_of(client, server)
     assert (stats["state"], stats["total"]) == ("paused" if clears else "ready", 0)
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
 @pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("step", [step for step in FAILURES if step != "connect: refused"])
-def test_handshake_error_of_upkeep_has_specified_effects(
-    connect: Any, server: Any, recorder: Recorder, step: str
+@pytest.mark.parametrize("failure", [step for step in FAILURES if step != "connect: refused"])
+def test_handshake_error_of_background_run_has_specified_effects(
+    connect: Any, server: Any, recorder: Recorder, failure: str
 ) -> None:
-    """The upkeep waits after the error."""
-    cause, _kind, _has_labels, clears = FAILURES[step]
+    """Check a connection that the background run establishes. After the error, the background run waits."""
+    cause, _kind, _has_labels, clears = FAILURES[failure]
     gate = Event()
     recorder.hooks["PoolReady"] = lambda _event: (cause(server), gate.wait())
     connect(
@@ -116,19 +116,22 @@ def test_handshake_error_of_upkeep_has_specified_effects(
     assert len(recorder.of("ConnectionCreated")) == 1
 
 
-class Stop(Exception):
-    """A timeout class of the application."""
+class ApplicationTimeout(Exception):
+    """An exception class of the application, which a ``gevent.Timeout`` raises."""
 
 
 LIMITS: dict[str, tuple[Callable[[Client], Any], type[BaseException]]] = {
-    "gmongo.timeout": (lambda client: within(gmongo.timeout(0.05), client), NetworkTimeout),
-    "gevent.Timeout": (lambda client: within(gevent.Timeout(0.05), client), gevent.Timeout),
-    "application class": (lambda client: within(gevent.Timeout(0.05, Stop), client), Stop),
+    "gmongo.timeout": (lambda client: find_within(gmongo.timeout(0.05), client), NetworkTimeout),
+    "gevent.Timeout": (lambda client: find_within(gevent.Timeout(0.05), client), gevent.Timeout),
+    "application class": (
+        lambda client: find_within(gevent.Timeout(0.05, ApplicationTimeout), client),
+        ApplicationTimeout,
+    ),
 }
 
 
-def within(limit: Any, client: Client) -> None:
-    with limit:
+def find_within(time_limit: Any, client: Client) -> None:
+    with time_limit:
         client.db.c.find_one()
 
 
@@ -136,25 +139,27 @@ def within(limit: Any, client: Client) -> None:
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
 @pytest.mark.parametrize("limit", LIMITS)
-def test_application_timeout_while_connecting_keeps_server_known(
+def test_application_timeout_during_connection_establishment_keeps_server_known(
     connect: Any, server: Any, recorder: Recorder, stage: str, limit: str
 ) -> None:
     run, kind = LIMITS[limit]
-    client = known_client(connect, server, recorder)
+    client = client_with_known_server(connect, server, recorder)
     server.fail(stage, silent)
     with pytest.raises(kind) as raised:
         run(client)
-    assert not getattr(raised.value, "_error_labels", set()) & BOTH
+    assert not getattr(raised.value, "_error_labels", set()) & OVERLOAD_LABELS
     assert server_events(recorder) == []
-    assert pool_of(client, server)["state"] == "ready"
+    assert pool_stats_of(client, server)["state"] == "ready"
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
-def test_kill_while_connecting_keeps_server_known(connect: Any, server: Any, recorder: Recorder, stage: str) -> None:
-    client = known_client(connect, server, recorder)
+def test_kill_during_connection_establishment_keeps_server_known(
+    connect: Any, server: Any, recorder: Recorder, stage: str
+) -> None:
+    client = client_with_known_server(connect, server, recorder)
     before = len(server.commands(stage))
     server.fail(stage, silent)
     finding = gevent.spawn(client.db.c.find_one)
@@ -168,24 +173,24 @@ def test_kill_while_connecting_keeps_server_known(connect: Any, server: Any, rec
 @pytest.mark.usefixtures("no_pauses")
 def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, recorder: Recorder) -> None:
     with Socks5Proxy() as proxy:
-        client = known_client(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
+        client = client_with_known_server(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
         proxy.refuse_with = 5
         with pytest.raises(AutoReconnect, match="SOCKS5") as raised:
             client.db.c.find_one()
-    assert not raised.value._error_labels & BOTH
+    assert not raised.value._error_labels & OVERLOAD_LABELS
     assert server_events(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
 
 
 @pytest.mark.requirement("CMAP-85")
 def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any, recorder: Recorder) -> None:
-    """The test compares the order of timers, because timers may be late."""
-    client = known_client(connect, server, recorder, connectTimeoutMS=400)
+    """Check the time limit by the order of timers, because each timer may fire late."""
+    client = client_with_known_server(connect, server, recorder, connectTimeoutMS=400)
 
-    def late(peer: Any, message: bytes) -> None:
+    def reply_after_delay(peer: Any, message: bytes) -> None:
         gevent.sleep(0.3)
         peer.send(message)
 
-    server.fail("handshake", late)
+    server.fail("handshake", reply_after_delay)
     server.fail("saslStart", silent)
     finding = gevent.spawn(client.db.c.find_one)
     ended: list[bool] = []
@@ -198,19 +203,19 @@ def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any
 
 @pytest.mark.requirement("BP-05")
 @pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("how", ["unknown", "timeout"])
+@pytest.mark.parametrize("dns_error", ["unknown", "timeout"])
 def test_dns_failure_or_timeout_adds_no_overload_labels(
-    connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, how: str
+    connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, dns_error: str
 ) -> None:
-    client = known_client(connect, server, recorder, connectTimeoutMS=100)
+    client = client_with_known_server(connect, server, recorder, connectTimeoutMS=100)
 
     def resolve(*_arguments: Any) -> Any:
-        if how == "timeout":
+        if dns_error == "timeout":
             gevent.sleep(10)
         raise TransportError("Name or service not known")
 
     monkeypatch.setattr("gmongo.wire.connect.resolve", resolve)
     with pytest.raises(AutoReconnect) as raised:
         client.db.c.find_one()
-    assert not raised.value._error_labels & BOTH
+    assert not raised.value._error_labels & OVERLOAD_LABELS
     assert server_events(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]

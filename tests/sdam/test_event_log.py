@@ -1,4 +1,4 @@
-"""The log of server changes for readers."""
+"""The event log of a topology records changes of servers and failed checks in readable form."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SECONDARY = {**MEMBER, "secondary": True}
 ARBITER = {**MEMBER, "arbiterOnly": True}
 
 
-def described(*hellos: dict[str, Any] | None) -> Any:
-    """Return a topology with a server for each hello. None omits a server."""
+def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
+    """Return a topology description that has a server for each hello reply. None stands for a missing server."""
     servers = {
         (f"h{number}", 1): ServerDescription((f"h{number}", 1), hello or None)
         for number, hello in enumerate(hellos)
@@ -51,15 +51,17 @@ def described(*hellos: dict[str, Any] | None) -> Any:
         (PRIMARY, None, ["left"]),
     ],
 )
-def test_change_of_server_has_event_kind(before: Any, after: Any, expected: list[str]) -> None:
+def test_server_change_adds_event_of_expected_kind(before: Any, after: Any, expected: list[str]) -> None:
     history = EventLog()
-    history.changed(described(before).server_descriptions(), described(after).server_descriptions())
+    history.changed(
+        topology_description_of(before).server_descriptions(), topology_description_of(after).server_descriptions()
+    )
     assert [(each.kind, each.address, each.times) for each in history.happenings] == [
         (kind, ("h0", 1), 1) for kind in expected
     ]
 
 
-def test_repeated_failure_increments_count_of_last_event() -> None:
+def test_repeated_failure_of_server_increments_count_of_last_event() -> None:
     history = EventLog()
     failures = [ServerDescription(("h0", 1), error=error) for error in (OSError(), OSError(), ValueError(), OSError())]
     other = ServerDescription(("h1", 1), error=OSError())
@@ -73,7 +75,7 @@ def test_repeated_failure_increments_count_of_last_event() -> None:
     ]
 
 
-def test_repeated_failure_has_first_and_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_of_repeated_failure_has_first_and_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
     history = EventLog()
     for moment in (3.0, 5.0, 9.0):
         monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
@@ -82,7 +84,7 @@ def test_repeated_failure_has_first_and_last_time(monkeypatch: pytest.MonkeyPatc
     assert (failed.first, failed.moment) == (3.0, 9.0)
 
 
-def test_change_to_unknown_has_error() -> None:
+def test_event_about_unknown_server_has_error() -> None:
     history, error = EventLog(), OSError("x")
     before = {("h0", 1): ServerDescription(("h0", 1), PRIMARY)}
     history.changed(before, {("h0", 1): ServerDescription(("h0", 1), error=error)})

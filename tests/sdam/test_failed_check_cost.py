@@ -1,4 +1,4 @@
-"""Number of function calls of a failed check. Failed checks are frequent during an outage."""
+"""A failed check calls few functions, because checks fail frequently during an outage."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from tests.support.wait import eventually
 LIMIT = 150
 
 
-def count_calls_in(check: Any, counts: list[Counter[str]]) -> Any:
-    """Wrap a monitor method, and count the gmongo functions that the greenlet of the method enters."""
+def count_calls_in(check_method: Any, counts: list[Counter[str]]) -> Any:
+    """Wrap a method of a monitor. The wrapper appends the counts of the gmongo functions that the method calls."""
 
-    def count(monitor: Monitor) -> bool:
+    def check_and_count_calls(monitor: Monitor) -> bool:
         greenlet, entered = getcurrent(), Counter[str]()
 
-        def observe(frame: FrameType, event: str, _argument: Any) -> None:
+        def record_call(frame: FrameType, event: str, _argument: Any) -> None:
             module = str(frame.f_globals.get("__name__"))
             driver = module.startswith("gmongo.") and not module.startswith("gmongo.testing.")
             if event == "call" and driver and getcurrent() is greenlet:
                 entered[f"{module}.{frame.f_code.co_name}"] += 1
 
-        sys.setprofile(observe)
+        sys.setprofile(record_call)
         try:
-            result: bool = check(monitor)
+            result: bool = check_method(monitor)
         finally:
             sys.setprofile(None)
         counts.append(entered)
         return result
 
-    return count
+    return check_and_count_calls
 
 
 @pytest.mark.skipif(
     sys.getprofile() is not None or sys.version_info >= (3, 12), reason="counted on Python 3.10 and 3.11"
 )
 @pytest.mark.parametrize("is_primary", [True, False])
-def test_failed_check_enters_less_than_150_functions(is_primary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_check_calls_less_than_150_functions(is_primary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"heartbeatFrequencyMS": 600_000, "serverMonitoringMode": "poll"}
     with Deployment.replica_set(members=3) as deployment, MongoClient[Any](deployment.uri, **options) as client:
         topology = client._topology

@@ -1,4 +1,4 @@
-"""Failed checks, and the effects of operation errors on monitors."""
+"""A failed check publishes events and clears the pool. Errors of operations cancel or request checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import gevent
 import pytest
 
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
-from tests.sdam.harness import awaitable_hellos, description_of, pool_of, settle, streaming_connection
+from tests.sdam.harness import (
+    awaitable_hellos,
+    description_of,
+    pool_stats_of,
+    streaming_connection,
+    wait_for_absent_events,
+)
 from tests.support.server import ScriptedServer, cut, silent
 from tests.support.wait import eventually
 
@@ -27,16 +33,18 @@ FAILURES = {
 
 @pytest.mark.requirement("SM-97", "SM-98", "SM-99", "SM-100", "SM-101", "SM-110", "SM-130")
 @pytest.mark.usefixtures("quick_checks")
-@pytest.mark.parametrize("kind", FAILURES)
+@pytest.mark.parametrize("failure", FAILURES)
 def test_failed_check_publishes_events_in_order(
-    connect: Any, poll_server: ScriptedServer, recorder: Any, kind: str
+    connect: Any, poll_server: ScriptedServer, recorder: Any, failure: str
 ) -> None:
-    cause_failure, error = FAILURES[kind]
+    cause_failure, error = FAILURES[failure]
     client = connect(poll_server, heartbeat=0.05, connectTimeoutMS=50)
     recorder.wait_for("HeartbeatSucceeded", 2)
     (monitoring,) = poll_server.peers
     states: list[str] = []
-    recorder.hooks["ServerDescriptionChanged"] = lambda _event: states.append(pool_of(client, poll_server)["state"])
+    recorder.hooks["ServerDescriptionChanged"] = lambda _event: states.append(
+        pool_stats_of(client, poll_server)["state"]
+    )
     recorder.clear()
     cause_failure(poll_server)
     recorder.wait_for("PoolCleared")
@@ -45,7 +53,7 @@ def test_failed_check_publishes_events_in_order(
         "HeartbeatFailed",
         "ServerDescriptionChanged Unknown",
         "TopologyDescriptionChanged Single",
-        "PoolCleared interrupting" if kind == "timeout" else "PoolCleared",
+        "PoolCleared interrupting" if failure == "timeout" else "PoolCleared",
     ]
     assert isinstance(recorder.of("HeartbeatFailed")[0].reply, error)
     assert isinstance(recorder.of("ServerDescriptionChanged")[0].new_description.error, error)
@@ -73,7 +81,9 @@ def test_check_timeout_interrupts_operations_in_progress(
 
 @pytest.mark.requirement("SM-102", "SM-103", "SM-111")
 @pytest.mark.usefixtures("no_pauses")
-def test_lost_known_server_is_checked_immediately(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+def test_known_server_is_checked_immediately_after_network_error_of_check(
+    connect: Any, stream_server: ScriptedServer, recorder: Any
+) -> None:
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))
     recorder.clear()
@@ -91,19 +101,21 @@ def test_lost_known_server_is_checked_immediately(connect: Any, stream_server: S
 
 @pytest.mark.requirement("SM-104", "SM-105", "SM-111")
 @pytest.mark.usefixtures("quick_checks")
-def test_monitor_waits_after_command_error(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+def test_monitor_waits_after_command_error_of_hello(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))
     stream_server.hello_edit = lambda command, reply: SHUTTING_DOWN if "topologyVersion" in command else reply
     stream_server.changed()
     recorder.wait_for("HeartbeatFailed")
-    settle(0.1)
+    wait_for_absent_events(0.1)
     assert recorder.only("Heartbeat")[-1] == "HeartbeatFailed awaited"
 
 
 @pytest.mark.requirement("SM-95", "SM-96", "SM-100")
 @pytest.mark.usefixtures("quick_checks")
-def test_listener_of_server_description_can_use_server(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_server_description_listener_can_run_operation_on_server(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
     found: list[Any] = []
     states: list[tuple[str, str]] = []
     client = connect(server, heartbeat=0.1, retryReads=False)
@@ -111,7 +123,7 @@ def test_listener_of_server_description_can_use_server(connect: Any, server: Scr
 
     def use_server(event: Any) -> None:
         kind = event.new_description.server_type_name
-        states.append((kind, pool_of(client, server)["state"]))
+        states.append((kind, pool_stats_of(client, server)["state"]))
         if kind != "Unknown":
             found.append(client.db.c.find_one({"_id": 1}))
 
@@ -126,7 +138,7 @@ def test_listener_of_server_description_can_use_server(connect: Any, server: Scr
 
 @pytest.mark.requirement("SM-31", "SM-106")
 @pytest.mark.usefixtures("no_pauses")
-def test_handshake_command_error_marks_server_unknown_without_check(
+def test_command_error_in_handshake_marks_server_unknown_without_check(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
     client = connect(poll_server, heartbeatFrequencyMS=60_000, retryReads=False)
@@ -136,7 +148,7 @@ def test_handshake_command_error_marks_server_unknown_without_check(
         client.db.c.find_one()
     assert recorder.only("ServerDescription", "PoolCleared")[-2:] == ["ServerDescriptionChanged Unknown", "PoolCleared"]
     assert isinstance(description_of(client, poll_server).error, OperationFailure)
-    settle()
+    wait_for_absent_events()
     assert len(recorder.of("HeartbeatStarted")) == 1
 
 
@@ -152,14 +164,16 @@ def test_network_error_of_operation_cancels_check(connect: Any, stream_server: S
         client.db.c.find_one()
     recorder.wait_for("HeartbeatFailed awaited")
     eventually(lambda: old not in stream_server.peers)
-    settle()
+    wait_for_absent_events()
     assert recorder.only("Heartbeat") == ["HeartbeatFailed awaited"]
     assert recorder.only("ServerDescription", "PoolCleared") == ["ServerDescriptionChanged Unknown", "PoolCleared"]
 
 
 @pytest.mark.requirement("SM-129")
 @pytest.mark.usefixtures("no_pauses")
-def test_concurrent_network_errors_clear_pool_once(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+def test_concurrent_network_errors_of_operations_clear_pool_once(
+    connect: Any, stream_server: ScriptedServer, recorder: Any
+) -> None:
     client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
     monitoring = set(stream_server.peers)
@@ -172,7 +186,7 @@ def test_concurrent_network_errors_clear_pool_once(connect: Any, stream_server: 
     gevent.joinall(readers, timeout=5)
     assert all(isinstance(reader.exception, AutoReconnect) for reader in readers)
     recorder.wait_for("HeartbeatFailed awaited")
-    settle()
+    wait_for_absent_events()
     assert recorder.only("Heartbeat", "ServerDescription", "PoolCleared") == [
         "ServerDescriptionChanged Unknown",
         "PoolCleared",
@@ -182,10 +196,10 @@ def test_concurrent_network_errors_clear_pool_once(connect: Any, stream_server: 
 
 @pytest.mark.requirement("SM-59")
 @pytest.mark.usefixtures("quick_checks")
-def test_reads_are_retried_after_server_closes_their_connections(
+def test_each_read_is_retried_after_server_closes_all_connections(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """A server closes the connections after a change of member names."""
+    """Close all connections of a server at once, like a server whose member name changes. Each read is retried."""
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
     monitoring = set(stream_server.peers)
@@ -201,10 +215,10 @@ def test_reads_are_retried_after_server_closes_their_connections(
 def test_repeated_close_of_monitor_connections_keeps_minimum_check_interval(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Each loss of the known server requests an immediate check."""
+    """Close the monitor connection repeatedly. Each lost connection to a known server requests an immediate check."""
     stream_server.exhausts = False
     stream_server.fail("hello", *[cut(0)] * 1000)
-    # The server replies to each awaitable hello after 5 ms.
+    # The server closes the connection 5 ms after each awaitable hello.
     recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, stream_server.changed)
     connect(stream_server, heartbeatFrequencyMS=60_000)
     gevent.sleep(0.4)

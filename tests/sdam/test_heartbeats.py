@@ -1,4 +1,4 @@
-"""Server checks: commands, connections, monitored servers and events."""
+"""Monitors check servers: the commands and connections of checks, the monitored servers, and the events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
-from tests.sdam.harness import awaitable_hellos, description_of, plain_hellos, settle
+from tests.sdam.harness import awaitable_hellos, description_of, plain_hellos, wait_for_absent_events
 from tests.support.greenlets import living_greenlets
 from tests.support.pools import checked_out
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
@@ -21,13 +21,15 @@ AUTHENTICATING = {"saslSupportedMechs", "speculativeAuthenticate", "saslStart"}
 HEARTBEATS = ("HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed")
 
 
-def names(commands: list[dict[str, Any]]) -> list[str]:
+def command_names(commands: list[dict[str, Any]]) -> list[str]:
     return [next(iter(command)) for command in commands]
 
 
 @pytest.mark.requirement("SM-01", "SM-83", "SM-84")
 @pytest.mark.usefixtures("quick_checks")
-def test_each_check_publishes_two_events(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+def test_each_check_publishes_started_event_and_end_event(
+    connect: Any, poll_server: ScriptedServer, recorder: Any
+) -> None:
     connect(poll_server, heartbeat=0.02)
     recorder.wait_for("HeartbeatSucceeded", 3)
     poll_server.fail("hello", cut(0))
@@ -42,16 +44,16 @@ def test_each_check_publishes_two_events(connect: Any, poll_server: ScriptedServ
 
 @pytest.mark.requirement("SM-02", "SM-08", "SM-94", "SM-116")
 @pytest.mark.usefixtures("quick_checks")
-def test_poll_sends_hello_with_hello_ok(connect: Any, poll_server: ScriptedServer) -> None:
+def test_polling_monitor_sends_hello_with_hello_ok(connect: Any, poll_server: ScriptedServer) -> None:
     connect(poll_server, heartbeat=0.02)
     assert poll_server.wait_for("hello", 2) == {"hello": 1, "helloOk": True, "$db": "admin"}
 
 
 @pytest.mark.requirement("SM-29", "SM-113")
-def test_handshake_is_first_check(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+def test_handshake_of_monitor_is_first_check(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     client = connect(poll_server)
     event = recorder.wait_for("HeartbeatSucceeded")
-    settle()
+    wait_for_absent_events()
     assert [each.name for each in poll_server.received] == ["handshake"]
     assert event.reply["maxWireVersion"] == 21
     assert description_of(client, poll_server).server_type_name == "Standalone"
@@ -74,7 +76,7 @@ def test_first_check_publishes_events_in_order(connect: Any, poll_server: Script
     ]
 
 
-# hello and legacy hello
+# Tests of the choice between hello and legacy hello
 
 
 @pytest.mark.requirement("SM-07")
@@ -87,39 +89,41 @@ def test_first_hello_is_legacy_hello_with_hello_ok(connect: Any, server: Scripte
 
 @pytest.mark.requirement("SM-08", "SM-117")
 @pytest.mark.usefixtures("quick_checks")
-def test_hello_is_sent_if_server_supports_it(connect: Any, server: ScriptedServer) -> None:
+def test_monitor_sends_hello_if_server_reports_hello_ok(connect: Any, server: ScriptedServer) -> None:
     connect(server, heartbeat=0.02)
     server.wait_for("hello", 3)
-    assert {*names(server.commands("hello"))} == {"hello"}
+    assert {*command_names(server.commands("hello"))} == {"hello"}
 
 
 @pytest.mark.requirement("SM-09", "SM-117")
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("hello_ok", [None, False])
-def test_legacy_hello_is_sent_without_hello_ok(connect: Any, poll_server: ScriptedServer, hello_ok: Any) -> None:
+def test_monitor_sends_legacy_hello_if_server_reports_no_hello_ok(
+    connect: Any, poll_server: ScriptedServer, hello_ok: Any
+) -> None:
     poll_server.hello_extra = {"helloOk": hello_ok}
     connect(poll_server, heartbeat=0.02)
     poll_server.wait_for("hello", 3)
-    assert {*names(poll_server.commands("hello"))} == {"ismaster"}
+    assert {*command_names(poll_server.commands("hello"))} == {"ismaster"}
     assert all(command["helloOk"] is True for command in poll_server.commands("hello"))
 
 
 @pytest.mark.requirement("SM-06", "SM-107")
 @pytest.mark.usefixtures("quick_checks")
-def test_server_api_excludes_legacy_hello(connect: Any, server: ScriptedServer) -> None:
+def test_monitor_with_server_api_never_sends_legacy_hello(connect: Any, server: ScriptedServer) -> None:
     server.hello_extra = {"helloOk": None}
     connect(server, heartbeat=0.02, server_api=ServerApi("1"))
     server.wait_for("hello", 4)
     server.fail("hello", cut(0), cut(0))
     server.wait_for("handshake", 3 if server.streams else 2)
     commands = [each.command for each in server.received]
-    assert {*names(commands)} == {"hello"}
+    assert {*command_names(commands)} == {"hello"}
     assert all(command["apiVersion"] == "1" for command in commands)
 
 
 @pytest.mark.requirement("SM-17", "SM-18", "SM-61", "SM-71")
 @pytest.mark.usefixtures("quick_checks")
-def test_checks_do_not_use_pool_connections(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_checks_of_monitor_do_not_use_pool_connections(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     client = connect(server, heartbeat=0.02, maxPoolSize=1)
     recorder.wait_for("HeartbeatSucceeded", 2)
     eventually(lambda: len(server.peers) == (2 if server.streams else 1))
@@ -134,7 +138,7 @@ def test_checks_do_not_use_pool_connections(connect: Any, server: ScriptedServer
 @pytest.mark.requirement("SM-19", "SM-20")
 @pytest.mark.usefixtures("quick_checks")
 def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Monitors omit mechanism negotiation, too. The connection of the operation authenticates."""
+    """Check that monitors neither authenticate nor negotiate a mechanism. Connections of operations authenticate."""
     client = connect(server, heartbeat=0.02, username="user", password="password", serverSelectionTimeoutMS=500)
     recorder.wait_for("HeartbeatSucceeded", 4)
     eventually(lambda: len(server.commands("handshake")) == (2 if server.streams else 1))
@@ -142,23 +146,23 @@ def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, reco
     assert not AUTHENTICATING & {field for each in server.received for field in each.command}
     monitoring = {each.connection for each in server.received}
     with pytest.raises(PyMongoError):
-        client.db.c.find_one()  # the scripted server has no users
+        client.db.c.find_one()  # fails, because the scripted server has no users
     others = [each for each in server.received if each.connection not in monitoring]
     assert AUTHENTICATING & {field for each in others for field in each.command}
 
 
-def monitors() -> int:
-    """Return the number of monitor greenlets."""
+def count_monitors() -> int:
+    """Return the number of living monitor greenlets."""
     gc.collect()
     return len(living_greenlets("monitor.Monitor "))
 
 
 @pytest.mark.requirement("SM-13", "SM-16")
-def test_each_seed_has_a_monitor(connect: Any, recorder: Any) -> None:
-    before = monitors()
+def test_each_seed_has_one_monitor(connect: Any, recorder: Any) -> None:
+    before = count_monitors()
     with ScriptedServer() as first, ScriptedServer() as second, ScriptedServer() as third:
         connect(first, second, third)
-        assert monitors() == before + 3
+        assert count_monitors() == before + 3
         for server in (first, second, third):
             server.wait_for("handshake")
 
@@ -166,32 +170,32 @@ def test_each_seed_has_a_monitor(connect: Any, recorder: Any) -> None:
 @pytest.mark.requirement("SM-14", "SM-16")
 def test_monitors_follow_replica_set_members(connect: Any, replica_set: ScriptedReplicaSet) -> None:
     before = -1
-    while monitors() != before:  # monitors of earlier tests may still end
-        before = monitors()
+    while count_monitors() != before:  # wait until the monitors of earlier tests have ended
+        before = count_monitors()
         gevent.sleep(0.2)
     client = connect(replica_set.members[1], replicaSet="scripted")
     eventually(lambda: len(client.nodes) == 3)
-    assert monitors() == before + 3
+    assert count_monitors() == before + 3
     new = replica_set.add()
     eventually(lambda: new.address in client.nodes)
-    assert monitors() == before + 4
+    assert count_monitors() == before + 4
     removed = replica_set.members[2]
     replica_set.reconfigure([member for member in replica_set.hosts if member is not removed])
     eventually(lambda: not removed.peers)
-    eventually(lambda: monitors() == before + 3)
+    eventually(lambda: count_monitors() == before + 3)
 
 
 @pytest.mark.requirement("SM-15")
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
-def test_frozen_member_does_not_delay_checks_of_others(connect: Any, recorder: Any, streams: bool) -> None:
-    """No check of the frozen member ends."""
+def test_frozen_member_does_not_delay_checks_of_other_members(connect: Any, recorder: Any, streams: bool) -> None:
+    """Check that the checks of the other members continue. The frozen member answers no check."""
     with ScriptedReplicaSet(streams=streams) as replica_set:
         frozen, *others = replica_set.members[::-1]
         client = connect(replica_set.members[0], heartbeat=0.02, replicaSet="scripted", connectTimeoutMS=60_000)
         eventually(lambda: len(client.nodes) == 3)
         frozen.answering.clear()
-        settle(0.05)
+        wait_for_absent_events(0.05)
         recorder.clear()
         for other in others:
             eventually(
@@ -214,10 +218,10 @@ def test_monitor_streams_if_server_supports_streaming(connect: Any, server: Scri
 
 @pytest.mark.requirement("SM-83")
 @pytest.mark.usefixtures("quick_checks")
-def test_heartbeat_log_has_connection_ids(
+def test_heartbeat_log_messages_have_connection_ids(
     connect: Any, poll_server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The driver connection ID increases after an error."""
+    """Check the fields of the log messages. After an error, the driver connection ID is higher."""
     caplog.set_level(logging.DEBUG, "gmongo.topology")
     poll_server.hello_extra = {"connectionId": 77}
     connect(poll_server, heartbeat=0.02)
@@ -237,7 +241,9 @@ def test_heartbeat_log_has_connection_ids(
 
 @pytest.mark.requirement("SM-84")
 @pytest.mark.usefixtures("quick_checks")
-def test_heartbeat_duration_includes_whole_check(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+def test_duration_of_heartbeat_event_includes_whole_check(
+    connect: Any, poll_server: ScriptedServer, recorder: Any
+) -> None:
     def delayed(then: Any) -> Any:
         def fault(peer: Any, message: bytes) -> None:
             gevent.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Effects of errors on established connections: the tables of the SDAM specification."""
+"""Errors on established connections have the effects in the tables of the SDAM specification."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WIRE_4_0, WIRE_4_2, WIRE_8_0 = 7, 8, 25
 
 
 class RecordingMonitor:
-    """Replace a monitor, and record its requests."""
+    """A replacement of a monitor. The class records requested and cancelled checks."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -57,17 +57,19 @@ class RecordingMonitor:
 
 
 class TopologyWithoutMonitors(Topology):
-    """Create servers without real monitors."""
+    """A topology whose servers have a :class:`RecordingMonitor` instead of a real monitor."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, RecordingMonitor())  # type: ignore[arg-type]
 
 
-def version(counter: int, process: ObjectId = PROCESS) -> dict[str, Any]:
-    return {"processId": process, "counter": Int64(counter)}
+def topology_version(counter: int, process_id: ObjectId = PROCESS) -> dict[str, Any]:
+    return {"processId": process_id, "counter": Int64(counter)}
 
 
-def primary(counter: int | None = 1, address: Address = ADDRESS, **more: Any) -> ServerDescription:
+def primary_description(
+    version_counter: int | None = 1, address: Address = ADDRESS, **hello_fields: Any
+) -> ServerDescription:
     hello = {
         "ok": 1,
         "isWritablePrimary": True,
@@ -77,10 +79,10 @@ def primary(counter: int | None = 1, address: Address = ADDRESS, **more: Any) ->
         "hosts": ["a:27017"],
         "maxWireVersion": WIRE_8_0,
         "logicalSessionTimeoutMinutes": 30,
-        **more,
+        **hello_fields,
     }
-    if counter is not None:
-        hello["topologyVersion"] = version(counter)
+    if version_counter is not None:
+        hello["topologyVersion"] = topology_version(version_counter)
     return ServerDescription(address, hello, 0.001)
 
 
@@ -88,29 +90,32 @@ def primary(counter: int | None = 1, address: Address = ADDRESS, **more: Any) ->
 def topology() -> Iterator[TopologyWithoutMonitors]:
     topology = TopologyWithoutMonitors(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
     topology.open()
-    topology.server_checked(primary())
+    topology.server_checked(primary_description())
     yield topology
     topology.close()
 
 
-def connection_of(topology: Topology, wire_version: int = WIRE_8_0, behind: int = 0) -> Connection:
+def established_connection(topology: Topology, wire_version: int = WIRE_8_0, generations_behind: int = 0) -> Connection:
     connection = Connection(ADDRESS)
-    connection.generation = topology.servers[ADDRESS].pool.generation - behind
+    connection.generation = topology.servers[ADDRESS].pool.generation - generations_behind
     connection.hello = Hello({"ok": 1, "maxWireVersion": wire_version}, 0)
     return connection
 
 
-def reply_error(code: int | None, message: str = "error", **more: Any) -> PyMongoError:
-    reply = {"ok": 0, "errmsg": message, **({} if code is None else {"code": code}), **more}
+def reply_error(code: int | None, message: str = "error", **reply_fields: Any) -> PyMongoError:
+    reply = {"ok": 0, "errmsg": message, **({} if code is None else {"code": code}), **reply_fields}
     error = error_of(reply, WIRE_8_0)
     assert error is not None
     return error
 
 
-def effects_of(topology: Topology, error: BaseException, **connection: Any) -> tuple[bool, bool, list[str]]:
-    """Return True if the server is Unknown, True if the pool is cleared, and the monitor requests."""
+def effects_of(topology: Topology, error: BaseException, **connection_arguments: Any) -> tuple[bool, bool, list[str]]:
+    """Handle an error of a connection, and return the effects of the error.
+
+    :returns: True if the server is Unknown, True if the pool was cleared, and the requests to the monitor.
+    """
     server = topology.servers[ADDRESS]
-    used = connection_of(topology, **connection)
+    used = established_connection(topology, **connection_arguments)
     before = server.pool.generation
     topology.handle_error(used, error)
     unknown = not topology.description.server_descriptions()[ADDRESS].is_server_type_known
@@ -118,7 +123,7 @@ def effects_of(topology: Topology, error: BaseException, **connection: Any) -> t
 
 
 NO_EFFECT = (False, False, [])
-ROWS: list[tuple[str, PyMongoError, int, tuple[bool, bool, list[str]]]] = [
+ERROR_EFFECTS: list[tuple[str, PyMongoError, int, tuple[bool, bool, list[str]]]] = [
     ("network error", AutoReconnect("closed"), WIRE_8_0, (True, True, ["cancel"])),
     ("timeout", NetworkTimeout("too long"), WIRE_8_0, NO_EFFECT),
     ("paused pool", PoolClearedError("paused"), WIRE_8_0, NO_EFFECT),
@@ -147,13 +152,17 @@ ROWS: list[tuple[str, PyMongoError, int, tuple[bool, bool, list[str]]]] = [
 
 
 @pytest.mark.requirement("SM-91", "SM-93", "SM-109")
-@pytest.mark.parametrize(("error", "wire_version", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_error_has_specified_effects(topology: Topology, error: PyMongoError, wire_version: int, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("error", "wire_version", "expected"), [row[1:] for row in ERROR_EFFECTS], ids=[row[0] for row in ERROR_EFFECTS]
+)
+def test_error_on_established_connection_has_specified_effects(
+    topology: Topology, error: PyMongoError, wire_version: int, expected: Any
+) -> None:
     assert effects_of(topology, error, wire_version=wire_version) == expected
 
 
 @pytest.mark.parametrize("code", [*NOT_PRIMARY, *RECOVERING, *SHUTTING_DOWN])
-def test_write_concern_error_has_effects_of_its_code(topology: Topology, code: int) -> None:
+def test_write_concern_error_has_effects_of_error_code(topology: Topology, code: int) -> None:
     error = error_of({"ok": 1, "writeConcernError": {"code": code, "errmsg": "no"}}, WIRE_8_0)
     assert error is not None
     assert effects_of(topology, error)[:2] == (True, code in SHUTTING_DOWN)
@@ -161,35 +170,43 @@ def test_write_concern_error_has_effects_of_its_code(topology: Topology, code: i
 
 @pytest.mark.requirement("SM-129")
 @pytest.mark.parametrize("error", [AutoReconnect("closed"), reply_error(91), reply_error(10107)])
-def test_error_of_older_generation_has_no_effect(topology: Topology, error: PyMongoError) -> None:
+def test_error_of_connection_of_older_generation_has_no_effect(topology: Topology, error: PyMongoError) -> None:
     topology.servers[ADDRESS].pool.clear()
     assert effects_of(topology, error, behind=1) == NO_EFFECT
 
 
 @pytest.mark.parametrize(
-    ("newer", "accepted"),
-    [(None, True), (version(0), False), (version(1), False), (version(2), True), (version(0, OTHER_PROCESS), True)],
+    ("error_version", "has_effect"),
+    [
+        (None, True),
+        (topology_version(0), False),
+        (topology_version(1), False),
+        (topology_version(2), True),
+        (topology_version(0, OTHER_PROCESS), True),
+    ],
     ids=["none", "older", "equal", "newer", "other process"],
 )
-def test_error_with_old_topology_version_is_ignored(topology: Topology, newer: Any, accepted: bool) -> None:
-    more = {} if newer is None else {"topologyVersion": newer}
-    assert effects_of(topology, reply_error(10107, **more))[0] is accepted
-    if accepted and newer is not None:
-        assert topology.description.server_descriptions()[ADDRESS].topology_version == newer
+def test_error_with_old_topology_version_is_ignored(topology: Topology, error_version: Any, has_effect: bool) -> None:
+    more = {} if error_version is None else {"topologyVersion": error_version}
+    assert effects_of(topology, reply_error(10107, **more))[0] is has_effect
+    if has_effect and error_version is not None:
+        assert topology.description.server_descriptions()[ADDRESS].topology_version == error_version
 
 
 @pytest.mark.requirement("SM-30")
-@pytest.mark.parametrize("behind", [0, 1])
-def test_handshake_of_older_generation_keeps_server_unknown(topology: Topology, behind: int) -> None:
-    connection = connection_of(topology)
-    topology.handle_error(connection_of(topology), AutoReconnect("closed"))
-    connection.generation = topology.servers[ADDRESS].pool.generation - behind
-    connection.hello = Hello(dict(primary(2)._hello), 0.001)
+@pytest.mark.parametrize("generations_behind", [0, 1])
+def test_handshake_of_connection_of_older_generation_keeps_server_unknown(
+    topology: Topology, generations_behind: int
+) -> None:
+    connection = established_connection(topology)
+    topology.handle_error(established_connection(topology), AutoReconnect("closed"))
+    connection.generation = topology.servers[ADDRESS].pool.generation - generations_behind
+    connection.hello = Hello(dict(primary_description(2)._hello), 0.001)
     topology.connection_established(connection)
-    assert topology.description.server_descriptions()[ADDRESS].is_server_type_known is (behind == 0)
+    assert topology.description.server_descriptions()[ADDRESS].is_server_type_known is (generations_behind == 0)
 
 
-def test_new_srv_hosts_reset_selection_cache() -> None:
+def test_new_srv_hosts_reset_cache_of_server_selection() -> None:
     topology = TopologyWithoutMonitors(ClientOptions("mongodb://a,b/", None, {}).topology())
     topology.open()
     for host in ("a", "b"):
@@ -201,23 +218,23 @@ def test_new_srv_hosts_reset_selection_cache() -> None:
     topology.close()
 
 
-def test_pool_stays_paused_until_server_replies() -> None:
+def test_pool_stays_paused_until_check_succeeds() -> None:
     topology = TopologyWithoutMonitors(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
     topology.open()
     pool = topology.servers[ADDRESS].pool
     topology.server_checked(ServerDescription(ADDRESS, error=AutoReconnect("refused")))
     assert pool.stats()["state"] == "paused"
-    topology.server_checked(primary())
+    topology.server_checked(primary_description())
     assert pool.stats()["state"] == "ready"
     topology.close()
 
 
-# All kinds of errors, during and after the establishment of a connection
+# Tests of all kinds of errors, during the handshake and on an established connection
 
 IGNORED, MARKED, CLEAR, CANCEL = ErrorAction
 
 
-def overloaded(error: PyMongoError) -> PyMongoError:
+def with_overload_label(error: PyMongoError) -> PyMongoError:
     error._add_error_label("SystemOverloadedError")
     return error
 
@@ -228,19 +245,19 @@ def write_concern_error(code: int) -> PyMongoError:
 
 
 @pytest.mark.parametrize(
-    ("error", "establishing", "established"),
+    ("error", "during_handshake", "on_established_connection"),
     [
         (AutoReconnect("lost"), CANCEL, CANCEL),
         (NetworkTimeout("slow"), CANCEL, IGNORED),
-        (overloaded(AutoReconnect("closed")), IGNORED, CANCEL),
-        (overloaded(NetworkTimeout("slow")), IGNORED, IGNORED),
+        (with_overload_label(AutoReconnect("closed")), IGNORED, CANCEL),
+        (with_overload_label(NetworkTimeout("slow")), IGNORED, IGNORED),
         (PoolClearedError("cleared"), IGNORED, IGNORED),
         (ProtocolError("nonsense"), CLEAR, IGNORED),
         (InvalidBSON("no BSON"), CLEAR, IGNORED),
         *((reply_error(code), CLEAR, MARKED) for code in (*NOT_PRIMARY, *RECOVERING)),
         *((reply_error(code), CLEAR, CLEAR) for code in (11600, 91)),
         *((reply_error(code), CLEAR, IGNORED) for code in (18, 8000, 13, 1)),
-        *((overloaded(reply_error(code)), IGNORED, IGNORED) for code in (18, 462)),
+        *((with_overload_label(reply_error(code)), IGNORED, IGNORED) for code in (18, 462)),
         (write_concern_error(64), CLEAR, IGNORED),
         *((write_concern_error(code), CLEAR, MARKED) for code in (*NOT_PRIMARY, *RECOVERING)),
         *((write_concern_error(code), CLEAR, CLEAR) for code in (11600, 91)),
@@ -250,12 +267,13 @@ def write_concern_error(code: int) -> PyMongoError:
     ],
     ids=repr,
 )
-def test_error_action_of_handshake_and_established_connection(
-    error: BaseException, establishing: ErrorAction, established: ErrorAction
+def test_error_action_differs_between_handshake_and_established_connection(
+    error: BaseException, during_handshake: ErrorAction, on_established_connection: ErrorAction
 ) -> None:
-    assert error_action(error, True, 0) is establishing
-    assert error_action(error, False, WIRE_8_0) is error_action(error, False, WIRE_4_2) is established
-    expected = CLEAR if established is MARKED else established  # MongoDB 4.0 closes its connections at a stepdown
+    assert error_action(error, True, 0) is during_handshake
+    assert error_action(error, False, WIRE_8_0) is error_action(error, False, WIRE_4_2) is on_established_connection
+    # MongoDB 4.0 closes all connections at a stepdown.
+    expected = CLEAR if on_established_connection is MARKED else on_established_connection
     assert error_action(error, False, WIRE_4_0) is expected
 
 
@@ -272,7 +290,7 @@ def test_error_action_of_handshake_and_established_connection(
     ],
     ids=repr,
 )
-def test_error_requests_or_cancels_check(
+def test_error_requests_or_cancels_check_of_monitor(
     topology: TopologyWithoutMonitors,
     error: BaseException,
     during_handshake: bool,
@@ -280,7 +298,7 @@ def test_error_requests_or_cancels_check(
 ) -> None:
     monitor: Any = topology.servers[ADDRESS].monitor
     generation = topology.servers[ADDRESS].pool.generation
-    handle_error(topology, connection_of(topology), error, during_handshake)
+    handle_error(topology, established_connection(topology), error, during_handshake)
     server = topology.description.server_descriptions()[ADDRESS]
     cleared = topology.servers[ADDRESS].pool.generation > generation
     assert (not server.is_server_type_known, cleared, monitor.requests) == expected

@@ -1,4 +1,4 @@
-"""Prose tests of the SDAM specification, except the RTT tests in ``test_round_trip_times.py``."""
+"""Prose tests of the SDAM specification. ``test_round_trip_times.py`` has the prose tests of round trip times."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import pytest
 
 from gmongo.errors import AutoReconnect, NotPrimaryError, PyMongoError, ServerSelectionTimeoutError
 from gmongo.read_preferences import Secondary
-from tests.sdam.harness import awaitable_hellos, description_of, settle
+from tests.sdam.harness import awaitable_hellos, description_of, wait_for_absent_events
 from tests.support.clients import Client
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
 from tests.support.wait import eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not writable primary"}
 RECOVERING = {"ok": 0, "code": 13436, "errmsg": "node is recovering"}
-# The heartbeat interval is 60 s: an earlier check has been requested by the driver.
+# The heartbeat interval is 60 seconds. If a check occurs earlier, the driver has requested the check.
 OPTIONS = {"replicaSet": "scripted", "heartbeatFrequencyMS": 60_000, "retryReads": False, "retryWrites": False}
 
 
-def client_of(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> Client:
-    """Return a client that knows all members and awaits hellos of streaming members."""
+def client_with_all_members(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> Client:
+    """Return a client that knows all members, and that has sent an awaitable hello to each streaming member."""
     client: Client = connect(replica_set.members[0], **{**OPTIONS, **options})
     eventually(lambda: len(client.nodes) == 3)
     for member in replica_set.members:
@@ -29,7 +29,7 @@ def client_of(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> 
     return client
 
 
-def test_selection_fails_if_all_servers_are_unavailable(connect: Any) -> None:
+def test_server_selection_fails_if_all_servers_are_unavailable(connect: Any) -> None:
     with ScriptedServer() as first, ScriptedServer() as second:
         first.stop()
         second.stop()
@@ -41,7 +41,7 @@ def test_selection_fails_if_all_servers_are_unavailable(connect: Any) -> None:
 def test_network_error_of_write_marks_primary_unknown(
     connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
 ) -> None:
-    client = client_of(connect, replica_set)
+    client = client_with_all_members(connect, replica_set)
     primary = replica_set.members[0]
     handshakes = len(primary.commands("handshake"))
     primary.fail("insert", cut(0))
@@ -49,7 +49,7 @@ def test_network_error_of_write_marks_primary_unknown(
         client.db.c.insert_one({})
     assert description_of(client, primary).server_type_name == "Unknown"
     assert client.topology_description.topology_type_name == "ReplicaSetNoPrimary"
-    settle()
+    wait_for_absent_events()
     assert len(primary.commands("handshake")) == handshakes + 1
 
 
@@ -57,7 +57,7 @@ def test_network_error_of_write_marks_primary_unknown(
 @pytest.mark.usefixtures("quick_checks")
 def test_not_writable_primary_error_marks_primary_unknown(connect: Any, recorder: Any, streams: bool) -> None:
     with ScriptedReplicaSet(streams=streams) as replica_set:
-        client = client_of(connect, replica_set)
+        client = client_with_all_members(connect, replica_set)
         primary = replica_set.members[0]
         primary.replies["find"] = NOT_PRIMARY
         kinds: list[str] = []
@@ -75,7 +75,7 @@ def test_not_writable_primary_error_marks_primary_unknown(connect: Any, recorder
 @pytest.mark.usefixtures("quick_checks")
 def test_node_is_recovering_error_marks_secondary_unknown_and_requests_check(connect: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(streams=False) as replica_set:
-        client = client_of(connect, replica_set)
+        client = client_with_all_members(connect, replica_set)
         for member in replica_set.members:
             member.replies["find"] = RECOVERING
         recorder.clear()
@@ -89,9 +89,9 @@ def test_node_is_recovering_error_marks_secondary_unknown_and_requests_check(con
 
 
 @pytest.mark.usefixtures("quick_checks")
-def test_write_concern_error_of_shutdown_marks_primary_unknown(connect: Any, recorder: Any) -> None:
+def test_write_concern_error_with_shutdown_code_marks_primary_unknown(connect: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(streams=False) as replica_set:
-        client = client_of(connect, replica_set)
+        client = client_with_all_members(connect, replica_set)
         primary = replica_set.members[0]
         error = {"code": 91, "errmsg": "Replication is being shut down"}
         primary.replies["insert"] = {"ok": 1, "n": 1, "writeConcernError": error}
@@ -117,7 +117,7 @@ def test_write_concern_error_of_shutdown_marks_primary_unknown(connect: Any, rec
 def test_state_change_error_marks_server_unknown_with_message(
     connect: Any, replica_set: ScriptedReplicaSet, recorder: Any, reply: Any
 ) -> None:
-    client = client_of(connect, replica_set)
+    client = client_with_all_members(connect, replica_set)
     replica_set.members[0].replies["insert"] = reply
     with pytest.raises(PyMongoError):
         client.db.c.insert_one({})
@@ -151,7 +151,7 @@ def test_client_with_one_seed_discovers_replica_set(connect: Any, replica_set: S
 
 
 def failing_hellos(times: int) -> Any:
-    """Return an edit that replaces the next hello replies by errors."""
+    """Return a ``hello_edit`` function that replaces the next hello replies by errors."""
     left = [times]
 
     def replace_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def failing_hellos(times: int) -> Any:
 def test_monitor_waits_half_a_second_after_failed_checks(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    """The specification uses five failures, this test uses two."""
+    """Check the pause after failed checks. The specification lets five checks fail. This test lets two checks fail."""
     poll_server.hello_edit = failing_hellos(2)
     client = connect(poll_server, directConnection=True)
     started = gevent.get_hub().loop.now()
@@ -173,12 +173,14 @@ def test_monitor_waits_half_a_second_after_failed_checks(
     gevent.get_hub().loop.update_now()
     assert gevent.get_hub().loop.now() - started >= 0.95
     assert len(recorder.of("HeartbeatFailed")) == 2
-    assert poll_server.connection_count == 4  # three connections of the monitor, one connection of the operation
+    assert poll_server.connection_count == 4  # three connections of the monitor, and one connection of the operation
 
 
 @pytest.mark.requirement("SM-95", "SM-99")
 @pytest.mark.usefixtures("quick_checks")
-def test_failed_checks_clear_pool_until_next_success(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_failed_checks_clear_pool_until_next_successful_check(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
     connect(server, directConnection=True, heartbeat=0.05)
     recorder.wait_for("PoolReady")
     assert recorder.only("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
@@ -195,14 +197,14 @@ def test_failed_checks_clear_pool_until_next_success(connect: Any, server: Scrip
 def test_heartbeat_frequency_sets_interval_of_streamed_replies(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:
-    """Streaming protocol test 1 with a tenth of the interval."""
+    """Run streaming protocol test 1 of the specification with a tenth of the heartbeat interval."""
     connect(server, heartbeat=0.05)
     recorder.wait_for("HeartbeatSucceeded", 6)
 
 
 @pytest.mark.requirement("SM-81")
-def test_heartbeat_started_event_precedes_connection(connect: Any, recorder: Any) -> None:
-    """Heartbeat test 1."""
+def test_heartbeat_started_event_precedes_tcp_connection(connect: Any, recorder: Any) -> None:
+    """Run heartbeat test 1 of the specification."""
     from gevent.server import StreamServer
 
     story: list[str] = []

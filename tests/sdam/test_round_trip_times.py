@@ -1,4 +1,4 @@
-"""Round trip times: samples, connections and effects."""
+"""The driver measures round trip times with checks and with a second connection."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.wait import eventually
 pytestmark = [pytest.mark.usefixtures("quick_checks"), pytest.mark.real_time]
 
 
-def rtt_commands(server: ScriptedServer) -> list[str]:
+def commands_of_rtt_connection(server: ScriptedServer) -> list[str]:
     """Return the commands on the connection of the round trip time monitor."""
     (number, *_) = [each.connection for each in server.received if each.command in plain_hellos(server)]
     return [next(iter(each.command)) for each in server.received if each.connection == number]
 
 
-def test_average_is_weighted_and_negative_samples_are_zero() -> None:
+def test_average_round_trip_time_is_weighted_and_counts_negative_sample_as_zero() -> None:
     times = RoundTripTime()
     assert (times.average, times.minimum) == (None, 0.0)
     times.add_sample(1.0)
@@ -44,7 +44,7 @@ def test_average_is_weighted_and_negative_samples_are_zero() -> None:
 
 
 @pytest.mark.requirement("SM-77", "SM-78", "SM-122")
-def test_minimum_is_smallest_of_last_10_samples() -> None:
+def test_minimum_round_trip_time_is_smallest_of_last_10_samples() -> None:
     samples = RoundTripTime()
     assert (samples.average, samples.minimum) == (None, 0)
     samples.add_sample(0.001)
@@ -93,7 +93,7 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
     assert lost.min_round_trip_time == 0
     round_trip_times = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
     assert round_trip_times.round_trip_time > 0
-    if not streams_on:  # the RTT monitor of a streaming server adds samples
+    if not streams_on:  # for a streaming server, the RTT monitor has already added new samples
         assert round_trip_times.min_round_trip_time == 0
 
 
@@ -102,7 +102,7 @@ def test_rtt_monitor_uses_second_connection(connect: Any, stream_server: Scripte
     connect(stream_server, heartbeat=0.02)
     eventually(lambda: len(plain_hellos(stream_server)) >= 5)
     assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain_hellos(stream_server))
-    assert rtt_commands(stream_server)[:4] == ["ismaster", "hello", "hello", "hello"]
+    assert commands_of_rtt_connection(stream_server)[:4] == ["ismaster", "hello", "hello", "hello"]
     assert stream_server.connection_count == len(stream_server.commands("handshake")) == 2
     assert streaming_connection(stream_server) not in stream_server.connections_of("handshake")[1:]
 
@@ -124,7 +124,7 @@ def test_rtt_monitor_measures_once_per_interval(connect: Any, stream_server: Scr
 
 @pytest.mark.requirement("SM-03", "SM-79", "SM-128")
 def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    """Prose test "RTT is continuously updated" with a shorter interval."""
+    """Run the prose test "RTT is continuously updated" with a shorter interval."""
     client = connect(stream_server, heartbeat=0.02)
     eventually(lambda: description_of(client, stream_server).round_trip_time)
     assert all(event.new_description.round_trip_time for event in recorder.of("ServerDescriptionChanged"))
@@ -139,11 +139,14 @@ def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: Sc
 
 
 @pytest.mark.requirement("SM-74")
-def test_streamed_replies_add_no_samples(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    """The interval is 60 s, so the two handshakes are the only samples."""
+def test_streamed_hello_replies_add_no_round_trip_samples(
+    connect: Any, stream_server: ScriptedServer, recorder: Any
+) -> None:
+    """Check the samples. The RTT interval is 60 seconds, so the only samples come from the two handshakes."""
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     (server,) = client._topology.servers.values()
-    eventually(lambda: awaitable_hellos(stream_server) and server.monitor._rtt.minimum)  # the minimum needs two samples
+    # The minimum is 0 until the monitor has two samples.
+    eventually(lambda: awaitable_hellos(stream_server) and server.monitor._rtt.minimum)
     round_trip_times = set()
     for number in range(1, 6):
         gevent.sleep(0.01)
@@ -155,7 +158,9 @@ def test_streamed_replies_add_no_samples(connect: Any, stream_server: ScriptedSe
 
 
 @pytest.mark.requirement("SM-75")
-def test_rtt_reply_does_not_change_description(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+def test_reply_to_rtt_monitor_does_not_change_server_description(
+    connect: Any, stream_server: ScriptedServer, recorder: Any
+) -> None:
     client = connect(stream_server, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     eventually(lambda: len(plain_hellos(stream_server)) >= 1)
@@ -182,7 +187,7 @@ def test_rtt_monitor_publishes_no_events(connect: Any, stream_server: ScriptedSe
 
 @pytest.mark.requirement("SM-76", "SM-124")
 @pytest.mark.parametrize("error", [True, False], ids=["network error", "command error"])
-def test_rtt_errors_keep_description_and_samples(
+def test_rtt_monitor_errors_keep_server_description_and_samples(
     connect: Any, stream_server: ScriptedServer, recorder: Any, error: Any
 ) -> None:
     client = connect(stream_server, heartbeat=0.02)
@@ -198,7 +203,7 @@ def test_rtt_errors_keep_description_and_samples(
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
     stream_server.hello_edit = fail
-    eventually(lambda: len(stream_server.commands("handshake")) >= 4)  # the RTT monitor reconnects
+    eventually(lambda: len(stream_server.commands("handshake")) >= 4)  # the RTT monitor has opened new connections
     assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     known = description_of(client, stream_server)
     assert known.round_trip_time > 0

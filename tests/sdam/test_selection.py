@@ -1,4 +1,4 @@
-"""Server selection: wait, wakeup and choice."""
+"""Server selection waits for a suitable server, wakes after a topology change, and chooses a server."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
-from tests.sdam.harness import awaitable_hellos, settle
+from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 
-class Selector:
-    """A selector of the application with a fixed result, and a count of its calls."""
+class CountingSelector:
+    """A server selector that accepts all servers or no server, and counts the calls."""
 
     def __init__(self, accepts: bool) -> None:
         self.accepts = accepts
@@ -31,15 +31,17 @@ class Selector:
 
 
 @pytest.mark.requirement("SM-27")
-def test_waiters_run_selector_after_each_check_only(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    selector = Selector(accepts=False)
+def test_waiting_operations_run_selector_only_after_each_check(
+    connect: Any, stream_server: ScriptedServer, recorder: Any
+) -> None:
+    selector = CountingSelector(accepts=False)
     client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector)
     eventually(lambda: awaitable_hellos(stream_server))
     waiters = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
     eventually(lambda: client._topology.selector.waiting == 5)
     for _ in range(3):
         calls = selector.calls
-        settle(0.05)
+        wait_for_absent_events(0.05)
         assert selector.calls == calls
         stream_server.changed()
         eventually(lambda calls=calls: selector.calls == calls + 5)
@@ -48,8 +50,8 @@ def test_waiters_run_selector_after_each_check_only(connect: Any, stream_server:
     gevent.joinall(waiters, timeout=5, raise_error=True)
 
 
-class ChangingSelector(Selector):
-    """A selector with a topology change during its second call."""
+class ChangingSelector(CountingSelector):
+    """A server selector that causes a topology change during the second call."""
 
     change: Any = None
 
@@ -62,7 +64,9 @@ class ChangingSelector(Selector):
 
 
 @pytest.mark.requirement("SM-27")
-def test_topology_change_during_selector_call_serves_all_waiters(connect: Any, stream_server: ScriptedServer) -> None:
+def test_topology_change_during_selector_call_wakes_all_waiting_operations(
+    connect: Any, stream_server: ScriptedServer
+) -> None:
     selector = ChangingSelector(accepts=False)
     client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector, maxPoolSize=1)
     eventually(lambda: awaitable_hellos(stream_server))
@@ -78,25 +82,25 @@ def test_topology_change_during_selector_call_serves_all_waiters(connect: Any, s
     selector.change = lambda: client._topology.selector.wake(client._topology.description)
     stream_server.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
-    assert served == [1, 0, 2, 3, 4]  # the second waiter was running at the change
+    assert served == [1, 0, 2, 3, 4]  # the selector of the second waiter was running during the topology change
 
 
-def test_killed_waiters_stop_their_timers(connect: Any, stream_server: ScriptedServer) -> None:
-    client = connect(stream_server, server_selector=Selector(accepts=False), serverSelectionTimeoutMS=60_000)
+def test_killed_server_selections_stop_their_timers(connect: Any, stream_server: ScriptedServer) -> None:
+    client = connect(stream_server, server_selector=CountingSelector(accepts=False), serverSelectionTimeoutMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))
     before = gevent.get_hub().loop.activecnt
     waiters = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
-    settle()
+    wait_for_absent_events()
     gevent.killall(waiters)
     gc.collect()
-    eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # eventually() has one timer
+    eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # `eventually` itself has one timer
     assert client._topology.selector.waiting == 0
 
 
 def test_application_selector_chooses_server_with_highest_port(
     connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
 ) -> None:
-    """Prose test "Application-Provided Server Selector"."""
+    """Run the prose test "Application-Provided Server Selector"."""
     client = connect(
         replica_set.members[0],
         replicaSet="scripted",
@@ -111,26 +115,26 @@ def test_application_selector_chooses_server_with_highest_port(
     assert [event.connection_id for event in recorder.of("CommandStarted")] == [highest.address] * 10
 
 
-def mongos() -> ScriptedServer:
+def scripted_mongos() -> ScriptedServer:
     return ScriptedServer(member=lambda _server: {"msg": "isdbgrid"})
 
 
-def test_slow_server_gets_fewer_operations() -> None:
-    """Prose test "operationCount-based Selection Within Latency Window" with 20 ms instead of 500 ms."""
+def test_slow_mongos_receives_fewer_operations() -> None:
+    """Run the prose test "operationCount-based Selection Within Latency Window" with 20 ms instead of 500 ms."""
     recorder = Recorder()
 
-    def run(greenlets: int, each: int) -> Counter[Any]:
-        """Return the number of operations of each server."""
+    def run_finds(greenlets: int, finds_per_greenlet: int) -> Counter[Any]:
+        """Run `find` operations in several greenlets. Return the number of operations on each server."""
 
         def find() -> None:
-            for _ in range(each):
+            for _ in range(finds_per_greenlet):
                 client.db.c.find_one()
 
         recorder.clear()
         gevent.joinall([gevent.spawn(find) for _ in range(greenlets)], raise_error=True)
         return Counter(event.connection_id for event in recorder.of("CommandStarted"))
 
-    with mongos() as slow, mongos() as other:
+    with scripted_mongos() as slow, scripted_mongos() as other:
         options: dict[str, Any] = {"localThresholdMS": 30_000, "minPoolSize": 10, "maxPoolSize": 10}
         with MongoClient([slow.name, other.name], event_listeners=[recorder], **options) as client:
             eventually(lambda: [pool["available"] for pool in client.pool_stats()] == [10, 10])
@@ -140,14 +144,14 @@ def test_slow_server_gets_fewer_operations() -> None:
                 return cursor_reply([])
 
             slow.replies["find"] = reply_late
-            assert run(10, 10)[slow.address] < 25
-            # Both servers delay replies, so that operations overlap.
+            assert run_finds(10, 10)[slow.address] < 25
+            # Each server delays replies, so that operations overlap.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
-            assert 400 <= run(10, 100)[slow.address] <= 600
+            assert 400 <= run_finds(10, 100)[slow.address] <= 600
 
 
 @pytest.mark.parametrize(
-    ("preference", "sent"),
+    ("preference", "sent_read_preference"),
     [
         (Primary(), None),
         (PrimaryPreferred(), {"mode": "primaryPreferred"}),
@@ -157,15 +161,15 @@ def test_slow_server_gets_fewer_operations() -> None:
     ],
     ids=str,
 )
-def test_read_preference_is_sent_to_mongos(connect: Any, preference: Any, sent: Any) -> None:
-    with mongos() as server:
+def test_read_preference_is_sent_to_mongos(connect: Any, preference: Any, sent_read_preference: Any) -> None:
+    with scripted_mongos() as server:
         client = connect(server)
         client.db.get_collection("c", read_preference=preference).find_one()
-        assert server.commands("find")[0].get("$readPreference") == sent
+        assert server.commands("find")[0].get("$readPreference") == sent_read_preference
 
 
-def test_primary_read_preference_with_tags_raises() -> None:
-    """Section "ReadPreference Document Validation"."""
+def test_primary_read_preference_with_tags_raises_error() -> None:
+    """Check a rule of the specification's section "ReadPreference Document Validation"."""
     with pytest.raises(Exception, match="tags"):
         MongoClient("mongodb://h/?readPreference=primary&readPreferenceTags=dc:east", connect=False)
 
@@ -185,20 +189,20 @@ def test_application_selector_runs_for_each_operation(stream_server: Any, connec
     assert len(calls) - before == 5
 
 
-@pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
-def test_selection_timeout_is_not_retried(
-    stream_server: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, write: bool
+@pytest.mark.parametrize("is_write", [False, True], ids=["read", "write"])
+def test_server_selection_timeout_is_not_retried(
+    stream_server: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, is_write: bool
 ) -> None:
     client = connect(stream_server, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
     waits: list[str] = []
     select = client._topology.selector.select
 
-    def count_selections(topology: Any, selector: Any, operation: Any, *more: Any) -> Any:
+    def count_selections(topology: Any, selector: Any, operation: Any, *arguments: Any) -> Any:
         waits.append(operation.name)
-        return select(topology, selector, operation, *more)
+        return select(topology, selector, operation, *arguments)
 
     monkeypatch.setattr(client._topology.selector, "select", count_selections)
     with pytest.raises(ServerSelectionTimeoutError) as caught:
-        client.db.c.insert_one({}) if write else client.db.c.find_one()
-    assert waits == ["insert" if write else "find"]
+        client.db.c.insert_one({}) if is_write else client.db.c.find_one()
+    assert waits == ["insert" if is_write else "find"]
     assert not caught.value.has_error_label("RetryableWriteError")

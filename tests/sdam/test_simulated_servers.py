@@ -1,4 +1,4 @@
-"""SDAM requirements on servers, with simulated servers."""
+"""Simulated servers fulfil the requirements that the SDAM specification has on servers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def replica_set() -> Iterator[Any]:
 
 @pytest.fixture
 def client(replica_set: Any) -> Iterator[WireClient]:
-    """Connect to the primary."""
+    """Connect a wire client to the primary."""
     with WireClient(replica_set.members.primary.address) as client:
         yield client
 
 
-def version_of(client: WireClient) -> Any:
+def current_topology_version(client: WireClient) -> Any:
     return client.run({"hello": 1})["topologyVersion"]
 
 
-def awaitable_hellos(version: Any, milliseconds: int = LONG) -> dict[str, Any]:
+def awaitable_hello(version: Any, milliseconds: int = LONG) -> dict[str, Any]:
     return {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": Int64(milliseconds)}
 
 
@@ -47,7 +47,7 @@ def test_not_primary_error_has_topology_version(replica_set: Any) -> None:
     with WireClient(replica_set.members[1].address) as client:
         refused = client.run({"insert": "c", "documents": [{}]}, "db")
         assert refused["code"] == 10107
-        assert refused["topologyVersion"] == version_of(client)
+        assert refused["topologyVersion"] == current_topology_version(client)
 
 
 @pytest.mark.requirement("SM-44", "SM-45")
@@ -55,18 +55,18 @@ def test_restarted_server_has_new_process_id() -> None:
     with Deployment.standalone() as deployment:
         member = deployment.members[0]
         with WireClient(member.address) as client:
-            before = version_of(client)
+            before = current_topology_version(client)
         member.restart()
         with WireClient(member.address) as client:
-            after = version_of(client)
+            after = current_topology_version(client)
     assert before["processId"] != after["processId"]
     assert (before["counter"], after["counter"]) == (0, 0)
 
 
 @pytest.mark.requirement("SM-45", "SM-53", "SM-54")
 def test_stepdown_ends_awaitable_hello_immediately(replica_set: Any, client: WireClient) -> None:
-    known = version_of(client)
-    client.send(awaitable_hellos(known))
+    known = current_topology_version(client)
+    client.send(awaitable_hello(known))
     replica_set.members.primary.step_down()
     reply, more = client.receive()
     assert reply["topologyVersion"] == {**known, "counter": known["counter"] + 1}
@@ -75,29 +75,29 @@ def test_stepdown_ends_awaitable_hello_immediately(replica_set: Any, client: Wir
 
 @pytest.mark.requirement("SM-53")
 def test_hello_with_other_process_id_is_answered_immediately(client: WireClient) -> None:
-    known = version_of(client)
+    known = current_topology_version(client)
     for stale in ({**known, "processId": ObjectId()}, {**known, "counter": Int64(known["counter"] - 1)}):
-        assert client.run(awaitable_hellos(stale))["topologyVersion"] == known
+        assert client.run(awaitable_hello(stale))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-53", "SM-57")
-def test_awaitable_hello_is_answered_after_max_await_time(client: WireClient) -> None:
-    known = version_of(client)
-    assert client.run(awaitable_hellos(known, 5))["topologyVersion"] == known
+def test_unchanged_server_answers_awaitable_hello_after_max_await_time(client: WireClient) -> None:
+    known = current_topology_version(client)
+    assert client.run(awaitable_hello(known, 5))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-51")
 @pytest.mark.parametrize("field", ["topologyVersion", "maxAwaitTimeMS"])
-def test_incomplete_awaitable_hello_is_rejected(client: WireClient, field: str) -> None:
-    command = awaitable_hellos(version_of(client))
+def test_awaitable_hello_with_missing_field_is_rejected(client: WireClient, field: str) -> None:
+    command = awaitable_hello(current_topology_version(client))
     del command[field]
     assert client.run(command)["ok"] == 0
 
 
 @pytest.mark.requirement("SM-55", "SM-56", "SM-57")
-def test_stream_continues_without_request(replica_set: Any, client: WireClient) -> None:
-    known = version_of(client)
-    client.stream(awaitable_hellos(known))
+def test_server_streams_hello_replies_without_further_requests(replica_set: Any, client: WireClient) -> None:
+    known = current_topology_version(client)
+    client.stream(awaitable_hello(known))
     replica_set.members.primary.step_down()
     replies = [client.receive() for _ in range(2)]
     assert [more for _reply, more in replies] == [True, True]
@@ -105,8 +105,8 @@ def test_stream_continues_without_request(replica_set: Any, client: WireClient) 
 
 
 @pytest.mark.requirement("SM-58")
-def test_error_ends_stream(client: WireClient) -> None:
-    known = version_of(client)
+def test_error_reply_ends_stream_of_hello_replies(client: WireClient) -> None:
+    known = current_topology_version(client)
     client.run(
         {
             "configureFailPoint": "failCommand",
@@ -114,6 +114,6 @@ def test_error_ends_stream(client: WireClient) -> None:
             "data": {"failCommands": ["hello"], "errorCode": 91},
         }
     )
-    client.stream(awaitable_hellos(known))
+    client.stream(awaitable_hello(known))
     reply, more = client.receive()
     assert (reply["ok"], reply["code"], more) == (0, 91, False)

@@ -1,4 +1,4 @@
-"""Staleness of secondaries: comparison with the formulas of the specification, and limits."""
+"""The staleness of a secondary equals the formulas of the specification. Values of maxStalenessSeconds have limits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from gmongo.sdam.transitions import updated
 
 EPOCH = datetime(2020, 1, 1)
 LIMIT, HEARTBEAT = 120, 10.0
-AGES = (0, 109, 110, 111, None)  # seconds since the newest possible write, or None without lastWrite
-CHECKED = (0.0, 1.0)  # seconds between this check and the newest check
+AGES = (0, 109, 110, 111, None)  # the age of the last write in seconds, or None if the reply has no `lastWrite`
+CHECKED = (0.0, 1.0)  # how many seconds before the newest check the server was checked
 
 
-def member(host: str, kind: str, age: int | None, checked: float = 0.0, zone: Any = None) -> ServerDescription:
-    date = None if age is None else EPOCH.replace(tzinfo=zone) - timedelta(seconds=age)
-    hello: dict[str, Any] = {"ok": 1, "setName": "rs", "hosts": ["a", "b", "c"], "maxWireVersion": 25, kind: True}
+def member_description(
+    host: str, role_field: str, last_write_age: int | None, check_age: float = 0.0, zone: Any = None
+) -> ServerDescription:
+    date = None if last_write_age is None else EPOCH.replace(tzinfo=zone) - timedelta(seconds=last_write_age)
+    hello: dict[str, Any] = {"ok": 1, "setName": "rs", "hosts": ["a", "b", "c"], "maxWireVersion": 25, role_field: True}
     if date is not None:
         hello["lastWrite"] = {"lastWriteDate": date}
-    return ServerDescription((host, 27017), hello, 0.001, last_update_time=1000.0 - checked)
+    return ServerDescription((host, 27017), hello, 0.001, last_update_time=1000.0 - check_age)
 
 
-def topology_of(*servers: ServerDescription, options: str = "") -> TopologyDescription:
+def topology_with(*servers: ServerDescription, options: str = "") -> TopologyDescription:
     uri = f"mongodb://a,b,c/?replicaSet=rs{options}"
     topology = initial_description(ClientOptions(uri, None, {}).topology())
     for server in servers:
@@ -38,30 +40,32 @@ def topology_of(*servers: ServerDescription, options: str = "") -> TopologyDescr
     return topology
 
 
-def hosts(topology: TopologyDescription, preference: Any) -> list[str]:
+def suitable_hosts(topology: TopologyDescription, preference: Any) -> list[str]:
     return [server.address[0] for server in suitable_servers(topology, preference, frozenset())]
 
 
 @pytest.mark.parametrize("primary_age", [0, 20, None])
 @pytest.mark.parametrize("primary_checked", CHECKED)
-def test_staleness_with_primary_is_lag_behind_primary(primary_age: int | None, primary_checked: float) -> None:
-    primary = member("a", "isWritablePrimary", primary_age, primary_checked)
+def test_staleness_in_set_with_primary_is_lag_behind_primary(primary_age: int | None, primary_checked: float) -> None:
+    primary = member_description("a", "isWritablePrimary", primary_age, primary_checked)
     for age, checked in product(AGES, CHECKED):
-        topology = topology_of(primary, member("b", "secondary", age, checked))
+        topology = topology_with(primary, member_description("b", "secondary", age, checked))
         staleness = HEARTBEAT
-        if age is not None and primary_age is not None:  # without lastWrite, the lag is zero
+        if age is not None and primary_age is not None:  # the lag counts as 0 if a server has no `lastWrite`
             staleness += (age - checked) - (primary_age - primary_checked)
         fresh = staleness <= LIMIT
-        assert hosts(topology, Secondary(max_staleness=LIMIT)) == (["b"] if fresh else [])
-        assert hosts(topology, Nearest(max_staleness=LIMIT)) == (["a", "b"] if fresh else ["a"])
-        assert hosts(topology, SecondaryPreferred(max_staleness=LIMIT)) == (["b"] if fresh else ["a"])
-        assert hosts(topology, PrimaryPreferred(max_staleness=LIMIT)) == ["a"]
-        assert hosts(topology, Secondary()) == ["b"]
+        assert suitable_hosts(topology, Secondary(max_staleness=LIMIT)) == (["b"] if fresh else [])
+        assert suitable_hosts(topology, Nearest(max_staleness=LIMIT)) == (["a", "b"] if fresh else ["a"])
+        assert suitable_hosts(topology, SecondaryPreferred(max_staleness=LIMIT)) == (["b"] if fresh else ["a"])
+        assert suitable_hosts(topology, PrimaryPreferred(max_staleness=LIMIT)) == ["a"]
+        assert suitable_hosts(topology, Secondary()) == ["b"]
 
 
-def test_staleness_without_primary_is_lag_behind_newest_secondary() -> None:
+def test_staleness_in_set_without_primary_is_lag_behind_newest_secondary() -> None:
     for ages in product(AGES, repeat=3):
-        topology = topology_of(*(member(host, "secondary", age) for host, age in zip("abc", ages, strict=True)))
+        topology = topology_with(
+            *(member_description(host, "secondary", age) for host, age in zip("abc", ages, strict=True))
+        )
         newest = min((age for age in ages if age is not None), default=0)
         expected = [
             host
@@ -69,22 +73,27 @@ def test_staleness_without_primary_is_lag_behind_newest_secondary() -> None:
             if age is None or age - newest + HEARTBEAT <= LIMIT
         ]  # fmt: skip
         for preference in (Secondary, SecondaryPreferred, PrimaryPreferred, Nearest):
-            assert hosts(topology, preference(max_staleness=LIMIT)) == expected
+            assert suitable_hosts(topology, preference(max_staleness=LIMIT)) == expected
 
 
 def test_arbiter_does_not_affect_staleness() -> None:
-    arbiter = member("a", "arbiterOnly", 0)
-    assert hosts(topology_of(arbiter, member("b", "secondary", 500)), Secondary(max_staleness=LIMIT)) == ["b"]
+    arbiter = member_description("a", "arbiterOnly", 0)
+    assert suitable_hosts(
+        topology_with(arbiter, member_description("b", "secondary", 500)), Secondary(max_staleness=LIMIT)
+    ) == ["b"]
 
 
 def test_last_write_date_with_time_zone_is_converted_to_utc() -> None:
     zones = timezone(timedelta(hours=5)), timezone.utc
-    shifted = member("a", "secondary", -5 * 3600, zone=zones[0])
-    assert shifted.last_write_date == member("a", "secondary", 0).last_write_date
-    assert member("a", "secondary", 7, zone=zones[1]).last_write_date == member("a", "secondary", 7).last_write_date
+    shifted = member_description("a", "secondary", -5 * 3600, zone=zones[0])
+    assert shifted.last_write_date == member_description("a", "secondary", 0).last_write_date
+    assert (
+        member_description("a", "secondary", 7, zone=zones[1]).last_write_date
+        == member_description("a", "secondary", 7).last_write_date
+    )
     seconds = (EPOCH - datetime(1970, 1, 1)).total_seconds()
-    assert member("a", "secondary", 0).last_write_date == seconds
-    assert member("a", "secondary", None).last_write_date is None
+    assert member_description("a", "secondary", 0).last_write_date == seconds
+    assert member_description("a", "secondary", None).last_write_date is None
 
 
 @pytest.mark.parametrize(
@@ -102,27 +111,29 @@ def test_last_write_date_with_time_zone_is_converted_to_utc() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("kind", ["isWritablePrimary", "secondary"])
+@pytest.mark.parametrize("role_field", ["isWritablePrimary", "secondary"])
 def test_max_staleness_below_minimum_raises_configuration_error(
-    limit: int, options: str, message: str | None, kind: str
+    limit: int, options: str, message: str | None, role_field: str
 ) -> None:
-    topology = topology_of(member("a", kind, 0), options=options)
+    topology = topology_with(member_description("a", role_field, 0), options=options)
     if message is None:
-        assert hosts(topology, Nearest(max_staleness=limit)) == ["a"]
+        assert suitable_hosts(topology, Nearest(max_staleness=limit)) == ["a"]
     else:
         with pytest.raises(ConfigurationError) as caught:
-            hosts(topology, Nearest(max_staleness=limit))
+            suitable_hosts(topology, Nearest(max_staleness=limit))
         assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("hello", [{"msg": "isdbgrid"}, {"isWritablePrimary": True}], ids=["mongos", "standalone"])
-def test_max_staleness_is_ignored_without_replica_set(hello: dict[str, Any]) -> None:
+def test_max_staleness_is_ignored_outside_of_replica_sets(hello: dict[str, Any]) -> None:
     topology = initial_description(ClientOptions("mongodb://a/", None, {}).topology())
     server = ServerDescription(("a", 27017), {"ok": 1, "maxWireVersion": 25, **hello}, 0.001)
-    assert hosts(updated(topology, server), Secondary(max_staleness=1)) == ["a"]
+    assert suitable_hosts(updated(topology, server), Secondary(max_staleness=1)) == ["a"]
 
 
-def test_primary_is_selected_despite_old_write() -> None:
-    topology = topology_of(member("a", "isWritablePrimary", 5000), member("b", "secondary", 0))
-    assert hosts(topology, Primary()) == ["a"]
-    assert hosts(topology, Nearest(max_staleness=LIMIT)) == ["a", "b"]
+def test_max_staleness_does_not_exclude_primary_with_old_write() -> None:
+    topology = topology_with(
+        member_description("a", "isWritablePrimary", 5000), member_description("b", "secondary", 0)
+    )
+    assert suitable_hosts(topology, Primary()) == ["a"]
+    assert suitable_hosts(topology, Nearest(max_staleness=LIMIT)) == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The streaming protocol: awaitable hellos and replies without requests."""
+"""Monitors use the streaming protocol: awaitable hello commands, and a stream of replies to one request."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.sdam.harness import (
     description_of,
     newer_version,
     plain_hellos,
-    settle,
     streaming_connection,
+    wait_for_absent_events,
 )
 from tests.support.framing import HEADER, write_message
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
@@ -27,7 +27,9 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("SM-32", "SM-41", "SM-46", "SM-48", "SM-49", "SM-62", "SM-88", "SM-115")
-def test_awaitable_hello_has_topology_version_and_exhaust_allowed(connect: Any, stream_server: ScriptedServer) -> None:
+def test_awaitable_hello_has_topology_version_and_exhaust_allowed_flag(
+    connect: Any, stream_server: ScriptedServer
+) -> None:
     connect(stream_server, heartbeatFrequencyMS=12_345)
     eventually(lambda: awaitable_hellos(stream_server))
     (request,) = [each for each in stream_server.received if "topologyVersion" in each.command]
@@ -70,7 +72,9 @@ def test_monitor_streams_from_server_that_topology_rejects(connect: Any, prepare
 
 
 @pytest.mark.requirement("SM-50", "SM-65", "SM-81", "SM-84", "SM-86", "SM-87")
-def test_streamed_replies_need_no_further_request(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+def test_monitor_reads_streamed_replies_without_further_requests(
+    connect: Any, stream_server: ScriptedServer, recorder: Any
+) -> None:
     connect(stream_server)
     for number in range(1, 6):
         recorder.wait_for("HeartbeatStarted awaited", number)
@@ -88,8 +92,10 @@ def test_streamed_replies_need_no_further_request(connect: Any, stream_server: S
 
 
 @pytest.mark.requirement("SM-49", "SM-55", "SM-66", "SM-111")
-def test_hello_is_repeated_if_server_replies_once(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    """Each new hello has the last topologyVersion."""
+def test_monitor_repeats_hello_if_server_sends_only_one_reply(
+    connect: Any, stream_server: ScriptedServer, recorder: Any
+) -> None:
+    """Check that each new hello has the last ``topologyVersion``. The server sends only one reply to a hello."""
     stream_server.exhausts = False
     connect(stream_server)
     for number in range(1, 5):
@@ -97,7 +103,7 @@ def test_hello_is_repeated_if_server_replies_once(connect: Any, stream_server: S
         assert awaitable_hellos(stream_server)[-1]["topologyVersion"] == stream_server.topology_version
         stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 4)
-    assert len(stream_server.commands("handshake")) == 2  # one connection measures round trips
+    assert len(stream_server.commands("handshake")) == 2  # one connection of the monitor, and one of the RTT monitor
 
 
 @pytest.mark.requirement("SM-63", "SM-114")
@@ -166,7 +172,7 @@ def test_monitor_streams_on_new_connection_after_failure(
 
 @pytest.mark.parametrize(("mode", "streams"), [("poll", False), ("stream", True), ("auto", True)])
 @pytest.mark.usefixtures("quick_checks")
-def test_server_monitoring_mode_selects_protocol(
+def test_server_monitoring_mode_selects_streaming_or_polling(
     connect: Any, stream_server: ScriptedServer, recorder: Any, mode: str, streams: Any
 ) -> None:
     connect(stream_server, heartbeat=0.02, serverMonitoringMode=mode)
@@ -176,7 +182,7 @@ def test_server_monitoring_mode_selects_protocol(
     assert ("HeartbeatSucceeded awaited" in recorder.event_lines) == streams
 
 
-def test_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_monitoring_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
     lambda_function = {"AWS_EXECUTION_ENV": "AWS_Lambda_python3.12"}
     assert not allows_streaming("auto", lambda_function)
     assert allows_streaming("stream", lambda_function)
@@ -187,7 +193,7 @@ def test_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.requirement("SM-74", "SM-79", "SM-128")
 @pytest.mark.usefixtures("quick_checks")
 def test_round_trip_time_excludes_await_time(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    """Each measurement takes 0.01 s, and each awaited reply takes 0.2 s."""
+    """Let each RTT measurement take 0.01 seconds, and each awaited reply 0.2 seconds."""
 
     def delay_measurement(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command:
@@ -198,7 +204,7 @@ def test_round_trip_time_excludes_await_time(connect: Any, stream_server: Script
     client = connect(stream_server, heartbeat=0.2)
     event = recorder.wait_for("HeartbeatSucceeded awaited", 3)
     assert event.duration == pytest.approx(0.2, rel=0.01)
-    settle()
+    wait_for_absent_events()
     description = description_of(client, stream_server)
     assert len(plain_hellos(stream_server)) >= 2
     assert description.min_round_trip_time == pytest.approx(0.01, rel=0.01)

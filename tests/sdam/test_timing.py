@@ -1,4 +1,4 @@
-"""Times and timeouts of checks."""
+"""The intervals between checks, and the timeouts of checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo import MongoClient, _clock
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, NetworkTimeout, ServerSelectionTimeoutError
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
-from tests.sdam.harness import settle
+from tests.sdam.harness import wait_for_absent_events
 from tests.support.listeners import ForwardingHeartbeatListener
 from tests.support.recorder import short_name
 from tests.support.server import ScriptedServer, held, silent
@@ -20,7 +20,7 @@ from tests.support.wait import eventually
 
 
 class CheckTimes(ForwardingHeartbeatListener):
-    """Record the start and end times of checks."""
+    """A heartbeat listener that records the start times and the end times of checks."""
 
     def __init__(self) -> None:
         self.begun: list[float] = []
@@ -30,12 +30,12 @@ class CheckTimes(ForwardingHeartbeatListener):
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
     def pauses(self, count: int) -> list[float]:
-        """Return the pauses between the first checks, each from the end of a check to the next start."""
+        """Return at least `count` pauses. A pause lasts from the end of a check to the start of the next check."""
         eventually(lambda: len(self.begun) > count)
         return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
 
 
-# heartbeatFrequencyMS
+# Tests of heartbeatFrequencyMS
 
 
 @pytest.mark.requirement("SM-37", "SM-38", "SM-39")
@@ -68,7 +68,7 @@ def test_minimum_heartbeat_frequency_is_not_an_option() -> None:
 
 @pytest.mark.requirement("SM-22", "SM-85", "SM-94")
 @pytest.mark.usefixtures("quick_checks")
-def test_polls_start_one_interval_after_previous_check(
+def test_polling_monitor_starts_check_one_interval_after_previous_check(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
     clock = CheckTimes()
@@ -78,7 +78,7 @@ def test_polls_start_one_interval_after_previous_check(
 
 @pytest.mark.requirement("SM-36")
 @pytest.mark.usefixtures("quick_checks")
-def test_interval_starts_at_end_of_slow_check(connect: Any, poll_server: ScriptedServer) -> None:
+def test_heartbeat_interval_starts_at_end_of_slow_check(connect: Any, poll_server: ScriptedServer) -> None:
     clock, gate = CheckTimes(), Event()
     poll_server.fail("hello", held(gate))
     connect(poll_server, heartbeat=0.06, event_listeners=[clock])
@@ -90,13 +90,13 @@ def test_interval_starts_at_end_of_slow_check(connect: Any, poll_server: Scripte
 
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
 @pytest.mark.usefixtures("quick_checks")
-def test_selection_without_suitable_server_requests_check(connect: Any, poll_server: ScriptedServer) -> None:
-    """The heartbeat interval is 10 s."""
+def test_server_selection_without_suitable_server_requests_check(connect: Any, poll_server: ScriptedServer) -> None:
+    """Check that an operation requests a check. The heartbeat interval is 10 seconds, longer than the test."""
     poll_server.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
     poll_server.hello_extra |= {"hosts": [poll_server.name], "me": poll_server.name, "setVersion": 1}
     client = connect(poll_server, replicaSet="s")
     eventually(lambda: client.nodes)
-    settle()
+    wait_for_absent_events()
     assert poll_server.commands("hello") == []
     writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
     poll_server.wait_for("hello")
@@ -107,7 +107,7 @@ def test_selection_without_suitable_server_requests_check(connect: Any, poll_ser
 
 @pytest.mark.requirement("SM-23", "SM-25")
 @pytest.mark.usefixtures("quick_checks")
-def test_request_during_check_is_ignored(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+def test_request_for_check_during_check_is_ignored(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     client, gate = connect(poll_server), Event()
     recorder.wait_for("HeartbeatSucceeded")
     poll_server.fail("hello", held(gate))
@@ -119,23 +119,23 @@ def test_request_during_check_is_ignored(connect: Any, poll_server: ScriptedServ
     assert len(recorder.of("HeartbeatStarted")) == 2
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 2)
-    settle(0.1)  # ten times the minimum pause
+    wait_for_absent_events(0.1)  # ten times the minimum pause between checks
     assert len(poll_server.commands("hello")) == 1
     client._topology.request_checks()
     poll_server.wait_for("hello", 2)
 
 
 @pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-119")
-def test_requested_checks_are_500_ms_apart(connect: Any, poll_server: ScriptedServer) -> None:
+def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: ScriptedServer) -> None:
     clock = CheckTimes()
     client = connect(poll_server, event_listeners=[clock])
 
-    def request() -> None:
+    def request_checks_repeatedly() -> None:
         while True:
             client._topology.request_checks()
             gevent.sleep(0.01)
 
-    requests = gevent.spawn(request)
+    requests = gevent.spawn(request_checks_repeatedly)
     pauses = clock.pauses(3)
     requests.kill()
     assert 0.5 <= min(pauses) <= max(pauses) < 0.6
@@ -144,29 +144,31 @@ def test_requested_checks_are_500_ms_apart(connect: Any, poll_server: ScriptedSe
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick_checks")
 def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: Any) -> None:
-    """The heartbeat interval is longer than the test."""
+    """Check that a failed server is not checked again before a request. The heartbeat interval exceeds the test."""
     with ScriptedServer() as server:
         server.stop()
         client = connect(server, serverSelectionTimeoutMS=30)
         recorder.wait_for("HeartbeatFailed")
-        settle(0.1)
+        wait_for_absent_events(0.1)
         assert len(recorder.of("HeartbeatStarted")) == 1
         with pytest.raises(ServerSelectionTimeoutError):
             client.db.c.find_one()
         recorder.wait_for("HeartbeatFailed", 2)
 
 
-def wait_for_timeout(seconds: float, recorder: Any, count: int = 1) -> None:
+def wait_for_heartbeat_timeout(seconds: float, recorder: Any, count: int = 1) -> None:
     event = recorder.wait_for("HeartbeatFailed", count)
     assert isinstance(event.reply, NetworkTimeout)
     assert round(event.duration, 6) >= seconds
 
 
 @pytest.mark.requirement("SM-10", "SM-67")
-def test_handshake_times_out_after_connect_timeout(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_handshake_of_monitor_times_out_after_connect_timeout(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
     server.fail("handshake", silent)
     connect(server, connectTimeoutMS=100)
-    wait_for_timeout(0.1, recorder)
+    wait_for_heartbeat_timeout(0.1, recorder)
 
 
 @pytest.mark.requirement("SM-11")
@@ -176,7 +178,7 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
     poll_server.fail("hello", held(gate))
     connect(poll_server, heartbeat=0.02, socketTimeoutMS=10)
     poll_server.wait_for("hello")
-    settle(0.05)
+    wait_for_absent_events(0.05)
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 3)
     assert not recorder.of("HeartbeatFailed")
@@ -184,26 +186,28 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
 
 @pytest.mark.requirement("SM-69")
 @pytest.mark.usefixtures("quick_checks")
-@pytest.mark.parametrize("exhausts", [True, False])
-def test_awaited_reply_times_out_after_sum_of_both_times(
-    connect: Any, stream_server: ScriptedServer, recorder: Any, exhausts: Any
+@pytest.mark.parametrize("reply_modes", [True, False])
+def test_awaited_reply_times_out_after_sum_of_connect_timeout_and_heartbeat_interval(
+    connect: Any, stream_server: ScriptedServer, recorder: Any, reply_modes: Any
 ) -> None:
-    """The first awaited reply arrives after 100 ms. Then the server is silent."""
-    stream_server.exhausts = exhausts
+    """Let the first awaited reply arrive after 100 ms. Then the server sends no reply."""
+    stream_server.exhausts = reply_modes
     connect(stream_server, heartbeat=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")
     assert round(event.duration, 6) >= 0.09
     stream_server.answering.clear()
-    wait_for_timeout(0.19, recorder)
+    wait_for_heartbeat_timeout(0.19, recorder)
 
 
 @pytest.mark.requirement("SM-68")
 @pytest.mark.usefixtures("quick_checks")
-def test_connect_timeout_zero_disables_timeout(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_connect_timeout_of_zero_disables_timeout_of_checks(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
     connect(server, heartbeat=0.02, connectTimeoutMS=0)
     recorder.wait_for("HeartbeatSucceeded", 3)
     server.answering.clear()
-    settle(0.2)
+    wait_for_absent_events(0.2)
     assert recorder.of("HeartbeatFailed") == []
     seen = len(recorder.of("HeartbeatSucceeded"))
     server.answering.set()
@@ -211,7 +215,7 @@ def test_connect_timeout_zero_disables_timeout(connect: Any, server: ScriptedSer
 
 
 def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:
-    """The option is for drivers without monitors."""
+    """Check the option `serverSelectionTryOnce`, which is only for drivers without monitors."""
     with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
         MongoClient("h", connect=False, serverSelectionTryOnce=True)
     with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):

@@ -1,4 +1,4 @@
-"""A topology without servers: results of checks and forks."""
+"""A topology without real servers: effects of check results, of operations and of forks on the topology."""
 
 from __future__ import annotations
 
@@ -39,50 +39,50 @@ A = ("a", 27017)
 
 
 class TopologyWithoutMonitors(Topology):
-    """Create servers with mock monitors."""
+    """A topology whose servers have mock monitors."""
 
     def _monitored(self, address: Any, pool: Any) -> Server:
         return Server(address, pool, Mock())
 
 
-def opened(uri: str, kind: type[Topology] = TopologyWithoutMonitors, **options: Any) -> Topology:
-    topology = kind(ClientOptions(uri, None, options).topology())
+def open_topology(uri: str, topology_class: type[Topology] = TopologyWithoutMonitors, **options: Any) -> Topology:
+    topology = topology_class(ClientOptions(uri, None, options).topology())
     topology.open()
     return topology
 
 
-class Owner:
-    """The owner of a monitor, which has a weak reference to the owner."""
+class MonitorOwner:
+    """The owner of a monitor. The monitor has a weak reference to the owner."""
 
 
 @pytest.fixture
 def monitor() -> Iterator[Monitor]:
-    """Create a monitor without starting its greenlet."""
-    owner: Any = Owner()
+    """Return a monitor whose greenlet does not run."""
+    owner: Any = MonitorOwner()
     yield Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
 
 
-def test_deprioritized_server_is_selected_only_without_alternative() -> None:
+def test_deprioritized_server_is_selected_only_if_no_other_server_is_suitable() -> None:
     addresses = [("a", 27017), ("b", 27017)]
-    topology = opened("mongodb://a,b/")
+    topology = open_topology("mongodb://a,b/")
     for address in addresses:
         topology.server_checked(ServerDescription(address, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 21}))
 
-    def select(*deprioritized: Any) -> set[Any]:
+    def select_40_times(*deprioritized: Any) -> set[Any]:
         selected = [
             topology.selector.select(topology, WRITABLE, NamedOperation("find"), None, frozenset(deprioritized))
             for _ in range(40)
         ]
         return {server.address for server in selected}
 
-    assert select(A) == {addresses[1]}
-    assert select(*addresses) == select() == {*addresses}
+    assert select_40_times(A) == {addresses[1]}
+    assert select_40_times(*addresses) == select_40_times() == {*addresses}
     topology.close()
 
 
 @pytest.mark.parametrize("error", [None, OSError("x")])
-def test_event_log_has_failed_checks_only(error: Exception | None) -> None:
-    topology = opened("mongodb://a/")
+def test_event_log_records_failed_check_but_not_successful_check(error: Exception | None) -> None:
+    topology = open_topology("mongodb://a/")
     topology.server_checked(ServerDescription(A, None if error else {"ok": 1}, error=error))
     failed = [each.error for each in topology.history.happenings if each.kind == "check failed"]
     assert failed == ([] if error is None else [error])
@@ -90,7 +90,7 @@ def test_event_log_has_failed_checks_only(error: Exception | None) -> None:
 
 
 def test_load_balancer_is_known_after_fork() -> None:
-    topology = opened("mongodb://a/?loadBalanced=true", Topology)
+    topology = open_topology("mongodb://a/?loadBalanced=true", Topology)
     for _ in range(2):
         assert topology.description.server_descriptions()[A].server_type == SERVER_TYPE.LoadBalancer
         topology.mark_forked()
@@ -99,7 +99,7 @@ def test_load_balancer_is_known_after_fork() -> None:
 
 
 def test_fork_replaces_monitors_and_resets_pools() -> None:
-    topology = opened("mongodb://a,b/")
+    topology = open_topology("mongodb://a,b/")
     pools: list[Any] = []
     for server in topology.servers.values():
         server.pool = Mock()
@@ -116,12 +116,12 @@ def test_fork_replaces_monitors_and_resets_pools() -> None:
     topology.close()
 
 
-@pytest.mark.parametrize("clear", [None, OSError("x")])
-def test_pool_of_removed_server_is_closed_and_not_cleared(clear: Exception | None) -> None:
-    topology = opened("mongodb://a/?replicaSet=rs")
+@pytest.mark.parametrize("clear_cause", [None, OSError("x")])
+def test_pool_of_removed_server_is_closed_and_not_cleared(clear_cause: Exception | None) -> None:
+    topology = open_topology("mongodb://a/?replicaSet=rs")
     pool: Any = topology.servers[A].pool
     topology.servers[A].pool = pool = Mock()
-    topology.apply(ServerDescription(A, {"ok": 1, "msg": "isdbgrid"}), clear)
+    topology.apply(ServerDescription(A, {"ok": 1, "msg": "isdbgrid"}), clear_cause)
     assert topology.servers == {} and pool.close.called and not pool.ready.called and not pool.clear.called
     topology.close()
 
@@ -130,7 +130,7 @@ _MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a:27017"]}
 
 
 @pytest.mark.parametrize(
-    ("options", "hello", "ready"),
+    ("options", "hello", "becomes_ready"),
     [
         ("", {"ok": 1}, True),
         ("replicaSet=rs", {**_MEMBER, "secondary": True}, True),
@@ -141,59 +141,65 @@ _MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a:27017"]}
         ("directConnection=true", {"ok": 1, "isreplicaset": True}, True),
     ],
 )
-def test_pool_is_ready_if_server_bears_data_or_connection_is_direct(options: str, hello: Any, ready: bool) -> None:
-    topology = opened(f"mongodb://a/?{options}")
+def test_pool_is_ready_if_server_bears_data_or_connection_is_direct(
+    options: str, hello: Any, becomes_ready: bool
+) -> None:
+    topology = open_topology(f"mongodb://a/?{options}")
     topology.servers[A].pool = pool = Mock()
     topology.apply(ServerDescription(A, hello))
-    assert pool.ready.called == ready and not pool.clear.called
+    assert pool.ready.called == becomes_ready and not pool.clear.called
     error = OSError("x")
     topology.apply(ServerDescription(A, error=error), error, interrupt=True)
-    assert pool.ready.called == ready
+    assert pool.ready.called == becomes_ready
     pool.clear.assert_called_once_with(error, interrupt=True)
     topology.close()
 
 
-@pytest.mark.parametrize("known", [None, 0.5])
-def test_handshake_time_is_round_trip_time_without_earlier_sample(known: float | None) -> None:
-    topology = opened("mongodb://a/")
-    if known is not None:
-        topology.server_checked(ServerDescription(A, {"ok": 1}, known, min_round_trip_time=0.125))
+@pytest.mark.parametrize("earlier_sample", [None, 0.5])
+def test_handshake_duration_is_round_trip_time_if_no_sample_exists(earlier_sample: float | None) -> None:
+    topology = open_topology("mongodb://a/")
+    if earlier_sample is not None:
+        topology.server_checked(ServerDescription(A, {"ok": 1}, earlier_sample, min_round_trip_time=0.125))
     connection = Connection(A)
     connection.generation = topology.servers[A].pool.generation
     connection.hello = Hello({"ok": 1}, 0.25)
     topology.connection_established(connection)
     server = topology.description.server_descriptions()[A]
-    assert (server.round_trip_time, server.min_round_trip_time) == ((0.25, 0.0) if known is None else (0.5, 0.125))
+    assert (server.round_trip_time, server.min_round_trip_time) == (
+        (0.25, 0.0) if earlier_sample is None else (0.5, 0.125)
+    )
     topology.close()
 
 
-def test_fork_error_has_reconnect_advice() -> None:
+def test_error_after_fork_states_that_client_reconnects() -> None:
     assert str(forked()) == "the connection belongs to the parent process; the client reconnects after a fork"
 
 
 @pytest.mark.parametrize("mid_message", [None, False, True])
 @pytest.mark.parametrize("may_stream", [False, True])
-@pytest.mark.parametrize("version", [False, True])
-def test_hello_is_awaited_in_mid_stream_or_with_topology_version(
-    monitor: Any, mid_message: bool | None, may_stream: bool, version: bool
+@pytest.mark.parametrize("has_topology_version", [False, True])
+def test_next_hello_is_awaited_during_stream_or_with_topology_version(
+    monitor: Any, mid_message: bool | None, may_stream: bool, has_topology_version: bool
 ) -> None:
     monitor._may_stream = may_stream
     connection: Any = None if mid_message is None else Mock(mid_message=mid_message)
-    hello = {"ok": 1, **({"topologyVersion": {"processId": ObjectId(), "counter": 1}} if version else {})}
-    assert monitor._is_awaited(connection, ServerDescription(A, hello)) is bool(mid_message or (may_stream and version))
+    hello = {"ok": 1, **({"topologyVersion": {"processId": ObjectId(), "counter": 1}} if has_topology_version else {})}
+    assert monitor._is_awaited(connection, ServerDescription(A, hello)) is bool(
+        mid_message or (may_stream and has_topology_version)
+    )
 
 
-@pytest.mark.parametrize("name", ["address", "is_primary", "is_mongos"])
-def test_client_property_selects_writable_server_under_its_name(name: str) -> None:
+@pytest.mark.parametrize("property_name", ["address", "is_primary", "is_mongos"])
+def test_client_property_selects_writable_server_and_is_named_in_selection(property_name: str) -> None:
     client: MongoClient[Any] = MongoClient("mongodb://a/", connect=False)
     client._topology = topology = Mock()
     topology.select_server.return_value = SimpleNamespace(address=A)
-    getattr(client, name)
-    topology.select_server.assert_called_once_with(WRITABLE, name)
+    getattr(client, property_name)
+    topology.select_server.assert_called_once_with(WRITABLE, property_name)
 
 
-def test_closed_topology_ignores_checks_and_errors() -> None:
-    topology = opened("mongodb://a/")
+def test_closed_topology_ignores_check_results_and_errors() -> None:
+    topology = open_topology("mongodb://a/")
     topology.server_checked(ServerDescription(A, {"ok": 1}))
     connection = Connection(A)
     connection.hello = Hello({"ok": 1}, 0.25)
@@ -215,7 +221,7 @@ OTHERS = ["d:27017", "e:27017", "f:27017"]
 
 
 @pytest.mark.parametrize(
-    ("found", "selector", "message"),
+    ("error_state", "selector", "message"),
     [
         ({}, WRITABLE, "No servers found yet"),
         ({"b": OSError("gone")}, WRITABLE, "gone"),
@@ -232,25 +238,25 @@ OTHERS = ["d:27017", "e:27017", "f:27017"]
          "a:27017, b:27017, c:27017 replied, but not as a member of this replica set; check the option replicaSet"),
     ],
 )  # fmt: skip
-def test_selection_error_names_reason(found: Any, selector: Any, message: str) -> None:
-    topology = opened(REPLICA_SET)
-    for host, result in found.items():
+def test_server_selection_error_names_reason(error_state: Any, selector: Any, message: str) -> None:
+    topology = open_topology(REPLICA_SET)
+    for host, result in error_state.items():
         error = result if isinstance(result, Exception) else None
         topology.server_checked(ServerDescription((host, 27017), None if error else result, 0.1, error=error))
     assert _reason(topology.description, selector) == message
     topology.close()
 
 
-@pytest.mark.parametrize("source", ["check", "DNS"])
-def test_topology_change_does_not_wait_for_slow_listener(source: str, virtual_time: VirtualTime) -> None:
+@pytest.mark.parametrize("change_source", ["check", "DNS"])
+def test_topology_change_does_not_wait_for_slow_listener(change_source: str, virtual_time: VirtualTime) -> None:
     recorder, gate = Recorder(), Event()
-    topology = opened("mongodb://a,b/", event_listeners=[recorder])
+    topology = open_topology("mongodb://a,b/", event_listeners=[recorder])
     recorder.hooks["TopologyDescriptionChanged"] = lambda _event: gate.wait()
     other = spawn(topology.server_checked, ServerDescription(("b", 27017), {"ok": 1, "msg": "isdbgrid"}, 0.1))
     sleep(0)
     assert not other.ready()
     began = virtual_time.monotonic()
-    if source == "DNS":
+    if change_source == "DNS":
         topology.srv_hosts_found([A, ("c", 27017)])
     else:
         topology.server_checked(ServerDescription(A, {"ok": 1, "msg": "isdbgrid"}, 0.1))
@@ -264,17 +270,17 @@ def test_topology_change_does_not_wait_for_slow_listener(source: str, virtual_ti
     ("host", "events"),
     [("a", []), ("c", ["ServerClosed", "ServerOpening", "TopologyDescriptionChanged", "PoolCreated", "PoolClosed"])],
 )
-def test_srv_hosts_publish_events_only_if_changed(host: str, events: list[str]) -> None:
+def test_srv_rescan_publishes_events_only_if_hosts_changed(host: str, events: list[str]) -> None:
     recorder = Recorder()
-    topology = opened("mongodb://a/", event_listeners=[recorder])
+    topology = open_topology("mongodb://a/", event_listeners=[recorder])
     recorder.clear()
     topology.srv_hosts_found([(host, 27017)])
     assert [short_name(each) for each in recorder.events] == events
     topology.close()
 
 
-def test_cached_selection_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    topology = opened("mongodb://a/")
+def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    topology = open_topology("mongodb://a/")
     topology.server_checked(ServerDescription(A, {"ok": 1, "maxWireVersion": 21}, 0.1))
     for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2), (logging.DEBUG, 2)):
         caplog.clear()
@@ -284,11 +290,11 @@ def test_cached_selection_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     topology.close()
 
 
-class Records:
-    """Scripted DNS results: hosts with time to live, or an error."""
+class ScriptedDnsResults:
+    """Scripted results of DNS queries. A result is a list of hosts with the time to live, or an error."""
 
-    def __init__(self, *result: Any) -> None:
-        self.result = list(result)
+    def __init__(self, *results: Any) -> None:
+        self.result = list(results)
 
     def verified_hosts(self) -> Any:
         (result, *self.result) = self.result
@@ -297,14 +303,14 @@ class Records:
         return result
 
 
-def srv_monitor(records: Records, poll_server: bool = True) -> tuple[SrvMonitor, Any]:
+def srv_monitor(records: ScriptedDnsResults, poll_server: bool = True) -> tuple[SrvMonitor, Any]:
     settings: Any = SimpleNamespace(srv=records, srv_rescan_interval=60.0, heartbeat_frequency=7.0)
     owner = Mock(is_polled=lambda: poll_server)
     return SrvMonitor(settings, owner), owner
 
 
 def test_srv_rescan_interval_follows_ttl_or_failure(caplog: pytest.LogCaptureFixture) -> None:
-    monitor, owner = srv_monitor(Records(([A], 5), ([A], 90), ConfigurationError("no answer")))
+    monitor, owner = srv_monitor(ScriptedDnsResults(([A], 5), ([A], 90), ConfigurationError("no answer")))
     assert [monitor._rescan() for _ in range(3)] == [60.0, 90, 7.0]
     assert [call.args for call in owner.srv_hosts_found.call_args_list] == [([A],)] * 2
     (record,) = [each for each in caplog.records if each.name.startswith("gmongo")]
@@ -312,13 +318,13 @@ def test_srv_rescan_interval_follows_ttl_or_failure(caplog: pytest.LogCaptureFix
     assert record.levelname == "WARNING"
 
 
-def test_srv_hosts_are_ignored_if_topology_is_not_polled() -> None:
-    monitor, owner = srv_monitor(Records(([A], 5)), poll_server=False)
+def test_srv_hosts_are_ignored_if_topology_type_needs_no_rescan() -> None:
+    monitor, owner = srv_monitor(ScriptedDnsResults(([A], 5)), poll_server=False)
     assert not monitor._should_run() and monitor._rescan() == 60.0 and not owner.srv_hosts_found.called
 
 
 def test_fork_stops_inherited_srv_monitor() -> None:
-    topology = opened("mongodb://a/")
+    topology = open_topology("mongodb://a/")
     topology._srv_monitor = inherited = Mock()
     topology.mark_forked()
     topology.open()
@@ -326,16 +332,18 @@ def test_fork_stops_inherited_srv_monitor() -> None:
     topology.close()
 
 
-@pytest.mark.parametrize("kind", [GreenletExit, Timeout, KeyboardInterrupt])
-def test_exception_thrown_into_check_is_raised_and_drops_connection(monitor: Any, kind: type[BaseException]) -> None:
-    thrown = kind()
+@pytest.mark.parametrize("exception_class", [GreenletExit, Timeout, KeyboardInterrupt])
+def test_exception_thrown_into_check_propagates_and_drops_connection(
+    monitor: Any, exception_class: type[BaseException]
+) -> None:
+    thrown = exception_class()
     monitor._request_hello = Mock(side_effect=thrown)
-    with pytest.raises(kind) as caught:
+    with pytest.raises(exception_class) as caught:
         monitor._check(monitor._outcome)
     assert caught.value is thrown and monitor._connection is None and monitor._heartbeat is None
 
 
-def test_cancel_between_checks_closes_connection(monitor: Any) -> None:
+def test_cancel_between_checks_closes_monitor_connection(monitor: Any) -> None:
     monitor.cancel_check()
     monitor._connection = connection = Mock()
     monitor.cancel_check()
@@ -355,44 +363,46 @@ def test_monitor_yields_between_hellos_in_one_packet(monitor: Any, monkeypatch: 
     assert len(checkpoints) == 4
 
 
-@pytest.mark.parametrize("measures", [False, True])
-@pytest.mark.parametrize("connected", [False, True])
-def test_fork_marks_connections_of_monitor(monitor: Any, measures: bool, connected: bool) -> None:
+@pytest.mark.parametrize("is_rtt_monitor", [False, True])
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_fork_marks_connections_of_monitor_and_rtt_monitor(
+    monitor: Any, is_rtt_monitor: bool, is_connected: bool
+) -> None:
     connection, rtt_monitor = Mock(), Mock()
-    monitor._connection = connection if connected else None
-    monitor._rtt_monitor = rtt_monitor if measures else None
+    monitor._connection = connection if is_connected else None
+    monitor._rtt_monitor = rtt_monitor if is_rtt_monitor else None
     monitor.mark_forked(error := AutoReconnect("x"))
     assert monitor._stopped
-    assert [call.args for call in connection.mark_forked.call_args_list] == ([(error,)] if connected else [])
-    assert [call.args for call in rtt_monitor.mark_forked.call_args_list] == ([(error,)] if measures else [])
+    assert [call.args for call in connection.mark_forked.call_args_list] == ([(error,)] if is_connected else [])
+    assert [call.args for call in rtt_monitor.mark_forked.call_args_list] == ([(error,)] if is_rtt_monitor else [])
 
 
-@pytest.mark.parametrize("monitored", [False, True])
-def test_server_without_monitor_ignores_check_requests(monitored: bool) -> None:
+@pytest.mark.parametrize("has_monitor", [False, True])
+def test_server_without_monitor_ignores_check_requests(has_monitor: bool) -> None:
     pool, monitor = Mock(), Mock()
-    server = Server(A, pool, monitor if monitored else None)
+    server = Server(A, pool, monitor if has_monitor else None)
     server.request_check()
     server.end_checks()
     server.close()
-    assert monitor.request_check.called is monitored
-    assert monitor.close.called is monitored and pool.close.called
+    assert monitor.request_check.called is has_monitor
+    assert monitor.close.called is has_monitor and pool.close.called
 
 
-@pytest.mark.parametrize("connected", [False, True])
-def test_fork_stops_inherited_rtt_monitor(connected: bool) -> None:
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_fork_stops_inherited_rtt_monitor(is_connected: bool) -> None:
     monitor = RttMonitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock())
-    monitor._connection = connection = Mock() if connected else None
+    monitor._connection = connection = Mock() if is_connected else None
     monitor.mark_forked(error := AutoReconnect("x"))
     assert monitor._stopped
     if connection is not None:
         connection.mark_forked.assert_called_once_with(error)
 
 
-@pytest.mark.parametrize("kind", [AutoReconnect, ProtocolError, InvalidBSON])
-def test_rtt_monitor_reconnects_after_error(kind: type[Exception]) -> None:
+@pytest.mark.parametrize("error_class", [AutoReconnect, ProtocolError, InvalidBSON])
+def test_rtt_monitor_reconnects_after_error(error_class: type[Exception]) -> None:
     samples = Mock()
     monitor: Any = RttMonitor(A, ClientOptions("mongodb://a/", None, {}).topology(), samples)
-    monitor._measure = Mock(side_effect=[kind("x"), Mock(duration=0.5)])
+    monitor._measure = Mock(side_effect=[error_class("x"), Mock(duration=0.5)])
     monitor._connection = connection = Mock()
     monitor._wakeup = Mock(sleep=lambda seconds: monitor._measure.call_count == 2 and monitor.stop())
     monitor._run()
@@ -400,22 +410,22 @@ def test_rtt_monitor_reconnects_after_error(kind: type[Exception]) -> None:
     samples.add_sample.assert_called_once_with(0.5)
 
 
-@pytest.mark.parametrize("monitored", [False, True])
-def test_server_without_monitor_supports_retryable_writes(monitored: bool) -> None:
-    server = Server(A, Mock(), Mock() if monitored else None)
-    assert server.supports_retryable_writes is not monitored
+@pytest.mark.parametrize("has_monitor", [False, True])
+def test_load_balancer_without_monitor_supports_retryable_writes(has_monitor: bool) -> None:
+    server = Server(A, Mock(), Mock() if has_monitor else None)
+    assert server.supports_retryable_writes is not has_monitor
 
 
 @pytest.mark.parametrize(
-    ("limit", "seconds"),
+    ("timeout", "seconds_text"),
     [(0.1234, "0.123s"), (-1.0, "0s"), (29.0, "29s"), (29.9989, "29.999s"), (29.9993, "30s"), (30.0, "30s")],
 )
-def test_selection_timeout_error_names_time_and_option(limit: float, seconds: str) -> None:
-    topology = opened("mongodb://a/")
+def test_server_selection_timeout_error_names_time_and_option(timeout: float, seconds_text: str) -> None:
+    topology = open_topology("mongodb://a/")
     for end, option in (
         (9.0, " (serverSelectionTimeoutMS)"),
         (seconds_of((0.003, "timeoutMS"), 9.0), " of the limit of 3 ms (timeoutMS)"),
     ):
-        error = topology.selector._timed_out(topology, "nothing", limit, end)
-        assert str(error).startswith(f"nothing, Timeout: {seconds}{option}, Topology Description: ")
+        error = topology.selector._timed_out(topology, "nothing", timeout, end)
+        assert str(error).startswith(f"nothing, Timeout: {seconds_text}{option}, Topology Description: ")
     topology.close()

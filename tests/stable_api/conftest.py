@@ -1,4 +1,4 @@
-"""Fixtures: deployments, servers and commands without an API version."""
+"""Fixtures that start deployments and servers, and send commands without an API version."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def version_required() -> Iterator[Deployment]:
-    """Start a replica set with a user. Its members require an API version in each command."""
+def version_requiring_deployment() -> Iterator[Deployment]:
+    """Start a replica set with a user. The members of the set require an API version in each command."""
     with Deployment.replica_set(2, users={"ada": "lovelace"}, parameters={"requireApiVersion": True}) as deployment:
         yield deployment
 
@@ -35,8 +35,8 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def raw(deployment: Deployment, connect: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that runs a command on `deployment` without an API version."""
+def run_raw_command(deployment: Deployment, connect: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that sends a command without an API version to `deployment`."""
     database = connect(deployment).admin
 
     def run(name: str, value: Any = 1, **fields: Any) -> Any:

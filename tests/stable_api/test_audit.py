@@ -1,4 +1,4 @@
-"""The audit of commands that are not in API version 1."""
+"""The audit finds commands that are not in API version 1."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ print("arguments:", sys.argv[1:])
 
 
 def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
-    """Return the verdict and the part of each remark on a command."""
+    """Return, for each remark on a command, the verdict and the part of the command."""
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
 
 
@@ -132,15 +132,15 @@ VALID_COMMANDS: list[dict[str, Any]] = [
 ]
 
 
-def malformed(value: Any) -> Iterator[Any]:
-    """Yield copies of a value. Each copy has one malformed part."""
+def malformed_copies(value: Any) -> Iterator[Any]:
+    """Yield copies of a value. In each copy, one part is malformed."""
     yield from (None, 5, "text", [5], {"x": [None]}, {}, [])
     if isinstance(value, dict):
         for name, each in value.items():
-            yield from ({**value, name: other} for other in malformed(each))
+            yield from ({**value, name: other} for other in malformed_copies(each))
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from ([*value[:index], other, *value[index + 1 :]] for other in malformed(each))
+            yield from ([*value[:index], other, *value[index + 1 :]] for other in malformed_copies(each))
 
 
 @pytest.mark.parametrize("command", VALID_COMMANDS, ids=lambda command: next(iter(command)))
@@ -148,11 +148,11 @@ def test_malformed_command_raises_no_error_in_the_audit(command: dict[str, Any])
     name, *fields = command
     assert [remark for remark in remarks_of(name, command) if "NEWER" not in remark] == []
     for field in [name] if name == "explain" else fields:
-        for value in malformed(command[field]):
+        for value in malformed_copies(command[field]):
             remarks_of(name, {**command, field: value})
 
 
-def test_remark_on_each_alias_has_advice() -> None:
+def test_remark_on_each_command_alias_has_advice() -> None:
     for names, advice in (
         ("collStats", "use aggregate with {$collStats: {count: {}}}"),
         ("distinct", "use aggregate with $group"),
@@ -182,7 +182,7 @@ def test_remark_has_part_and_reason(command: dict[str, Any], remark: tuple[str, 
     assert [*remarks_on(name, command)] == [Remark(Verdict.OUTSIDE, name, *remark)]
 
 
-def test_tables_of_commands_are_consistent() -> None:
+def test_command_tables_of_audit_are_consistent() -> None:
     assert set(COMMANDS) >= DEPRECATED
     assert set(ALIASES.values()) <= set(COMMANDS)
     assert not set(ADVICE) & set(COMMANDS)
@@ -197,7 +197,7 @@ def test_audit_of_supported_commands_is_clean(deployment: Deployment, connect: A
     assert "nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse" in audit.report()
 
 
-def test_finding_has_count_and_first_place(deployment: Deployment, connect: Any, monkeypatch: Any) -> None:
+def test_finding_of_audit_has_count_and_first_place(deployment: Deployment, connect: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(ROOT)
     audit = Audit()
     client = connect(deployment, event_listeners=[audit])
@@ -221,7 +221,7 @@ def test_finding_has_count_and_first_place(deployment: Deployment, connect: Any,
 
 
 def _line_number(text: str) -> int:
-    """Return the number of the first line with this text in this file."""
+    """Return the number of the first line of this file that contains the text."""
     lines = Path(__file__).read_text("utf-8").splitlines(keepends=True)
     return next(number for number, each in enumerate(lines, 1) if each.strip() + "\n" == text)
 
@@ -250,7 +250,7 @@ def test_audit_finds_exactly_the_commands_that_strict_server_rejects(deployment:
         assert rejected is not audit.is_clean
 
 
-def test_error_of_the_server_is_a_finding(deployment: Deployment, connect: Any) -> None:
+def test_api_error_of_server_is_a_finding_of_audit(deployment: Deployment, connect: Any) -> None:
     audit = Audit()
     client = connect(deployment, server_api=ServerApi("1", True, True), event_listeners=[audit])
     for name in ("testDeprecation", "serverStatus"):
@@ -261,7 +261,7 @@ def test_error_of_the_server_is_a_finding(deployment: Deployment, connect: Any) 
     assert "is not in API Version 1" in rejected["serverStatus"].advice
 
 
-def test_sensitive_command_is_audited_by_name_only() -> None:
+def test_audit_reads_only_name_of_sensitive_command() -> None:
     audit = Audit()
     event = CommandStartedEvent({"createUser": "ada", "pwd": "secret"}, "admin", 1, ("h", 1), 1)
     event.command = {}
@@ -271,13 +271,13 @@ def test_sensitive_command_is_audited_by_name_only() -> None:
 
 
 def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
-    """Return an event with the attributes that an audit reads."""
+    """Return an event that has the attributes which an audit reads."""
     return SimpleNamespace(command_name=name, command={name: 1}, failure=failure)
 
 
 @pytest.fixture
 def audit_with_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audit:
-    """Return an audit with a finding of each verdict."""
+    """Return an audit that has a finding of each verdict."""
     monkeypatch.setattr("gmongo.stable_api.audit._place", lambda: "app.py:1")
     audit = Audit()
     for name in ("testDeprecation", "count", "buildInfo", "distinct", "distinct", "ping"):
@@ -334,7 +334,7 @@ def test_report_is_text_or_json_in_file_or_stderr(
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
-def test_terminal_report_is_a_table(
+def test_audit_report_on_terminal_is_a_table(
     is_clean: bool, audit_with_findings: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("rich")
@@ -344,7 +344,7 @@ def test_terminal_report_is_a_table(
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     show(Audit() if is_clean else audit_with_findings, terminal)
     text = terminal.getvalue()
-    assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")  # green or yellow
+    assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")  # a clean report is green, another report is yellow
     words = (
         "refused by the server",
         "times",
@@ -362,14 +362,14 @@ def test_terminal_report_is_a_table(
     assert plain.getvalue() == REPORT
 
 
-def test_report_of_one_finding_uses_singular() -> None:
+def test_audit_report_of_one_finding_uses_singular() -> None:
     audit = Audit()
     audit.started(_event("distinct"))
     assert audit.report().startswith("API version 1: 1 command seen, 1 thing that ServerApi")
 
 
 def place_of(*files: str) -> str:
-    """Call functions of these files in a new greenlet, and return the place of the call."""
+    """Simulate calls from function to function, one function for each file. Return the place that the audit reports."""
     places: list[str] = []
     code: dict[str, Any] = {"call": lambda: None}
     for number, file in enumerate(reversed(files)):
@@ -381,7 +381,9 @@ def place_of(*files: str) -> str:
     return places[0]
 
 
-def test_place_is_innermost_frame_of_the_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_place_of_finding_is_innermost_frame_of_the_application(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     library, driver = f"{sysconfig.get_path('purelib')}/x.py", str(ROOT / "gmongo" / "collection.py")
     other_library = f"{sysconfig.get_path('stdlib')}/y.py"
@@ -412,7 +414,7 @@ def test_program_runs_with_audit_report_on_stderr(arguments: list[str], program:
     assert "distinct  3x  app.py:9  use aggregate with $group" in done.stderr
 
 
-def test_check_option_sets_exit_status(program: Path) -> None:
+def test_check_option_of_audit_sets_exit_status(program: Path) -> None:
     assert run("--check", "app.py", folder=program).returncode == 3
     (program / "app.py").write_text(PROGRAM.replace('distinct("_id")', "find_one()"))
     assert run("--check", "app.py", folder=program).returncode == 0
@@ -434,25 +436,27 @@ def test_json_report_is_written_to_file(program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "status"),
+    ("last_statement", "status"),
     [("raise SystemExit(5)", 5), ("raise SystemExit('no more')", 1), ("1 / 0", 1), ("raise SystemExit", 0)],
 )
-def test_report_is_written_after_any_end_of_the_program(end: str, status: int, program: Path) -> None:
-    (program / "app.py").write_text(f"{PROGRAM}\n{end}\n")
+def test_report_is_written_after_any_end_of_the_program(last_statement: str, status: int, program: Path) -> None:
+    (program / "app.py").write_text(f"{PROGRAM}\n{last_statement}\n")
     done = run("app.py", folder=program)
     assert done.returncode == status
     assert "distinct  3x  app.py:9" in done.stderr
-    if end == "1 / 0":
+    if last_statement == "1 / 0":
         assert "ZeroDivisionError" in done.stderr
 
 
 @pytest.mark.parametrize(("part", "name"), [("x", "find: x"), ("", "find")])
-def test_report_row_has_command_and_part(part: str, name: str) -> None:
+def test_row_of_audit_report_has_command_and_part(part: str, name: str) -> None:
     finding = Mock(count=2, place="app.py:1", remark=Mock(command="find", part=part, advice="do"))
     assert report._row(finding) == (name, "2x", "app.py:1", "do")
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError])
-def test_path_stays_absolute_without_current_directory(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_in_report_stays_absolute_without_current_directory(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(audit_module.Path, "cwd", Mock(side_effect=error))
     assert audit_module._relative_path("/a/b.py") == "/a/b.py"

@@ -1,4 +1,4 @@
-"""Commands, replies and errors of a client with `server_api`."""
+"""A client with the option `server_api` sends API parameters, and handles replies and errors of newer servers."""
 
 from __future__ import annotations
 
@@ -32,33 +32,35 @@ CHOICES = [
 
 
 def api_fields(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the API parameters of a command."""
+    """Return the API parameters that a command contains."""
     return {name: body[name] for name in FIELDS if name in body}
 
 
 @pytest.mark.requirement("API-44", "API-45", "API-49")
-@pytest.mark.parametrize(("api", "fields"), CHOICES, ids=repr)
-def test_commands_have_only_given_api_parameters(api: Any, fields: Any, server: ScriptedServer, connect: Any) -> None:
-    client = connect(f"mongodb://{server.name}", server_api=api)
+@pytest.mark.parametrize(("server_api", "expected_fields"), CHOICES, ids=repr)
+def test_commands_contain_only_api_parameters_of_server_api(
+    server_api: Any, expected_fields: Any, server: ScriptedServer, connect: Any
+) -> None:
+    client = connect(f"mongodb://{server.name}", server_api=server_api)
     client.db.c.find_one()
     server.wait_for("hello")
-    assert [api_fields(each.command) for each in server.received] == [fields] * len(server.received)
+    assert [api_fields(each.command) for each in server.received] == [expected_fields] * len(server.received)
 
 
 @pytest.mark.requirement("API-43", "API-44", "API-51", "API-33")
 def test_all_commands_have_api_parameters(
-    version_required: Deployment, recorder: Any, monkeypatch: pytest.MonkeyPatch
+    version_requiring_deployment: Deployment, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
     monkeypatch.setattr(
         "gmongo.testing.simulation.hello._speculate", lambda call, body: {}
-    )  # Speculative authentication replaces saslStart.
+    )  # The client sends no saslStart, because the hello contains the speculative authentication.
     api = ServerApi("1", strict=True, deprecation_errors=True)
-    client = make_client(version_required.uri, recorder, heartbeat=0.02, server_api=api, minPoolSize=2)
+    client = make_client(version_requiring_deployment.uri, recorder, heartbeat=0.02, server_api=api, minPoolSize=2)
     run_workload(client)
     sleep(0.1)
     client.close()
-    names = {command.name for command in version_required.commands}
+    names = {command.name for command in version_requiring_deployment.commands}
     assert names >= {
         "hello",
         "saslStart",
@@ -81,18 +83,22 @@ def test_all_commands_have_api_parameters(
         "createIndexes",
     }
     expected = {"apiVersion": "1", "apiStrict": True, "apiDeprecationErrors": True}
-    assert [command.name for command in version_required.commands if api_fields(command.body) != expected] == []
-    hellos = [command for command in version_required.commands.named("hello") if "client" not in command.body]
+    assert [
+        command.name for command in version_requiring_deployment.commands if api_fields(command.body) != expected
+    ] == []
+    hellos = [
+        command for command in version_requiring_deployment.commands.named("hello") if "client" not in command.body
+    ]
     streams = {command.connection for command in hellos if "topologyVersion" in command.body}
     pings = {command.connection for command in hellos} - streams
-    assert streams and pings  # Streaming monitors and round-trip monitors.
-    assert not version_required.commands.named("isMaster", "ismaster")
+    assert streams and pings  # The commands include commands of streaming monitors and of round trip time monitors.
+    assert not version_requiring_deployment.commands.named("isMaster", "ismaster")
 
 
 @pytest.mark.requirement("API-51")
-@pytest.mark.parametrize("kind", ["standalone", "sharded", "load_balanced"])
-def test_each_kind_of_deployment_may_require_an_api_version(kind: str, connect: Any) -> None:
-    with getattr(Deployment, kind)(parameters={"requireApiVersion": True}) as deployment:
+@pytest.mark.parametrize("deployment_kind", ["standalone", "sharded", "load_balanced"])
+def test_each_kind_of_deployment_may_require_an_api_version(deployment_kind: str, connect: Any) -> None:
+    with getattr(Deployment, deployment_kind)(parameters={"requireApiVersion": True}) as deployment:
         client = connect(deployment, server_api=ServerApi("1"))
         client.db.c.insert_many([{} for _ in range(5)])
         assert len(client.db.c.find(batch_size=2).to_list()) == 5
@@ -100,7 +106,7 @@ def test_each_kind_of_deployment_may_require_an_api_version(kind: str, connect: 
             next(cursor)
         client.close()
         assert {api_fields(command.body)["apiVersion"] for command in deployment.commands} == {"1"}
-        # The server also requires an API version in hello.
+        # The server also requires an API version in the command hello.
         with pytest.raises(PyMongoError, match="apiVersion parameter is required"):
             connect(deployment, serverSelectionTimeoutMS=100).db.c.find_one()
 
@@ -115,7 +121,9 @@ def test_handshake_with_server_api_is_hello_in_op_msg(server: ScriptedServer, co
 
 @pytest.mark.requirement("API-44")
 @pytest.mark.parametrize("fields", [{"apiVersion": "2"}, {"apiStrict": False}, {"apiVersion": "1", "apiStrict": True}])
-def test_api_parameter_of_command_is_replaced(fields: dict[str, Any], server: ScriptedServer, connect: Any) -> None:
+def test_client_replaces_api_parameter_in_command_document(
+    fields: dict[str, Any], server: ScriptedServer, connect: Any
+) -> None:
     client = connect(f"mongodb://{server.name}", server_api=ServerApi("1", strict=True))
     document = {"ping": 1, **fields}
     client.admin.command(document)
@@ -127,7 +135,7 @@ def test_api_parameter_of_command_is_replaced(fields: dict[str, Any], server: Sc
 
 
 @pytest.mark.requirement("API-03", "API-62")
-def test_each_client_sends_its_own_api_parameters(deployment: Deployment, connect: Any) -> None:
+def test_each_client_sends_own_api_parameters(deployment: Deployment, connect: Any) -> None:
     clients = [connect(deployment, server_api=api) for api in (None, ServerApi("1"), ServerApi("1", strict=True))]
     for client in clients:
         client.db.c.find_one()
@@ -146,28 +154,30 @@ def test_server_api_is_accepted_only_as_client_argument(connect: Any) -> None:
 
 
 @pytest.mark.requirement("API-22", "API-33")
-def test_audit_finds_no_undocumented_parameter(deployment: Deployment, connect: Any) -> None:
+def test_audit_of_driver_commands_finds_no_undocumented_parameter(deployment: Deployment, connect: Any) -> None:
     audit = Audit()
     run_workload(connect(deployment, event_listeners=[audit]))
     assert audit.commands > 40
     assert [finding.remark for finding in audit.findings if finding.hinders] == []
 
 
-def extend_reply(value: Any, random_: random.Random) -> Any:
-    """Return a reply with unknown fields in random order. The documents of users stay unchanged."""
+def extend_reply(value: Any, rng: random.Random) -> Any:
+    """Add unknown fields to a reply, and shuffle the order of its fields. The documents of users stay unchanged."""
     if not isinstance(value, dict):
         return value
     kept = ("firstBatch", "nextBatch", "$clusterTime", "value", "topologyVersion", "speculativeAuthenticate")
-    fields = {name: each if name in kept else extend_reply(each, random_) for name, each in value.items()}
+    fields = {name: each if name in kept else extend_reply(each, rng) for name, each in value.items()}
     fields["unknownField"] = {"a": [1, {"b": None}]}
     names = list(fields)
-    random_.shuffle(names)
+    rng.shuffle(names)
     return {name: fields[name] for name in names}
 
 
 @pytest.mark.requirement("API-01", "API-23", "API-24", "API-27", "API-11")
 @pytest.mark.parametrize("seed", [1, 2])
-def test_results_are_equal_with_unknown_reply_fields(seed: int, connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_change_if_replies_have_unknown_fields(
+    seed: int, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api = ServerApi("1", strict=True)
     with Deployment.replica_set(1) as older:
         expected = run_workload(connect(older, server_api=api))
@@ -219,7 +229,7 @@ def test_unknown_error_code_raises_operation_failure_with_labels(server: Scripte
     assert (caught.value.code, caught.value.details["more"]) == (99999, 1)
     assert caught.value.has_error_label("OddError")
     server.replies["find"] = {"ok": 0, "code": 10107, "errmsg": "no primary here", "errorLabels": ["OddError"]}
-    with pytest.raises(NotPrimaryError) as other:  # The code selects the exception class.
+    with pytest.raises(NotPrimaryError) as other:  # The known error code selects the exception class.
         client.db.c.find_one()
     assert other.value.has_error_label("OddError")
 
@@ -238,7 +248,7 @@ def test_unknown_stages_and_operators_are_sent_unchanged(server: ScriptedServer,
 
 
 @pytest.mark.requirement("API-29")
-def test_authorization_error_of_the_server_is_raised(server: ScriptedServer, connect: Any) -> None:
+def test_authorization_error_of_server_raises_operation_failure(server: ScriptedServer, connect: Any) -> None:
     client = connect(f"mongodb://{server.name}", server_api=ServerApi("1"))
     server.replies["drop"] = {"ok": 0, "code": 13, "errmsg": "not authorized"}
     with pytest.raises(OperationFailure) as caught:
@@ -289,7 +299,7 @@ def test_explain_output_is_returned_unchanged(server: ScriptedServer, connect: A
 
 
 @pytest.mark.requirement("API-34")
-def test_results_are_equal_on_slow_server(deployment: Deployment, connect: Any) -> None:
+def test_results_do_not_change_on_slow_server(deployment: Deployment, connect: Any) -> None:
     deployment.members[0].delay(0.02)
     client = connect(deployment, server_api=ServerApi("1"))
     client.db.c.insert_many([{"_id": number} for number in range(5)])
@@ -297,7 +307,7 @@ def test_results_are_equal_on_slow_server(deployment: Deployment, connect: Any) 
 
 
 @pytest.mark.requirement("API-46", "API-40")
-def test_strict_client_gets_error_for_commands_outside_the_version(deployment: Deployment, connect: Any) -> None:
+def test_strict_client_receives_error_for_command_outside_api_version(deployment: Deployment, connect: Any) -> None:
     strict, lenient = (connect(deployment, server_api=ServerApi("1", strict=flag)) for flag in (True, False))
     for client, is_strict in ((strict, True), (lenient, False)):
         for action in (
@@ -325,7 +335,7 @@ def test_deprecated_command_raises_only_with_deprecation_errors(deployment: Depl
 
 
 @pytest.mark.requirement("API-55")
-def test_unsupported_api_version_raises(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_api_version_that_server_does_not_support_raises(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gmongo.server_api._VERSIONS", ("1", "2"))
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, server_api=ServerApi("2"))

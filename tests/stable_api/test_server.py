@@ -1,4 +1,4 @@
-"""The Stable API of the simulated deployment."""
+"""Simulated deployments implement the Stable API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELEASES = ("8.0", "8.2")
 
 
 def error_code_of(action: Any) -> int | None:
-    """Return the error code of a failing action."""
+    """Run an action, and return the code of the OperationFailure that the action raises, or None without an error."""
     with pytest.raises(OperationFailure) as caught:
         action()
     code: int | None = caught.value.code
@@ -49,7 +49,7 @@ def test_server_with_several_versions_checks_each_command(connect: Any) -> None:
     "API-04", "API-05", "API-06", "API-07", "API-08", "API-09", "API-14", "API-17", "API-37", "API-39"
 )
 @pytest.mark.parametrize("release", RELEASES)
-def test_application_has_same_results_on_all_releases(release: str, connect: Any) -> None:
+def test_workload_has_equal_results_on_all_server_releases(release: str, connect: Any) -> None:
     api = ServerApi("1", strict=True, deprecation_errors=True)
     with Deployment.replica_set(1, version=release) as deployment:
         results = run_workload(connect(deployment, server_api=api))
@@ -111,24 +111,24 @@ def test_command_tables_of_server_and_audit_are_equal() -> None:
 
 
 @pytest.mark.requirement("API-40", "API-38", "API-46")
-def test_strict_server_rejects_unstable_parameters(raw: Any) -> None:
+def test_strict_server_rejects_unstable_parameters(run_raw_command: Any) -> None:
     strict = {"apiVersion": "1", "apiStrict": True}
-    assert raw("find", "c", **strict)["ok"] == 1
-    assert error_code_of(lambda: raw("find", "c", returnKey=True, **strict)) == 323
-    assert raw("find", "c", returnKey=True, apiVersion="1")["ok"] == 1
-    assert error_code_of(lambda: raw("distinct", "c", key="a", **strict)) == 323
+    assert run_raw_command("find", "c", **strict)["ok"] == 1
+    assert error_code_of(lambda: run_raw_command("find", "c", returnKey=True, **strict)) == 323
+    assert run_raw_command("find", "c", returnKey=True, apiVersion="1")["ok"] == 1
+    assert error_code_of(lambda: run_raw_command("distinct", "c", key="a", **strict)) == 323
 
 
 @pytest.mark.requirement("API-41", "API-42")
-def test_deprecated_command_is_still_in_the_version(raw: Any) -> None:
+def test_deprecated_command_is_still_part_of_api_version(run_raw_command: Any) -> None:
     assert set(COMMANDS) >= DEPRECATED
-    assert raw("testDeprecation", apiVersion="1", apiStrict=True)["ok"] == 1
-    assert error_code_of(lambda: raw("testDeprecation", apiVersion="1", apiDeprecationErrors=True)) == 324
+    assert run_raw_command("testDeprecation", apiVersion="1", apiStrict=True)["ok"] == 1
+    assert error_code_of(lambda: run_raw_command("testDeprecation", apiVersion="1", apiDeprecationErrors=True)) == 324
 
 
 @pytest.mark.requirement("API-43", "API-49")
 @pytest.mark.parametrize("name", ["hello", "ping", "endSessions", "find", "insert", "getMore", "killCursors"])
-def test_command_accepts_the_three_api_parameters(name: str, raw: Any) -> None:
+def test_command_accepts_the_three_api_parameters(name: str, run_raw_command: Any) -> None:
     value, more = {
         "endSessions": ([], {}),
         "find": ("c", {}),
@@ -139,12 +139,12 @@ def test_command_accepts_the_three_api_parameters(name: str, raw: Any) -> None:
     parameters = {"apiVersion": "1", "apiStrict": True, "apiDeprecationErrors": True}
     if name == "getMore":
         assert (
-            error_code_of(lambda: raw(name, value, **more, **parameters)) == 43
-        )  # The server parses the command, and finds no cursor.
+            error_code_of(lambda: run_raw_command(name, value, **more, **parameters)) == 43
+        )  # The server accepts the parameters, and then reports that the cursor does not exist.
     else:
-        assert raw(name, value, **more, **parameters)["ok"] == 1
+        assert run_raw_command(name, value, **more, **parameters)["ok"] == 1
     if name != "getMore":
-        assert raw(name, value, **more)["ok"] == 1
+        assert run_raw_command(name, value, **more)["ok"] == 1
 
 
 @pytest.mark.requirement("API-48", "API-52", "API-53")
@@ -159,13 +159,13 @@ def test_api_version_selects_deprecated_commands(connect: Any) -> None:
 
 @pytest.mark.requirement("API-43", "API-49")
 @pytest.mark.parametrize("flag", ["apiStrict", "apiDeprecationErrors"])
-def test_api_flag_without_version_fails(flag: str, raw: Any) -> None:
-    assert error_code_of(lambda: raw("ping", **{flag: True})) == 4886600
+def test_api_flag_without_api_version_fails(flag: str, run_raw_command: Any) -> None:
+    assert error_code_of(lambda: run_raw_command("ping", **{flag: True})) == 4886600
 
 
 @pytest.mark.requirement("API-50")
-def test_server_may_require_api_version_in_every_command(connect: Any) -> None:
-    # The first hello of a connection also needs a version: https://jira.mongodb.org/browse/CDRIVER-3929
+def test_simulated_server_may_require_api_version_in_every_command(connect: Any) -> None:
+    # The first hello of a connection also needs an API version: https://jira.mongodb.org/browse/CDRIVER-3929
     with Deployment.replica_set(1, parameters={"requireApiVersion": True}) as deployment:
         assert connect(deployment, server_api=ServerApi("1")).admin.command("ping")["ok"] == 1
         with WireClient(deployment.members[0].address) as client:
@@ -175,7 +175,7 @@ def test_server_may_require_api_version_in_every_command(connect: Any) -> None:
 
 
 @pytest.mark.requirement("API-54", "API-56", "API-59")
-def test_command_may_be_deprecated_in_one_version_only(connect: Any) -> None:
+def test_command_may_be_deprecated_in_only_one_api_version(connect: Any) -> None:
     with Deployment.replica_set(1, parameters={"acceptApiVersion2": True}) as deployment:
         run = connect(deployment).admin.command
         name, errors = "testDeprecationInVersion2", {"apiDeprecationErrors": True}

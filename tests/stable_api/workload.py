@@ -1,4 +1,4 @@
-"""A workload of all operations in API version 1."""
+"""A workload that uses all operations in API version 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBERS = [{"_id": number, "even": number % 2 == 0} for number in range(10)]
 
 
 def run_workload(client: Client) -> dict[str, Any]:
-    """Run all steps, and return their results."""
+    """Run all steps of the workload, and return the result of each step."""
     return {step.__name__: step(client) for step in STEPS}
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of the status tests."""
+"""A fixture that gives slow processes enough time to reply."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.support.wait import PATIENCE
 
 @pytest.fixture
 def long_reply_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Increase the reply timeout of processes, since a test reads the states only once."""
+    """Increase the time that a process has for its reply, because a test reads the states only once."""
     monkeypatch.setattr(workers, "_PATIENCE", PATIENCE)

@@ -1,4 +1,4 @@
-"""States of processes and clients."""
+"""States of processes and clients, as the status page receives the states."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SLOW = {
 
 
 def client(**fields: Any) -> dict[str, Any]:
-    """Return the state of a client. The default state has no problem."""
+    """Return the state of a client. Without arguments, the state has no problem."""
     default = {"number": 7, "application": "shop", "topology": "Sharded", "replicaSet": "", "servers": [SERVER]}
     return {**default, "operations": [], "slow": [], "history": [], "retries": RETRIES, **fields}
 
 
 def state(*clients: dict[str, Any], process: Any = 12) -> dict[str, Any]:
-    """Return the state of a process with these clients."""
+    """Return the state of a process that has the given clients."""
     return {"process": process, "version": "1", "requests": 1, "clients": list(clients)}
 
 
 def unresponsive(process: str, error: str = "does not answer within 1 s") -> dict[str, Any]:
-    """Return the state of a process without a reply."""
+    """Return the state of a process that has not replied."""
     return {"process": process, "error": error, "clients": []}

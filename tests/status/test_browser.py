@@ -1,4 +1,4 @@
-"""The status page in a browser: an outage under load, small screens, keyboard and screen readers."""
+"""The status page in a browser shows an outage, fits small screens, and works with keyboards and screen readers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"),
 ]
 
-# Folder for new screenshots of the documentation.
+# If the variable is set, the tests write new screenshots for the documentation into this folder.
 PICTURES = os.environ.get("GMONGO_STATUS_PICTURES")
 AXE = os.environ.get("AXE_CORE", "")
 SCHEMES = ("light", "dark")
 
-# The program of a worker.
+# The program of a worker process.
 _WORKER = """
 import sys
 import gevent
@@ -61,7 +61,7 @@ _TERMINAL = (
     '<pre style="font:14px/20px DejaVu Sans Mono,monospace;margin:0">{code}</pre>'
 )
 
-# Return the lowest contrast of a text with its background, and the text.
+# JavaScript that returns the lowest contrast between a text and its background, and the text.
 _CONTRAST = """
 (() => {
   const light = text => {
@@ -84,7 +84,7 @@ _CONTRAST = """
 
 @contextmanager
 def open_page(application: Any, seconds: float = 90) -> Iterator[Page]:
-    """Open an application in a browser."""
+    """Serve a WSGI application, open the page in a browser, and yield the page."""
     with browser(seconds) as page:
         server = WSGIServer(("127.0.0.1", 0), application, log=None)
         server.start()
@@ -96,15 +96,15 @@ def open_page(application: Any, seconds: float = 90) -> Iterator[Page]:
             server.stop()
 
 
-def rows(page: Page, table: str) -> list[list[str]]:
-    """Return the cells of a table."""
+def table_rows(page: Page, table: str) -> list[list[str]]:
+    """Return the texts of all cells in a table of the page, row by row."""
     selector = f"[data-table={table}] tbody tr"
     return page.evaluate(  # type: ignore[no-any-return]
         f"[...document.querySelectorAll({selector!r})].map(row => [...row.cells].map(cell => cell.textContent))"
     )
 
 
-def open_all(page: Page) -> None:
+def expand_all_sections(page: Page) -> None:
     """Expand all sections of the page."""
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
@@ -122,14 +122,17 @@ def set_appearance(page: Page, scheme: str, width: int) -> None:
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
 
-def types(page: Page, deployment: Deployment) -> dict[str, str]:
-    """Return the server types of all members. The page may also have clients of other tests."""
+def server_types_on_page(page: Page, deployment: Deployment) -> dict[str, str]:
+    """Return the server types that the page shows for the members of a deployment.
+
+    The page may also show servers of other tests.
+    """
     addresses = [member.address for member in deployment.members]
-    return {row[0]: row[1] for row in rows(page, "servers") if row[0] in addresses}
+    return {row[0]: row[1] for row in table_rows(page, "servers") if row[0] in addresses}
 
 
 def run_operations(client: MongoClient[Any], number: int) -> None:
-    """Read and write until a kill."""
+    """Read and write documents until the greenlet is killed."""
     while True:
         try:
             client.shop.orders.update_one({"_id": number}, {"$inc": {"n": 1}}, upsert=True)
@@ -157,52 +160,58 @@ def test_page_shows_loss_and_election_of_primary_under_load() -> None:
 
 
 def check_outage(page: Page, deployment: Deployment) -> None:
-    until(lambda: sorted(types(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"])
-    open_all(page)
-    first = deployment.members.primary
-    assert types(page, deployment)[first.address] == "RSPrimary"
-    first.kill()
-    until(lambda: ["server unknown", first.address] in [row[:2] for row in rows(page, "wrong")])
-    until(lambda: sorted(types(page, deployment).values()) == ["RSPrimary", "RSSecondary", "Unknown"])
     until(
-        lambda: {"elected primary", "primary became unknown", "check failed"} <= {r[0] for r in rows(page, "history")}
+        lambda: sorted(server_types_on_page(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"]
     )
-    (wrong,) = [row for row in rows(page, "wrong") if row[1] == first.address]
+    expand_all_sections(page)
+    first = deployment.members.primary
+    assert server_types_on_page(page, deployment)[first.address] == "RSPrimary"
+    first.kill()
+    until(lambda: ["server unknown", first.address] in [row[:2] for row in table_rows(page, "wrong")])
+    until(lambda: sorted(server_types_on_page(page, deployment).values()) == ["RSPrimary", "RSSecondary", "Unknown"])
+    until(
+        lambda: (
+            {"elected primary", "primary became unknown", "check failed"} <= {r[0] for r in table_rows(page, "history")}
+        )
+    )
+    (wrong,) = [row for row in table_rows(page, "wrong") if row[1] == first.address]
     assert wrong[3:5] == ["primary became unknown", str(os.getpid())]
-    until(lambda: any("update shop.orders" in row[0] for row in rows(page, "slow")))
+    until(lambda: any("update shop.orders" in row[0] for row in table_rows(page, "slow")))
     second = deployment.members.primary
-    second.delay(0.5)  # Slow operations stay visible.
-    until(lambda: {"on a connection", "connection check-out"} <= {row[0] for row in rows(page, "operations")})
-    assert any("worker-" in row[-1] for row in rows(page, "operations"))
+    second.delay(0.5)  # The delay makes operations so slow that the page shows the operations.
+    until(lambda: {"on a connection", "connection check-out"} <= {row[0] for row in table_rows(page, "operations")})
+    assert any("worker-" in row[-1] for row in table_rows(page, "operations"))
     second.delay(0)
     first.restart()
-    until(lambda: sorted(types(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"])
-    until(lambda: first.address not in [row[1] for row in rows(page, "wrong")])
+    until(
+        lambda: sorted(server_types_on_page(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"]
+    )
+    until(lambda: first.address not in [row[1] for row in table_rows(page, "wrong")])
     assert "hunter2" not in page.evaluate("document.documentElement.outerHTML")
     assert page.console == []
 
 
 @pytest.fixture(scope="module")
 def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """Open a page of three workers. Their replica set has lost its primary under load."""
+    """Open a page about three workers. The replica set of the workers has lost its primary under load."""
     directory = tmp_path_factory.mktemp("page") / "states"
     with Deployment.replica_set(members=3) as deployment, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # A late reply would remove a process.
+        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # The page would not show a process that replies late.
         command = [sys.executable, "-c", _WORKER, str(directory), deployment.uri]
         workers = [subprocess.Popen(command) for _ in range(3)]
         names = {str(worker.pid) for worker in workers}
         try:
             with open_page(StatusPage(directory), 300) as page:
                 until(lambda: names <= {row[0] for row in articles(page) if "1 client" in row[1]})
-                open_all(page)
-                until(lambda: list(types(page, deployment).values()).count("RSPrimary") == 1)
+                expand_all_sections(page)
+                until(lambda: list(server_types_on_page(page, deployment).values()).count("RSPrimary") == 1)
                 primary = deployment.members.primary
                 primary.kill()
                 until(lambda: names == processes_without_server(page, primary.address))
                 if PICTURES:
                     take_screenshots(page, directory, Path(PICTURES))
-                open_all(page)
-                until(lambda: len(rows(page, "history")) > 10)
+                expand_all_sections(page)
+                until(lambda: len(table_rows(page, "history")) > 10)
                 yield page
         finally:
             for worker in workers:
@@ -211,7 +220,7 @@ def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 def take_screenshots(page: Page, directory: Path, folder: Path) -> None:
-    """Take screenshots of the page and of a terminal with 80 columns."""
+    """Take screenshots of the page, and of the terminal view with a width of 80 columns."""
     set_appearance(page, "light", 1280)
     page.evaluate("document.querySelectorAll('article > details').forEach((each, at) => { each.open = at === 1; })")
     wait_for_refreshes(page, 20)
@@ -227,7 +236,7 @@ def take_screenshots(page: Page, directory: Path, folder: Path) -> None:
 
 
 def articles(page: Page) -> list[list[str]]:
-    """Return the process ID and the heading of each article."""
+    """Return the process ID and the heading of each article on the page."""
     pairs = "[each.dataset.process, each.querySelector('summary').innerText]"
     return page.evaluate(f"[...document.querySelectorAll('article')].map(each => {pairs})")  # type: ignore[no-any-return]
 
@@ -235,16 +244,18 @@ def articles(page: Page) -> list[list[str]]:
 def processes_without_server(page: Page, server: str) -> set[str]:
     """Return the processes that report a server as unknown because of a refused connection.
 
-    Before this error, processes may report a reset connection.
+    A process may first report a reset connection, and then a refused connection.
     """
-    matches = [row for row in rows(page, "wrong") if row[:2] == ["server unknown", server] and "refused" in row[6]]
+    matches = [
+        row for row in table_rows(page, "wrong") if row[:2] == ["server unknown", server] and "refused" in row[6]
+    ]
     return set(matches[0][4].split(", ")) if matches else set()
 
 
-def test_lost_primary_of_three_workers_is_one_problem(three_workers: Page) -> None:
+def test_page_shows_lost_primary_of_three_workers_as_one_problem(three_workers: Page) -> None:
     page = three_workers
-    here = str(os.getpid())  # The page may also have clients of other tests.
-    (wrong,) = [row for row in rows(page, "wrong") if row[0] == "server unknown" and row[4] != here]
+    here = str(os.getpid())  # The page may also show clients of other tests in this process.
+    (wrong,) = [row for row in table_rows(page, "wrong") if row[0] == "server unknown" and row[4] != here]
     assert wrong[3] == "primary became unknown"
     assert "server unknown" in page.evaluate("document.getElementById('verdict').innerText")
     places = "[...document.querySelectorAll('#verdict, [data-table=wrong], article')].map(each => each.offsetTop)"
@@ -264,7 +275,7 @@ def test_page_fits_the_width_of_a_phone(three_workers: Page, scheme: str) -> Non
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_contrast_of_all_texts_is_at_least_4_5(three_workers: Page, scheme: str, width: int) -> None:
+def test_contrast_of_all_texts_on_page_is_at_least_4_5(three_workers: Page, scheme: str, width: int) -> None:
     set_appearance(three_workers, scheme, width)
     ratio, where = three_workers.evaluate(_CONTRAST)
     assert ratio >= 4.5, where
@@ -272,7 +283,7 @@ def test_contrast_of_all_texts_is_at_least_4_5(three_workers: Page, scheme: str,
     assert (three_workers.evaluate(dark) == "rgb(255, 255, 255)") is (scheme == "light")
 
 
-def test_tables_have_captions_and_header_cells(three_workers: Page) -> None:
+def test_tables_on_page_have_captions_and_header_cells(three_workers: Page) -> None:
     count = "document.querySelectorAll({!r}).length"
     tables = three_workers.evaluate(count.format("table"))
     assert tables > 10
@@ -284,7 +295,7 @@ def test_tables_have_captions_and_header_cells(three_workers: Page) -> None:
 @pytest.mark.skipif(not Path(AXE).is_file(), reason="AXE_CORE does not name an axe.min.js (tox -e page installs one)")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_axe_finds_no_violation(three_workers: Page, scheme: str, width: int) -> None:
+def test_axe_finds_no_accessibility_violation_on_page(three_workers: Page, scheme: str, width: int) -> None:
     set_appearance(three_workers, scheme, width)
     three_workers.evaluate(Path(AXE).read_text("utf-8") + "; true")
     found = "each => [each.id, each.nodes.map(node => node.html.slice(0, 200))]"
@@ -295,7 +306,7 @@ def test_axe_finds_no_violation(three_workers: Page, scheme: str, width: int) ->
     assert {"color-contrast", "document-title", "scrollable-region-focusable"} & {*result[1]}
 
 
-def test_selection_focus_and_open_sections_survive_refresh(three_workers: Page) -> None:
+def test_refresh_of_page_keeps_selection_focus_and_open_sections(three_workers: Page) -> None:
     page = three_workers
     page.evaluate("""
         const cells = [...document.querySelectorAll('[data-table=wrong] td')];
@@ -335,9 +346,9 @@ def press(page: Page, key: str, code: int, text: str = "") -> None:
 
 
 class PageOfOneClient(StatusPage):
-    """Status page of one client, without clients of other tests.
+    """Status page that shows only one client, and no clients of other tests.
 
-    :param client: the client.
+    :param client: the client that the page shows.
     """
 
     def __init__(self, client: MongoClient[Any]) -> None:
@@ -349,7 +360,7 @@ class PageOfOneClient(StatusPage):
         return [{**state, "clients": [each for each in state["clients"] if each["number"] == self._number]}]
 
 
-def test_live_region_announces_only_changes() -> None:
+def test_live_region_of_page_announces_only_changes() -> None:
     with (
         Deployment.standalone() as deployment,
         MongoClient(deployment.uri) as client,
@@ -370,7 +381,7 @@ def test_live_region_announces_only_changes() -> None:
         assert "server unknown" in page.evaluate("document.querySelector('[role=status]').innerText")
 
 
-def test_charts_show_recorded_rates() -> None:
+def test_charts_of_page_show_recorded_rates() -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client, open_page(StatusPage()) as page:
         for _ in range(2):
             for _ in range(200):
@@ -403,7 +414,7 @@ def test_page_reports_failed_refresh_and_recovers() -> None:
         until(lambda: "not refreshed" not in page.text())
 
 
-def test_html_in_application_name_is_displayed_as_text() -> None:
+def test_page_displays_html_in_application_name_as_text() -> None:
     name = "<img src=x onerror=document.title='run'>"
     with (
         Deployment.standalone() as deployment,

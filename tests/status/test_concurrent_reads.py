@@ -1,4 +1,4 @@
-"""Reads of the state while other threads change pools, topologies and histories."""
+"""The state of a process can be read while another thread changes pools, topologies and event logs."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
 
 
 class RegisteredObject:
-    """Object of another thread with a fork hook."""
+    """Object that another thread registers for the fork hook."""
 
     def mark_forked(self) -> None:
         pass
 
 
 class ConcurrentChanges:
-    """Changes of another thread between two instructions. Each call adds entries or removes the entries.
+    """Simulates changes by another thread between two instructions. Each call adds entries, or removes the entries.
 
-    :param client: client with the changed waiters, connections and events.
+    :param client: the client whose waiters, connections and events are changed.
     """
 
     def __init__(self, client: MongoClient[Any]) -> None:
@@ -67,7 +67,7 @@ class ConcurrentChanges:
         (self._add_entries if self._has_entries else self._remove_entries)()
 
     def end(self) -> None:
-        """Restore the original entries."""
+        """Restore the entries that existed before the first call."""
         if self._has_entries:
             self()
         self._sets[0].update(self._connections)
@@ -84,7 +84,9 @@ class ConcurrentChanges:
         for connections in self._sets:
             connections.update(self._connections)
         for connection in self._connections:
-            connection.holder = gevent.getcurrent  # This function returns a greenlet.
+            connection.holder = (
+                gevent.getcurrent
+            )  # a function that returns a greenlet, like a weak reference to a greenlet
 
     def _remove_entries(self) -> None:
         self._others.clear()
@@ -114,7 +116,7 @@ def metrics() -> None:
 
 @contextmanager
 def between_instructions(action: Callable[[], None], every: int) -> Iterator[None]:
-    """Call `action` before each instruction whose number is a multiple of `every`."""
+    """Call `action` between the instructions of the block, once after every `every` instructions."""
     numbers = count(1)
 
     def trace(frame: Any, event: str, _argument: Any) -> Any:
@@ -135,7 +137,7 @@ def between_instructions(action: Callable[[], None], every: int) -> Iterator[Non
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
 @pytest.mark.parametrize("every", [1, 2, 3, 7])
-def test_read_succeeds_during_changes_between_instructions(
+def test_read_of_state_succeeds_during_changes_between_instructions(
     read: Callable[[MongoClient[Any]], object], every: int
 ) -> None:
     pytest.importorskip("opentelemetry.sdk")
@@ -153,9 +155,9 @@ def test_read_succeeds_during_changes_between_instructions(
                 changes.end()
 
 
-def test_transport_allocates_buffer_if_another_thread_takes_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transport_allocates_buffer_if_another_thread_takes_last_spare_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     class EmptiedList(list[memoryview]):
-        """Empty list that is true."""
+        """Empty list whose truth value is True, like a list that another thread has just emptied."""
 
         def __bool__(self) -> bool:
             return True

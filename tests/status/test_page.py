@@ -1,4 +1,4 @@
-"""The state of a process, and the WSGI application of the status page."""
+"""The state of a process, and the WSGI application that serves the status page."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def connect(deployment: Deployment) -> Iterator[Callable[..., MongoClient[Any]]]
 
 
 def state_of(client: MongoClient[Any], query_text: bool = False) -> dict[str, Any]:
-    """Return the state of one client after conversion to JSON."""
+    """Return the state of a client in the form that JSON decoding produces."""
     state = json.loads(json.dumps(process_state(query_text)))
     (client_state,) = [each for each in state["clients"] if each["number"] == client._executor.number]
     return dict(client_state)
 
 
-def phases(client: MongoClient[Any]) -> list[str]:
+def operation_phases(client: MongoClient[Any]) -> list[str]:
     return [each["phase"] for each in state_of(client)["operations"]]
 
 
 def request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
-    """Return status, headers and body of a validated WSGI request."""
+    """Send a request to a WSGI application through a validator. Return the status, the headers and the body."""
     responses: list[Any] = []
     environ = {
         "REQUEST_METHOD": method,
@@ -89,9 +89,9 @@ def test_state_shows_greenlets_on_a_connection_and_in_the_wait_queue(connect: An
     client.admin.command("ping")
     deployment.members[0].freeze()
     greenlets = [gevent.spawn(client.shop.orders.find_one, {"secret": "hunter2"}) for _ in range(3)]
-    eventually(lambda: phases(client).count("connection check-out") == 2)
+    eventually(lambda: operation_phases(client).count("connection check-out") == 2)
     state = state_of(client)
-    assert phases(client).count("on a connection") == 1
+    assert operation_phases(client).count("on a connection") == 1
     (operation,) = [each for each in state["operations"] if each["phase"] == "on a connection"]
     assert operation["operation"] == "find"
     assert "Greenlet" in operation["greenlet"]
@@ -102,7 +102,7 @@ def test_state_shows_greenlets_on_a_connection_and_in_the_wait_queue(connect: An
     assert "hunter2" not in json.dumps(process_state(True))
     deployment.members[0].thaw()
     gevent.joinall(greenlets)
-    assert phases(client) == []
+    assert operation_phases(client) == []
 
 
 def test_state_has_the_200_longest_operations(connect: Any, deployment: Deployment) -> None:
@@ -122,7 +122,7 @@ def test_state_shows_operation_in_server_selection(connect: Any, deployment: Dep
     deployment.members[0].kill()
     client = connect()
     waiting = gevent.spawn(client.shop.orders.insert_one, {})
-    eventually(lambda: phases(client) == ["server selection"])
+    eventually(lambda: operation_phases(client) == ["server selection"])
     assert state_of(client)["operations"][0]["operation"] == "insert"
     state = eventually(lambda: (current := state_of(client))["history"] and current)
     assert state["servers"][0]["type"] == "Unknown"
@@ -130,7 +130,7 @@ def test_state_shows_operation_in_server_selection(connect: Any, deployment: Dep
     assert "refused" in state["history"][0]["error"]
     deployment.members[0].restart()
     waiting.kill()
-    assert phases(client) == []
+    assert operation_phases(client) == []
 
 
 def test_state_shows_operation_that_connects(connect: Any, deployment: Deployment) -> None:
@@ -147,7 +147,7 @@ def test_state_shows_operation_that_connects(connect: Any, deployment: Deploymen
     checked_out_event.wait()
     deployment.members[0].delay(0.2)
     connecting = gevent.spawn(client.shop.orders.find_one)
-    eventually(lambda: "connecting" in phases(client))
+    eventually(lambda: "connecting" in operation_phases(client))
     (connecting_state,) = [each for each in state_of(client)["operations"] if each["phase"] == "connecting"]
     assert "find_one" in connecting_state["greenlet"]
     deployment.members[0].delay(0)
@@ -162,18 +162,18 @@ def test_state_shows_backoff_tokens_and_retries(connect: Any, deployment: Deploy
     deployment.set_fail_point("failCommand", {"times": 1}, data)
     client._executor.overload.jitter = lambda: 1.0
     waiting = gevent.spawn(client.shop.orders.find_one)
-    eventually(lambda: phases(client) == ["back-off"])
+    eventually(lambda: operation_phases(client) == ["back-off"])
     assert state_of(client)["operations"][0]["operation"] == "find"
     assert state_of(client)["retries"]["tokens"] == 999
     waiting.kill()
-    assert phases(client) == []
+    assert operation_phases(client) == []
     deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["find"], "errorCode": 89})
     client.shop.orders.find_one()
     retries = state_of(client)["retries"]
     assert (retries["retries"], retries["others"]) == (1, 1)
 
 
-def test_history_contains_election() -> None:
+def test_history_in_state_contains_election() -> None:
     with (
         Deployment.replica_set(members=3) as deployment,
         MongoClient(deployment.uri, heartbeatFrequencyMS=500) as client,
@@ -188,12 +188,12 @@ def test_history_contains_election() -> None:
         assert all(each["agoMS"] >= 0 for each in history)
 
 
-def test_history_merges_equal_events_and_keeps_100(connect: Any, deployment: Deployment) -> None:
+def test_history_in_state_merges_equal_events_and_keeps_100(connect: Any, deployment: Deployment) -> None:
     client = connect()
     client.admin.command("ping")
     (description,) = client.topology_description.server_descriptions().values()
     history = client._topology.history
-    for _ in range(1000):  # Repeated events do not displace older events.
+    for _ in range(1000):  # Repetitions of one event displace no older events.
         history.check_failed(description.to_unknown(ValueError("x")))
     assert [(each["what"], each["times"]) for each in state_of(client)["history"]] == [
         ("check failed", 1000),
@@ -256,10 +256,10 @@ def test_page_has_security_headers_and_no_external_resource() -> None:
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
-    assert b"http" not in body.replace(b"HTTP", b"")  # The page has no external resource.
+    assert b"http" not in body.replace(b"HTTP", b"")  # The page loads no external resource.
 
 
-def test_json_format_has_version_and_clients(connect: Any) -> None:
+def test_json_format_of_state_has_version_and_clients(connect: Any) -> None:
     connect(appName="shop")
     status, headers, body = request(StatusPage(), "format=json")
     assert (status, headers["Content-Type"]) == ("200 OK", "application/json")
@@ -268,7 +268,7 @@ def test_json_format_has_version_and_clients(connect: Any) -> None:
     assert "shop" in [each["application"] for each in process["clients"]]
 
 
-def test_other_methods_than_get_and_head_return_405() -> None:
+def test_page_answers_other_methods_than_get_and_head_with_405() -> None:
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         status, headers, body = request(StatusPage(), method=method)
         assert status.startswith("405")

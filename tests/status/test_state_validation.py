@@ -1,4 +1,4 @@
-"""Validation of each field of a state, and removal of unknown fields."""
+"""The validation of a state checks each field, and removes unknown fields."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ COMPLETE = state(
         history=[EVENT],
     )
 )
-OPTIONAL = {"server", "error", "text"}  # Optional fields of a slow operation.
+OPTIONAL = {"server", "error", "text"}  # The optional fields of a slow operation.
 NULLABLE = {"maxPoolSize", "oldestWaitMS", "roundTripMS", "pool", "connection"}
 
 
-def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of each field."""
+def field_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each field of a state."""
     for name, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(value, dict):
             yield (*path, name)
-        yield from fields(each, (*path, name))
+        yield from field_paths(each, (*path, name))
 
 
-FIELDS = [*fields(COMPLETE)]
+FIELDS = [*field_paths(COMPLETE)]
 
 
-def state_with(path: tuple[Any, ...], **to: Any) -> dict[str, Any]:
-    """Return a copy of the state with another value at a path, or without the field."""
+def state_with(path: tuple[Any, ...], **new_value: Any) -> dict[str, Any]:
+    """Return a copy of the complete state. The copy has another value at a path, or lacks the field."""
     copied: Any = copy.deepcopy(COMPLETE)
     parent = copied
     for name in path[:-1]:
         parent = parent[name]
-    if to:
-        parent[path[-1]] = to["value"]
+    if new_value:
+        parent[path[-1]] = new_value["value"]
     else:
         del parent[path[-1]]
     result: dict[str, Any] = copied
     return result
 
 
-def test_complete_state_is_unchanged_except_query_text() -> None:
+def test_validation_keeps_complete_state_except_query_text() -> None:
     assert select_fields(COMPLETE, True) == COMPLETE
     without_text = copy.deepcopy(COMPLETE)
     del without_text["clients"][0]["slow"][0]["text"]
@@ -57,7 +57,7 @@ def test_complete_state_is_unchanged_except_query_text() -> None:
 
 
 @pytest.mark.parametrize("path", FIELDS, ids=str)
-def test_missing_or_invalid_field_raises_unless_optional(path: tuple[Any, ...]) -> None:
+def test_missing_or_invalid_field_of_state_raises_unless_optional(path: tuple[Any, ...]) -> None:
     name = path[-1]
     is_optional = "slow" in path and name in OPTIONAL
     if "inUseBy" in path[:-1] or is_optional:
@@ -75,7 +75,7 @@ def test_missing_or_invalid_field_raises_unless_optional(path: tuple[Any, ...]) 
             select_fields(state_with(path, value=None), True)
 
 
-def test_unknown_fields_are_removed() -> None:
+def test_validation_removes_unknown_fields_of_state() -> None:
     more = copy.deepcopy(COMPLETE)
     for each in (more, more["clients"][0], more["clients"][0]["servers"][0], more["clients"][0]["slow"][0]):
         each["more"] = "secret"
@@ -83,14 +83,14 @@ def test_unknown_fields_are_removed() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1.5, 2**53, -(2**53)])
-def test_number_of_53_bits_is_accepted_and_larger_raises(number: float) -> None:
+def test_state_number_of_53_bits_is_accepted_and_larger_number_raises(number: float) -> None:
     assert select_fields(state_with(("requests",), value=number), True)["requests"] == number
     for too_large in (2**53 + 1, -(2**53) - 1):
         with pytest.raises(ValueError, match="requests of the state must be a number"):
             select_fields(state_with(("requests",), value=too_large), True)
 
 
-def test_control_characters_in_texts_are_escaped() -> None:
+def test_control_characters_in_texts_of_state_are_escaped() -> None:
     assert select_fields(state_with(("version",), value="a\x1bb"), True)["version"] == r"a\x1bb"
     assert select_fields(
         state_with(("clients", 0, "servers", 0, "pool", "inUseBy"), value={"\x1b": 1}), True

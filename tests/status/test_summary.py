@@ -1,4 +1,4 @@
-"""The summary of problems in all processes."""
+"""The summary of the states of all processes lists problems."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.status.states import EVENT, OPERATION, POOL, RETRIES, SERVER, UNKNOWN
 from tests.support.wait import eventually
 
 
-def event(what: str, since: float, server: str = "h:1") -> dict[str, Any]:
-    return {**EVENT, "what": what, "server": server, "agoMS": since, "sinceMS": since}
+def history_event(kind: str, since: float, server: str = "h:1") -> dict[str, Any]:
+    return {**EVENT, "what": kind, "server": server, "agoMS": since, "sinceMS": since}
 
 
 NO_PRIMARY = {"topology": "ReplicaSetNoPrimary", "replicaSet": "rs"}
@@ -26,15 +26,24 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
     "server not checked yet": (client(servers=[{**UNKNOWN_SERVER, "error": ""}]), []),
     "server never available": (client(servers=[UNKNOWN_SERVER]), [("server unknown", "h:1", 1, None, "", "refused")]),
     "lost server with failed check": (
-        client(servers=[UNKNOWN_SERVER], history=[event("check failed", 3.0), event("primary became unknown", 9.0)]),
+        client(
+            servers=[UNKNOWN_SERVER],
+            history=[history_event("check failed", 3.0), history_event("primary became unknown", 9.0)],
+        ),
         [("server unknown", "h:1", 1, 9.0, "primary became unknown", "refused")],
     ),
     "history with failed checks only": (
-        client(servers=[UNKNOWN_SERVER], history=[event("check failed", 3.0), event("joined", 9.0, "h:2")]),
+        client(
+            servers=[UNKNOWN_SERVER],
+            history=[history_event("check failed", 3.0), history_event("joined", 9.0, "h:2")],
+        ),
         [("server unknown", "h:1", 1, 3.0, "check failed", "refused")],
     ),
     "no primary": (
-        client(**NO_PRIMARY, history=[event("joined", 1.0), *(event("primary lost", each) for each in (5.0, 9.0))]),
+        client(
+            **NO_PRIMARY,
+            history=[history_event("joined", 1.0), *(history_event("primary lost", each) for each in (5.0, 9.0))],
+        ),
         [("no primary", "rs", 1, 5.0, "primary lost", "")],
     ),
     "no primary since the start": (client(**NO_PRIMARY), [("no primary", "rs", 1, None, "", "")]),
@@ -59,16 +68,18 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
 def test_client_state_has_expected_problems(name: str) -> None:
     client_state, expected = CASES[name]
     problems = wrong([state(client_state)])
-    assert [(each["what"], each["server"], each["count"], *_details(each)) for each in problems] == expected
+    assert [(each["what"], each["server"], each["count"], *_problem_details(each)) for each in problems] == expected
     assert all(each["in"] == [12] for each in problems)
 
 
-def _details(problem: dict[str, Any]) -> tuple[Any, ...]:
+def _problem_details(problem: dict[str, Any]) -> tuple[Any, ...]:
     return problem["sinceMS"], problem["event"], problem["error"]
 
 
 def test_equal_problems_of_processes_are_merged_with_longest_duration() -> None:
-    lost = [client(servers=[UNKNOWN_SERVER], history=[event("became Unknown", each)]) for each in (3.0, 9.0, 5.0)]
+    lost = [
+        client(servers=[UNKNOWN_SERVER], history=[history_event("became Unknown", each)]) for each in (3.0, 9.0, 5.0)
+    ]
     (problem,) = wrong([state(*lost[:2]), state(lost[2], process=13)])
     assert (problem["in"], problem["count"], problem["sinceMS"]) == ([12, 13], 3, 9.0)
 
@@ -87,7 +98,7 @@ def test_problems_are_sorted_by_severity() -> None:
     ]
 
 
-def test_summary_adds_numbers_of_all_processes() -> None:
+def test_summary_contains_sums_of_numbers_of_all_processes() -> None:
     numbers = summary([state(client(), client(servers=[SERVER, UNKNOWN_SERVER])), state(client()), unresponsive("13")])
     del numbers["wrong"]
     assert numbers == {"processes": 3, "clients": 3, "inUse": 3, "total": 18, "waiting": 12, "errors": 21}
@@ -116,7 +127,7 @@ def test_lost_primary_is_a_problem_until_its_restart() -> None:
         eventually(lambda: problems() == [])
 
 
-def test_errors_count_failed_attempts() -> None:
+def test_error_rate_in_summary_counts_failed_attempts() -> None:
     with Deployment.replica_set(members=1) as deployment, MongoClient(deployment.uri) as mongo_client:
         mongo_client.shop.orders.insert_one({"_id": 1})
         deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["find"], "errorCode": 89})

@@ -1,4 +1,4 @@
-"""The terminal view: problems, tables, error texts and keys."""
+"""The terminal view shows problems, tables and error texts, and reacts to keys."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
 LONG = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
 
 
-def lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[str]:
-    """Return the printed lines."""
+def printed_lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[str]:
+    """Return the lines that the terminal command prints for states."""
     text = io.StringIO()
     Console(file=text, width=width, color_system=None).print(Tables(list(states)))
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
-def cells(view: View, *states: dict[str, Any], width: int = 200) -> list[list[str]]:
-    """Return the cells of all rows."""
+def view_cells(view: View, *states: dict[str, Any], width: int = 200) -> list[list[str]]:
+    """Return the cells of all rows that a view has for states."""
     return [[each.shown(row) for each in view.shown(width)] for row in view.rows(list(states))]
 
 
 def test_servers_view_has_one_row_per_server() -> None:
     slower = {**SERVER, "roundTripMS": 3.0}
-    shown = cells(SERVERS, state(client()), state(client(servers=[slower, SECOND_UNKNOWN_SERVER]), process=13))
+    shown = view_cells(SERVERS, state(client()), state(client(servers=[slower, SECOND_UNKNOWN_SERVER]), process=13))
     assert shown == [["h:1", "Mongos", "3.0 ms", "2", "8", ""], ["h:2", "Unknown", "", "1", "0", "refused"]]
-    shown = cells(SERVERS, state(client()), state(client(servers=[UNKNOWN_SERVER]), process=13))
+    shown = view_cells(SERVERS, state(client()), state(client(servers=[UNKNOWN_SERVER]), process=13))
     assert shown == [["h:1", "1 Mongos, 1 Unknown", "1.2 ms", "2", "4", "refused"]]
 
 
@@ -57,23 +57,23 @@ def test_pools_view_has_columns_for_the_terminal_width() -> None:
     pool = {**POOL, "oldestWaitMS": 1500.0}
     states = state(client(servers=[{**SERVER, "pool": pool}, SECOND_UNKNOWN_SERVER]))
     complete = ["12", "7 shop", "h:1", "ready", "1/9", "2", "3", "4", "1.5 s", "7", "11", "99.5"]
-    assert cells(POOLS, states) == [complete]
-    assert cells(POOLS, states, width=80) == [[*complete[:5], *complete[7:9]]]
+    assert view_cells(POOLS, states) == [complete]
+    assert view_cells(POOLS, states, width=80) == [[*complete[:5], *complete[7:9]]]
     unlimited = {**POOL, "maxPoolSize": None, "oldestWaitMS": None}
-    (shown,) = cells(POOLS, state(client(application="", servers=[{**SERVER, "pool": unlimited}])))
+    (shown,) = view_cells(POOLS, state(client(application="", servers=[{**SERVER, "pool": unlimited}])))
     assert (shown[1], shown[4], shown[8]) == ("7", "1/∞", "")
 
 
 def test_operation_slow_operation_and_event_have_expected_cells() -> None:
     states = state(client(operations=[OPERATION], slow=[{**SLOW, "error": "NetworkTimeout"}], history=[EVENT]))
-    assert cells(OPERATIONS, states) == [["12", "20.0 ms", "waiting", "find shop.orders", "h:1", "g1"]]
-    spent = "check-out 200.0 ms, server 98.0 ms"  # The view omits parts below 1 %.
+    assert view_cells(OPERATIONS, states) == [["12", "20.0 ms", "waiting", "find shop.orders", "h:1", "g1"]]
+    spent = "check-out 200.0 ms, server 98.0 ms"  # The view omits parts below 1 % of the duration.
     slow = ["12", "1.0 s", "300.0 ms", "find shop.orders", "h:1", "1", spent, "NetworkTimeout"]
-    assert cells(SLOW_VIEW, states) == [slow]
+    assert view_cells(SLOW_VIEW, states) == [slow]
     for driver, has_driver_time in ((3.0, False), (3.02, True)):
-        ((*_, shown, _),) = cells(SLOW_VIEW, state(client(slow=[{**SLOW, "driverMS": driver}])))
+        ((*_, shown, _),) = view_cells(SLOW_VIEW, state(client(slow=[{**SLOW, "driverMS": driver}])))
         assert (shown == f"{spent}, driver 3.0 ms") is has_driver_time
-    assert cells(EVENTS, states) == [["12", "61.0 s", "elected primary", "2", "h:1", "gone"]]
+    assert view_cells(EVENTS, states) == [["12", "61.0 s", "elected primary", "2", "h:1", "gone"]]
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_duration_is_formatted_with_unit(milliseconds: tuple[float, str]) -> Non
 
 
 def test_empty_directory_shows_no_process() -> None:
-    assert lines([])[0] == "no process publishes its state here"
-    assert not any("wrong" in line.lower() for line in lines([]))
+    assert printed_lines([])[0] == "no process publishes its state here"
+    assert not any("wrong" in line.lower() for line in printed_lines([]))
 
 
-def test_problems_are_printed_first() -> None:
+def test_terminal_command_prints_problems_first() -> None:
     history = [{**EVENT, "what": "became Unknown", "sinceMS": 65_000.0}]
-    shown = lines([state(client(servers=[UNKNOWN_SERVER], history=history)), unresponsive("13")])
+    shown = printed_lines([state(client(servers=[UNKNOWN_SERVER], history=history)), unresponsive("13")])
     assert shown[:8] == [
         "2 processes, 1 client: 0 of 0 connections in use, 0 waiting, 7 errors",
         "Wrong: 2",
@@ -101,35 +101,35 @@ def test_problems_are_printed_first() -> None:
         "    since: became Unknown; in process 12",
         "    refused",
     ]
-    assert "Nothing is wrong." in lines([state(client())])[1]
+    assert "Nothing is wrong." in printed_lines([state(client())])[1]
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200, 300])
-def test_all_texts_are_printed_at_any_width(width: int) -> None:
+def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
     lost = {**UNKNOWN_SERVER, "error": LONG}
     slow = {**SLOW, "error": "NetworkTimeout"}
     client_state = client(
         servers=[SERVER, lost], operations=[OPERATION], slow=[slow], history=[{**EVENT, "error": LONG}]
     )
     states = [state(client_state, process=1_234_567)]
-    shown = lines(states, width)
+    shown = printed_lines(states, width)
     assert max(map(len, shown)) <= width
     text = " ".join(" ".join(shown).split())
     for view in VIEWS:
-        for word in {word for row in cells(view, *states, width=width) for cell in row for word in cell.split()}:
+        for word in {word for row in view_cells(view, *states, width=width) for cell in row for word in cell.split()}:
             assert word in text, (view.title, word)
     wrong = " ".join(" ".join(shown[: shown.index("")]).split())
-    assert LONG in wrong  # The error text is contiguous.
+    assert LONG in wrong  # A line break does not split the error text.
 
 
 def test_long_table_prints_the_first_twenty_rows() -> None:
-    shown = lines([state(client(operations=[OPERATION] * 25, history=[EVENT] * 25))])
+    shown = printed_lines([state(client(operations=[OPERATION] * 25, history=[EVENT] * 25))])
     assert "Operations: 25" in shown
     assert [sum(what in line for line in shown) for what in (" waiting ", "elected primary")] == [20 + 1, 20]
 
 
 def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height: int = 24) -> list[str]:
-    """Return the lines of the screen after these keys."""
+    """Return the lines of the screen after the user has pressed keys."""
     text = io.StringIO()
     screen_ = Screen()
     console = Console(file=text, width=width, height=height, color_system=None)
@@ -147,8 +147,8 @@ MANY = [
 ]
 
 
-def column(shown: list[str], name: str, number: int) -> list[str]:
-    """Return word `number` of each line below the line that starts with `name`."""
+def words_below(shown: list[str], name: str, number: int) -> list[str]:
+    """Return the word at index `number` of each line below the line that starts with `name`."""
     header = next(index for index, line in enumerate(shown) if line.strip().startswith(name))
     return [line.split()[number] for line in shown[header + 1 :] if line]
 
@@ -161,7 +161,7 @@ def test_screen_fits_the_terminal_size() -> None:
         assert shown[0].startswith("1 pools")
 
 
-def test_number_keys_select_the_view() -> None:
+def test_number_keys_select_the_view_of_terminal() -> None:
     for key, title in {
         "1": "Pools: 39",
         "2": "Operations: 39",
@@ -173,16 +173,16 @@ def test_number_keys_select_the_view() -> None:
 
 
 def test_keys_s_and_r_change_the_sort_order() -> None:
-    assert column(screen("2", states=MANY), "process", -1)[0] == "g39"
-    assert column(screen("2", "r", states=MANY), "process", -1)[0] == "g1"
-    by_process = screen("2", *"sssss", states=MANY)  # The selection continues at the first column.
+    assert words_below(screen("2", states=MANY), "process", -1)[0] == "g39"
+    assert words_below(screen("2", "r", states=MANY), "process", -1)[0] == "g1"
+    by_process = screen("2", *"sssss", states=MANY)  # After the last column, the key selects the first column.
     assert "process↑" in "".join(by_process)
-    assert column(by_process, "process", 0)[0] == "1"
-    assert column(screen("2", *"sssss", "r", states=MANY), "process", 0)[0] == "39"
+    assert words_below(by_process, "process", 0)[0] == "1"
+    assert words_below(screen("2", *"sssss", "r", states=MANY), "process", 0)[0] == "39"
 
 
 def test_keys_scroll_between_first_and_last_row() -> None:
-    assert column(screen("2", states=MANY), "process", -1)[-1] == "g21"
+    assert words_below(screen("2", states=MANY), "process", -1)[-1] == "g21"
     assert "g20" in " ".join(screen("2", "j", states=MANY))
     end = screen("2", *["\x1b[6~"] * 9, states=MANY)
     assert end[-1].endswith("g1")
@@ -192,7 +192,7 @@ def test_keys_scroll_between_first_and_last_row() -> None:
     assert screen("2", *"jjjj", states=MANY[:3]) == screen("2", states=MANY[:3]), "a short table does not scroll"
 
 
-def test_key_p_pauses_and_resumes() -> None:
+def test_key_p_pauses_and_resumes_terminal_view() -> None:
     assert screen("p", states=MANY)[0].startswith("PAUSED 1 pools")
     assert screen("p", "p", states=MANY)[0].startswith("1 pools")
 
@@ -212,7 +212,7 @@ def test_program_reads_keys_and_restores_the_terminal(tmp_path: Path) -> None:
             read_until(near, b"Pools")
             os.write(near, b"4\x1b[B2")
             read_until(near, b"Operations")
-            os.write(near, b"\x1b[Bq")  # Two keys arrive together.
+            os.write(near, b"\x1b[Bq")  # The bytes of two keys arrive together.
             while process.poll() is None:
                 gevent.sleep(0.01)
     finally:
@@ -237,7 +237,7 @@ def test_wide_columns_are_shown_from_width_120(width: int, all_columns: bool) ->
     assert table.shown(width) == ([narrow, wide] if all_columns else [narrow])
 
 
-def test_screen_starts_at_first_row() -> None:
+def test_table_on_screen_starts_at_first_row() -> None:
     first = screen(states=MANY, height=6)
     assert screen("k", states=MANY, height=6) == first
     assert screen("j", states=MANY, height=6)[1] == first[2]

@@ -1,4 +1,4 @@
-"""The terminal view in this process: keys, refreshes and exits. Sockets of ended processes."""
+"""The command `watch` reads keys, refreshes the view, and exits. Sockets of ended processes are replaced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gmongo.status.screen import _keys, watch
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """Return both ends of a pseudoterminal. The second end is stdin of this process."""
+    """Yield the two ends of a pseudoterminal. The second end is the stdin of this process."""
     near, far = pty.openpty()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: far))
     yield near, far
@@ -75,7 +75,7 @@ def test_no_keys_are_read_without_terminal(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 class WatchRun:
-    """Run of `watch` with scripted keys. Only waits for a key advance the clock."""
+    """A run of `watch` with scripted keys. The clock advances only while `watch` waits for a key."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *keys: list[str] | float) -> None:
         self._now, self._keys, self.reads = 0.0, [*keys], 0
@@ -103,13 +103,13 @@ class WatchRun:
         return []
 
 
-def test_states_are_read_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_reads_states_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
     run = WatchRun(monkeypatch, 0.25, ["x"], 0.75, 1.0, ["q", "p"])
     assert run.waits == [1.0, 0.75, 0.75, 1.0, 1.0]
     assert run.reads == 3
 
 
-def test_pause_reads_no_states_and_resume_reads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paused_view_reads_no_states_and_resumed_view_reads_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     run = WatchRun(monkeypatch, ["p"], 1.0, 1.0, ["p"], ["q"])
     assert run.waits == [1.0] * 5
     assert run.reads == 2
@@ -124,7 +124,7 @@ def test_keys_select_the_view_on_the_alternate_screen(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the calls of `print` and `watch`."""
+    """Return a list that records whether the command prints the states or watches."""
     outputs: list[str] = []
     console = SimpleNamespace(is_terminal=True, print=lambda _: outputs.append("printed"))
     monkeypatch.setattr("rich.console.Console", lambda: console)
@@ -147,10 +147,10 @@ def test_command_watches_on_terminal_and_prints_otherwise(outputs: list[str], tm
 def test_interrupt_or_configuration_error_sets_exit_status(
     error: BaseException, status: int, message: str, outputs: list[str], tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    def fail(directory: Path) -> None:
+    def raise_error(directory: Path) -> None:
         raise error
 
-    monkeypatch.setattr(command, "worker_states", fail)
+    monkeypatch.setattr(command, "worker_states", raise_error)
     assert command.main([str(tmp_path)]) == status
     assert capsys.readouterr().err == message
 
@@ -173,7 +173,7 @@ def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> N
     (state,) = workers.worker_states(tmp_path)
     assert state["process"] == os.getpid() and "error" not in state
     first = publisher._server
-    publisher._process = 0  # A forked child has another process ID.
+    publisher._process = 0  # The publisher now belongs to another process, like after a fork.
     publisher.publish_after_fork()
     assert first is not None and first.closed
     (state,) = workers.worker_states(tmp_path)
@@ -183,18 +183,24 @@ def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> N
     assert publisher._server is not None and not publisher._server.closed
 
 
-@pytest.mark.parametrize(("raised", "ended"), [(ProcessLookupError, True), (PermissionError, False), (None, False)])
-def test_missing_process_has_ended(raised: type[OSError] | None, ended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kill_error", "has_ended"), [(ProcessLookupError, True), (PermissionError, False), (None, False)]
+)
+def test_process_has_ended_if_kill_raises_process_lookup_error(
+    kill_error: type[OSError] | None, has_ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kill(process: int, signal: int) -> None:
         assert (process, signal) == (7, 0)
-        if raised is not None:
-            raise raised
+        if kill_error is not None:
+            raise kill_error
 
     monkeypatch.setattr(workers.os, "kill", kill)
-    assert workers._has_ended(7) is ended
+    assert workers._has_ended(7) is has_ended
 
 
-def test_gevent_timeout_during_read_is_raised_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gevent_timeout_during_read_of_state_is_raised_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     foreign = gevent.Timeout(1000)
 
     def read(path: Path) -> bytes:
@@ -207,7 +213,7 @@ def test_gevent_timeout_during_read_is_raised_unchanged(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("raised", "reason"),
+    ("read_error", "reason"),
     [
         (PermissionError(), "does not answer (PermissionError)"),
         (ConnectionResetError(), "does not answer (ConnectionResetError)"),
@@ -216,9 +222,11 @@ def test_gevent_timeout_during_read_is_raised_unchanged(tmp_path: Path, monkeypa
         (UnicodeDecodeError("utf-8", b"x", 0, 1, "y"), "does not answer with its state: UnicodeDecodeError"),
     ],
 )
-def test_read_error_has_reason(raised: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_about_unreadable_socket_states_reason(
+    read_error: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def read(path: Path) -> bytes:
-        raise raised
+        raise read_error
 
     monkeypatch.setattr(workers, "_read", read)
     assert workers._fetch(tmp_path / "7.sock", False) == {"process": "7", "error": reason, "clients": []}

@@ -1,4 +1,4 @@
-"""States of several processes: sockets, permissions, malformed replies and the terminal command."""
+"""Several processes publish their states. The tests cover sockets, permissions, malformed replies and the command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.status.states import client as client_state
 from tests.status.test_page import request
 from tests.support.wait import eventually
 
-# The program of a worker. The worker creates a client before the fork, as under ``gunicorn --preload``.
+# The program of a worker process. The worker creates a client before the fork, like under ``gunicorn --preload``.
 _PROGRAM = """
 import os
 import sys
@@ -55,12 +55,12 @@ gevent.sleep(60)
 
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
-    with Deployment.standalone() as started:
-        yield started
+    with Deployment.standalone() as worker_processes:
+        yield worker_processes
 
 
 @pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+def worker_processes() -> Iterator[list[subprocess.Popen[bytes]]]:
     processes: list[subprocess.Popen[bytes]] = []
     yield processes
     for process in processes:
@@ -68,20 +68,20 @@ def started() -> Iterator[list[subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def start(processes: Any, directory: Path, uri: str, *more: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(directory), uri, *more])
+def start_worker(processes: Any, directory: Path, uri: str, *arguments: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(directory), uri, *arguments])
     processes.append(process)
     return process
 
 
-def states(directory: Path) -> list[dict[str, Any]]:
+def states_with_pool(directory: Path) -> list[dict[str, Any]]:
     return [each for each in worker_states(directory) if each["clients"] and each["clients"][0]["servers"][0]["pool"]]
 
 
 @pytest.mark.usefixtures("long_reply_timeout")
-def test_states_of_running_workers_only_are_collected(tmp_path: Path, deployment: Any, started: Any) -> None:
-    processes = [start(started, tmp_path / "states", deployment.uri) for _ in range(2)]
-    collected = eventually(lambda: len(each := states(tmp_path / "states")) == 2 and each, 20)
+def test_only_states_of_running_workers_are_collected(tmp_path: Path, deployment: Any, worker_processes: Any) -> None:
+    processes = [start_worker(worker_processes, tmp_path / "states", deployment.uri) for _ in range(2)]
+    collected = eventually(lambda: len(each := states_with_pool(tmp_path / "states")) == 2 and each, 20)
     assert {each["process"] for each in collected} == {process.pid for process in processes}
     assert [each["clients"][0]["application"] for each in collected] == ["worker"] * 2
     processes[0].kill()
@@ -90,9 +90,9 @@ def test_states_of_running_workers_only_are_collected(tmp_path: Path, deployment
     assert [path.stem for path in (tmp_path / "states").iterdir()] == [str(processes[1].pid)]
 
 
-def test_forked_workers_publish_their_own_states(tmp_path: Path, deployment: Any, started: Any) -> None:
-    parent = start(started, tmp_path, deployment.uri, "fork")
-    collected = eventually(lambda: len(each := states(tmp_path)) == 3 and each, 20)
+def test_each_forked_worker_publishes_own_state(tmp_path: Path, deployment: Any, worker_processes: Any) -> None:
+    parent = start_worker(worker_processes, tmp_path, deployment.uri, "fork")
+    collected = eventually(lambda: len(each := states_with_pool(tmp_path)) == 3 and each, 20)
     processes = {each["process"] for each in collected}
     assert len(processes) == 3
     assert parent.pid in processes
@@ -101,10 +101,10 @@ def test_forked_workers_publish_their_own_states(tmp_path: Path, deployment: Any
 
 
 @pytest.mark.usefixtures("long_reply_timeout")
-def test_socket_directory_is_accessible_only_to_its_user(tmp_path: Path) -> None:
+def test_socket_directory_is_accessible_only_to_user_of_process(tmp_path: Path) -> None:
     directory = tmp_path / "states"
     publish(directory)
-    publish(directory)  # A second call has no effect.
+    publish(directory)  # A second call of `publish` has no effect.
     path = eventually(lambda: next(directory.glob("*.sock"), None))
     assert directory.stat().st_mode & 0o777 == 0o700
     assert path.stat().st_mode & 0o177 == 0
@@ -128,7 +128,7 @@ def test_directory_of_another_user_raises_configuration_error(tmp_path: Path, mo
     assert process["clients"] == []
 
 
-def test_removed_directory_gives_an_empty_page(tmp_path: Path) -> None:
+def test_page_is_empty_if_socket_directory_was_removed(tmp_path: Path) -> None:
     page = StatusPage(tmp_path / "states")
     eventually(lambda: list((tmp_path / "states").glob("*.sock")))
     shutil.rmtree(tmp_path / "states")
@@ -141,7 +141,7 @@ def id_of_ended_process() -> int:
     return process.pid
 
 
-def test_read_removes_only_sockets_of_ended_processes(tmp_path: Path) -> None:
+def test_read_of_states_removes_only_sockets_of_ended_processes(tmp_path: Path) -> None:
     ended = id_of_ended_process()
     with ExitStack() as open_sockets:
 
@@ -191,7 +191,7 @@ def test_publish_overwrites_no_existing_file(tmp_path: Path, suffix: str, caplog
 
 
 @pytest.mark.usefixtures("long_reply_timeout")
-def test_page_collects_states_of_its_directory(tmp_path: Path) -> None:
+def test_page_collects_states_in_directory(tmp_path: Path) -> None:
     page = StatusPage(tmp_path)
     eventually(lambda: list(tmp_path.glob("*.sock")))
     (process,) = json.loads(request(page, "format=json")[2])["processes"]
@@ -199,10 +199,10 @@ def test_page_collects_states_of_its_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("long_reply_timeout")
-@pytest.mark.parametrize("first", [True, False], ids=["with text first", "without text first"])
-def test_query_text_is_sent_only_on_request(tmp_path: Path, first: bool) -> None:
-    publish(tmp_path, query_text=first)
-    pages = {has_text: StatusPage(tmp_path, query_text=has_text) for has_text in (first, not first)}
+@pytest.mark.parametrize("requested_first", [True, False], ids=["with text first", "without text first"])
+def test_worker_sends_query_text_only_on_request(tmp_path: Path, requested_first: bool) -> None:
+    publish(tmp_path, query_text=requested_first)
+    pages = {has_text: StatusPage(tmp_path, query_text=has_text) for has_text in (requested_first, not requested_first)}
     tracing = {"query_text_max_length": 1000}
     with Deployment.standalone() as server, MongoClient(server.uri, slow_operation_ms=0, tracing=tracing) as client:
         client.app.users.insert_one({"name": "hunter2"})
@@ -248,7 +248,7 @@ MALFORMED_REPLIES: dict[str, bytes] = {
 
 @contextmanager
 def scripted_worker(path: Path, serve: Callable[[Any], None]) -> Iterator[None]:
-    """Start a worker with a scripted reply."""
+    """Start a server on the socket of a worker. `serve` answers each connection."""
 
     def handle(sock: Any, _address: Any) -> None:
         with sock, suppress(OSError):
@@ -263,7 +263,9 @@ def scripted_worker(path: Path, serve: Callable[[Any], None]) -> Iterator[None]:
         server.stop(timeout=0)
 
 
-def test_reader_that_does_not_read_is_closed_after_1_second(monkeypatch: pytest.MonkeyPatch, virtual_time: Any) -> None:
+def test_connection_to_reader_that_does_not_read_is_closed_after_1_second(
+    monkeypatch: pytest.MonkeyPatch, virtual_time: Any
+) -> None:
     monkeypatch.setattr(workers, "process_state", lambda _query_text: "x" * 10_000_000)
     near, far = socket.socketpair()
     with far:
@@ -274,7 +276,7 @@ def test_reader_that_does_not_read_is_closed_after_1_second(monkeypatch: pytest.
 
 
 def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual_time: Any) -> None:
-    """The worker replies after both unresponsive workers have received a request."""
+    """Check that the requests are concurrent. A worker replies after two silent workers have received requests."""
     with ExitStack() as stack:
         unresponsive = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(2)]
         for sock, number in zip(unresponsive, (6, 8), strict=True):
@@ -296,7 +298,7 @@ def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual
 
 
 def outputs_of(directory: Path) -> tuple[list[dict[str, Any]], str]:
-    """Return the states on the page and the text on a terminal."""
+    """Return the states that the page shows, and the text that the terminal command prints."""
     page = json.loads(request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)["processes"]
     terminal = io.StringIO()
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=300)
@@ -319,7 +321,7 @@ def test_malformed_reply_of_worker_is_one_row_with_error(tmp_path: Path, virtual
     is_late = reply in (
         send_slowly,
         MALFORMED_REPLIES["state of another process"],
-    )  # A forked child may have the socket of its parent for a short time.
+    )  # Directly after a fork, a child may answer on the socket of its parent.
     assert row["error"].startswith(f"does not answer {'within 1 s' if is_late else 'with its state: '}")
     assert ("it has more than 4000000 bytes" in row["error"]) is (reply is MALFORMED_REPLIES["too large reply"])
     assert row["clients"] == []
@@ -348,9 +350,9 @@ def test_reply_of_worker_is_shown_as_escaped_text_of_known_fields(tmp_path: Path
     assert "owned" in terminal
 
 
-def test_stopped_worker_does_not_block_the_page(tmp_path: Path, deployment: Any, started: Any) -> None:
-    stopped, running = [start(started, tmp_path, deployment.uri) for _ in range(2)]
-    eventually(lambda: len(states(tmp_path)) == 2)
+def test_stopped_worker_does_not_block_the_page(tmp_path: Path, deployment: Any, worker_processes: Any) -> None:
+    stopped, running = [start_worker(worker_processes, tmp_path, deployment.uri) for _ in range(2)]
+    eventually(lambda: len(states_with_pool(tmp_path)) == 2)
     stopped.send_signal(signal.SIGSTOP)
 
     def errors() -> dict[str, str | None]:
@@ -366,9 +368,9 @@ def test_published_state_does_not_keep_the_event_loop_alive(tmp_path: Path) -> N
     subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
 
 
-def test_terminal_command_prints_all_tables_or_an_error(tmp_path: Path, deployment: Any, started: Any) -> None:
-    start(started, tmp_path, deployment.uri)
-    eventually(lambda: states(tmp_path), 20)
+def test_terminal_command_prints_all_tables_or_an_error(tmp_path: Path, deployment: Any, worker_processes: Any) -> None:
+    start_worker(worker_processes, tmp_path, deployment.uri)
+    eventually(lambda: states_with_pool(tmp_path), 20)
     words = ("Servers", "Standalone", deployment.members[0].address, "Operations", "worker")
 
     def has_all() -> bool:
@@ -376,7 +378,7 @@ def test_terminal_command_prints_all_tables_or_an_error(tmp_path: Path, deployme
         assert result.returncode == 0
         return all(word in result.stdout for word in words)
 
-    eventually(has_all)  # A late worker has only an error in the output.
+    eventually(has_all)  # The output has only an error for a worker that replies late.
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1
     assert "does not exist" in missing.stderr
@@ -391,7 +393,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return result
 
 
-def test_help_has_command_name_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_status_command_has_command_name_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     assert capsys.readouterr().out.startswith("usage: python -m gmongo.status [-h] [--once] directory")

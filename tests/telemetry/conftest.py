@@ -1,4 +1,4 @@
-"""Fixtures of tests with spans: a replica set, and clients with tracing."""
+"""Fixtures that start a replica set, create clients with tracing, and collect spans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class SpanCollector(SpanProcessor):
-    """Span processor that collects open and ended spans."""
+    """Span processor that collects the spans of the driver. ``open`` has the open spans, ``ended`` the ended spans."""
 
     def __init__(self) -> None:
         self.open: list[Any] = []
@@ -32,11 +32,11 @@ class SpanCollector(SpanProcessor):
         self.ended.append(span)
 
     def named(self, name: str) -> list[ReadableSpan]:
-        """Return the ended spans with this name, in order of their end."""
+        """Return the ended spans that have the name, in the order of their ends."""
         return [span for span in self.ended if span.name == name]
 
     def only_span(self, name: str) -> ReadableSpan:
-        """Return the only span with this name."""
+        """Return the ended span that has the name. Fail if several spans or no span has the name."""
         (span,) = self.named(name)
         return span
 
@@ -44,12 +44,12 @@ class SpanCollector(SpanProcessor):
         self.ended.clear()
 
 
-def is_parent(inner: ReadableSpan, outer: ReadableSpan) -> bool:
-    """Return True if `outer` is the parent of `inner`."""
-    return inner.parent is not None and outer.context is not None and inner.parent.span_id == outer.context.span_id
+def is_parent(child: ReadableSpan, parent: ReadableSpan) -> bool:
+    """Return True if `parent` is the parent of `child`."""
+    return child.parent is not None and parent.context is not None and child.parent.span_id == parent.context.span_id
 
 
-def events(span: ReadableSpan) -> list[str]:
+def event_names(span: ReadableSpan) -> list[str]:
     return [event.name for event in span.events]
 
 
@@ -84,7 +84,7 @@ def spans() -> SpanCollector:
 
 @pytest.fixture
 def connect(deployment: Deployment, spans: SpanCollector) -> Iterator[Callable[..., Client]]:
-    """Create clients with tracing."""
+    """Return a function that creates clients. The clients send spans to the collector."""
     clients: list[Client] = []
 
     def make(query_text_max_length: int | None = None, **options: Any) -> Client:

@@ -1,4 +1,4 @@
-"""Texts of large commands and replies in logs and spans, which must not block the event loop."""
+"""Logs and spans contain only the beginning of large commands and replies, so that the event loop is not blocked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT = 4000
 
 
 class CountedDocument(dict[str, Any]):
-    """Document that counts reads of its items."""
+    """Document that counts how often code reads its items."""
 
     read_count = 0
 
@@ -41,7 +41,7 @@ class ReplyListener(CommandListener):
 
 
 class FormattingHandler(logging.Handler):
-    """Log handler that formats each record immediately and keeps the text."""
+    """Log handler that formats each log record immediately, and stores the text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,8 +58,8 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def lines() -> Iterator[list[str]]:
-    """Return the lines of the command logger with level DEBUG."""
+def command_log_lines() -> Iterator[list[str]]:
+    """Set the command logger to the level DEBUG. Yield the list of logged lines."""
     logger, handler = logging.getLogger("gmongo.command"), FormattingHandler()
     level = logger.level
     logger.addHandler(handler)
@@ -70,8 +70,8 @@ def lines() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the number of documents in each decoding step of a batch."""
+def decoded_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that records the number of documents in each decoding step of a batch."""
     counts: list[int] = []
     decode_run, documents = Batch.decode_run, Batch.documents
 
@@ -120,37 +120,41 @@ def test_text_of_large_command_reads_only_first_documents(
     spans: SpanCollector,
     request: pytest.FixtureRequest,
 ) -> None:
-    lines = request.getfixturevalue("lines") if observer in ("log", "all") else None
+    command_log_lines = request.getfixturevalue("command_log_lines") if observer in ("log", "all") else None
     with MongoClient(deployment.uri, **observer_options(spans.provider)[observer]) as client:
         client.d.c.drop()
         CountedDocument.read_count = 0
         write(client.d.c)
-        # Spans and slow operations have 100 characters, the log 1000. The handler formats each message twice.
+        # Spans and slow operations show 100 characters, log messages show 1000. The handler formats each message twice.
         commands = 4
         assert CountedDocument.read_count <= commands * 2 * 50
-    if lines is not None:
-        assert any("..." in line for line in lines)
-        assert max(map(len, lines)) < 6000
+    if command_log_lines is not None:
+        assert any("..." in line for line in command_log_lines)
+        assert max(map(len, command_log_lines)) < 6000
 
 
 @pytest.mark.parametrize("observer", ["spans", "slow operations", "log", "all"])
 def test_text_of_large_reply_decodes_only_first_documents(
-    observer: str, deployment: Deployment, spans: SpanCollector, runs: list[int], request: pytest.FixtureRequest
+    observer: str,
+    deployment: Deployment,
+    spans: SpanCollector,
+    decoded_counts: list[int],
+    request: pytest.FixtureRequest,
 ) -> None:
     with MongoClient(deployment.uri) as plain:
         plain.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])
-    lines = request.getfixturevalue("lines") if observer in ("log", "all") else None
+    command_log_lines = request.getfixturevalue("command_log_lines") if observer in ("log", "all") else None
     with MongoClient(deployment.uri, **observer_options(spans.provider)[observer]) as client:
         cursor = client.d.c.find(batch_size=COUNT)
         next(cursor)
-        assert max(runs) < 1000
-        assert sum(runs) < 3000
+        assert max(decoded_counts) < 1000
+        assert sum(decoded_counts) < 3000
         assert len(list(cursor)) == COUNT - 1
-    if lines is not None:
-        assert any('"firstBatch": [{"_id": 0' in line for line in lines)
+    if command_log_lines is not None:
+        assert any('"firstBatch": [{"_id": 0' in line for line in command_log_lines)
 
 
-def test_command_listener_gets_complete_large_reply(deployment: Deployment, lines: list[str]) -> None:
+def test_command_listener_receives_complete_large_reply(deployment: Deployment, command_log_lines: list[str]) -> None:
     listener = ReplyListener()
     with MongoClient(deployment.uri, event_listeners=[listener]) as client:
         client.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])

@@ -1,4 +1,4 @@
-"""Metrics by the semantic conventions of OpenTelemetry for databases."""
+"""The driver records metrics that follow the semantic conventions of OpenTelemetry for databases."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ UNITS = {
 }
 
 
-class Exporter:
-    """Metric reader of a test."""
+class MetricCollector:
+    """A meter provider, and methods that read the recorded metrics."""
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()
@@ -51,7 +51,7 @@ class Exporter:
         return [] if metric is None else [(dict(point.attributes), point) for point in metric.data.data_points]
 
     def value(self, name: str, **only: str) -> Any:
-        """Return the sum of the values, or the number of recorded values of a histogram."""
+        """Return the sum of the values of a metric. For a histogram, return the number of recorded values."""
         required = {f"db.client.connection.{key}": value for key, value in only.items()}
         points = [point for attributes, point in self.points(name) if required.items() <= attributes.items()]
         return sum(getattr(point, "count", None) or getattr(point, "value", 0) for point in points)
@@ -64,12 +64,12 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def collected() -> Exporter:
-    return Exporter()
+def collected() -> MetricCollector:
+    return MetricCollector()
 
 
 @pytest.fixture
-def connect(deployment: Deployment, collected: Exporter) -> Iterator[Callable[..., MongoClient[Any]]]:
+def connect(deployment: Deployment, collected: MetricCollector) -> Iterator[Callable[..., MongoClient[Any]]]:
     clients: list[MongoClient[Any]] = []
 
     def make(**options: Any) -> MongoClient[Any]:
@@ -86,7 +86,9 @@ def fail_once(deployment: Deployment, **data: Any) -> None:
     deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
-def test_metrics_have_conventional_units(connect: Any, collected: Exporter, deployment: Deployment) -> None:
+def test_metrics_have_units_of_semantic_conventions(
+    connect: Any, collected: MetricCollector, deployment: Deployment
+) -> None:
     client = connect(maxPoolSize=1, waitQueueTimeoutMS=10)
     fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=100)
     running_find = gevent.spawn(client.shop.orders.find_one)
@@ -98,7 +100,9 @@ def test_metrics_have_conventional_units(connect: Any, collected: Exporter, depl
 
 
 @pytest.mark.real_time
-def test_operation_duration_has_attributes(connect: Any, collected: Exporter, deployment: Deployment) -> None:
+def test_operation_duration_metric_has_attributes(
+    connect: Any, collected: MetricCollector, deployment: Deployment
+) -> None:
     client = connect()
     client.shop.orders.insert_one({"_id": 1})
     with pytest.raises(errors.DuplicateKeyError):
@@ -126,13 +130,13 @@ def test_operation_duration_has_attributes(connect: Any, collected: Exporter, de
     ],
 )
 def test_measured_durations_are_recorded_with_attributes(
-    collected: Exporter, monkeypatch: pytest.MonkeyPatch, address: Any, server: Any, pool: str
+    collected: MetricCollector, monkeypatch: pytest.MonkeyPatch, address: Any, server: Any, pool: str
 ) -> None:
     metrics = Metrics(collected.provider)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     trace = OperationTrace("find", "shop", "", metrics)  # type: ignore[arg-type]
     monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
-    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # the wait has no address, and is not recorded
+    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # the wait is not recorded, because it has no address
     metrics.operation_ended(trace, None)
     trace.address = address
     metrics.wait_ended(trace, Phase.CHECK_OUT, 0.25, 0.125, None)
@@ -167,7 +171,7 @@ def test_measured_durations_are_recorded_with_attributes(
         assert point.explicit_bounds == (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
 
 
-def test_connection_metrics_equal_pool_stats(connect: Any, collected: Exporter, deployment: Deployment) -> None:
+def test_connection_metrics_equal_pool_stats(connect: Any, collected: MetricCollector, deployment: Deployment) -> None:
     client = connect(maxPoolSize=2, minPoolSize=1)
     client.shop.orders.find_one()
     deployment.members[0].freeze()
@@ -186,7 +190,7 @@ def test_connection_metrics_equal_pool_stats(connect: Any, collected: Exporter, 
     assert collected.value("db.client.connection.count", state="idle") == client.pool_stats()[0]["available"]
 
 
-def test_metrics_sum_open_clients_of_one_server(connect: Any, collected: Exporter) -> None:
+def test_connection_metrics_sum_pools_of_open_clients_for_one_server(connect: Any, collected: MetricCollector) -> None:
     clients = [connect(maxPoolSize=3), connect(maxPoolSize=4)]
     for client in clients:
         client.admin.command("ping")
@@ -200,12 +204,14 @@ def test_metrics_sum_open_clients_of_one_server(connect: Any, collected: Exporte
     assert attributes == {"gmongo.client.number": clients[1]._executor.number}
 
 
-def test_pool_without_limit_reports_no_maximum(connect: Any, collected: Exporter) -> None:
+def test_unlimited_pool_reports_no_metric_of_maximum_size(connect: Any, collected: MetricCollector) -> None:
     connect(maxPoolSize=0).admin.command("ping")
     assert collected.points("db.client.connection.max") == []
 
 
-def test_connection_times_include_connections_created_in_background(connect: Any, collected: Exporter) -> None:
+def test_connection_create_time_includes_connections_of_background_run(
+    connect: Any, collected: MetricCollector
+) -> None:
     client = connect(minPoolSize=3)
     eventually(lambda: collected.value("db.client.connection.create_time") == 3)
     before = collected.value("db.client.connection.wait_time")
@@ -216,7 +222,9 @@ def test_connection_times_include_connections_created_in_background(connect: Any
     assert collected.value("db.client.connection.create_time") == 3
 
 
-def test_retry_metrics_count_retries_and_tokens(connect: Any, collected: Exporter, deployment: Deployment) -> None:
+def test_retry_metrics_report_retries_and_tokens(
+    connect: Any, collected: MetricCollector, deployment: Deployment
+) -> None:
     client = connect(baseBackoffMS=10)
     client._executor.overload.jitter = lambda: 1.0
     fail_once(deployment, failCommands=["find"], errorCode=89)

@@ -1,4 +1,4 @@
-"""Log of slow operations."""
+"""The driver logs slow operations, with the parts of the duration and without values."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PARTS = {"selection", "checkOut", "connecting", "server", "network", "decoding",
 
 
 @pytest.fixture
-def slow(deployment: Deployment) -> Iterator[Connect]:
-    """Create clients that log slow operations."""
+def connect_with_slow_log(deployment: Deployment) -> Iterator[Connect]:
+    """Return a function that creates clients. The clients log operations that take longer than a limit."""
     clients: list[MongoClient[Any]] = []
 
     def make(limit: float = 50, **options: Any) -> MongoClient[Any]:
@@ -41,17 +41,19 @@ def delay_once(deployment: Deployment, command: str, milliseconds: int) -> None:
     deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[Any]:
+def slow_operation_records(caplog: pytest.LogCaptureFixture) -> list[Any]:
     return [record for record in caplog.records if record.name == "gmongo.slow"]
 
 
-def test_slow_operation_is_logged_without_values(slow: Connect, deployment: Deployment, caplog: Any) -> None:
-    client = slow()
+def test_slow_operation_is_logged_without_values(
+    connect_with_slow_log: Connect, deployment: Deployment, caplog: Any
+) -> None:
+    client = connect_with_slow_log()
     client.shop.orders.insert_one({"_id": 1})
     caplog.clear()
     delay_once(deployment, "find", 80)
     client.shop.orders.find_one({"secret": "hunter2"})
-    (record,) = lines(caplog)
+    (record,) = slow_operation_records(caplog)
     address = deployment.members[0].address
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith(f"Slow operation: find shop.orders on {address} took ")
@@ -64,12 +66,16 @@ def test_slow_operation_is_logged_without_values(slow: Connect, deployment: Depl
 
 
 def phase_durations(record: Any) -> dict[str, int]:
-    """Return the parts of the duration that have at least one millisecond of virtual time."""
+    """Return the logged parts of the duration that round to at least one millisecond."""
     return {part: duration for part in PARTS if (duration := round(record.structured[f"{part}MS"]))}
 
 
-def test_failed_or_interrupted_wait_is_in_logged_duration(slow: Connect, deployment: Deployment, caplog: Any) -> None:
-    client = slow(50, maxPoolSize=1, waitQueueTimeoutMS=200, serverSelectionTimeoutMS=300, baseBackoffMS=400)
+def test_failed_or_interrupted_wait_is_part_of_logged_duration(
+    connect_with_slow_log: Connect, deployment: Deployment, caplog: Any
+) -> None:
+    client = connect_with_slow_log(
+        50, maxPoolSize=1, waitQueueTimeoutMS=200, serverSelectionTimeoutMS=300, baseBackoffMS=400
+    )
     client._executor.overload.jitter = lambda: 1.0
     client.shop.orders.insert_one({"_id": 1})
     caplog.clear()
@@ -83,7 +89,7 @@ def test_failed_or_interrupted_wait_is_in_logged_duration(slow: Connect, deploym
         client.shop.orders.find_one()
     with pytest.raises(errors.ServerSelectionTimeoutError):
         client.shop.orders.with_options(read_preference=Secondary()).find_one()
-    logged = [(record.structured["tries"], phase_durations(record)) for record in lines(caplog)]
+    logged = [(record.structured["tries"], phase_durations(record)) for record in slow_operation_records(caplog)]
     assert logged == [(1, {"checkOut": 200}), (1, {"backOff": 100}), (1, {"selection": 300})]
 
 
@@ -100,38 +106,40 @@ def test_failed_attempt_on_pinned_connection_logs_no_wait(caplog: Any) -> None:
         caplog.clear()
         with pytest.raises(errors.OperationFailure):
             client.shop.orders.find_one(session=session)
-        logged = phase_durations(lines(caplog)[0])
+        logged = phase_durations(slow_operation_records(caplog)[0])
     assert logged.keys() <= {"server", "network", "driver"} and sum(logged.values()) >= 80
 
 
 @pytest.mark.real_time
-def test_decoding_of_large_reply_is_part_of_logged_duration(slow: Connect, caplog: Any) -> None:
-    client = slow(0)
-    client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # below 64 KB
+def test_decoding_of_large_reply_is_part_of_logged_duration(connect_with_slow_log: Connect, caplog: Any) -> None:
+    client = connect_with_slow_log(0)
+    client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # smaller than 64 KB
     caplog.clear()
     client.shop.orders.find_one()
-    (record,) = lines(caplog)
+    (record,) = slow_operation_records(caplog)
     assert record.structured["decodingMS"] > 0.1
     assert "decoding" in record.getMessage()
 
 
-def test_failed_operation_is_logged_without_values(slow: Connect, caplog: Any) -> None:
-    client = slow(0)
+def test_failed_slow_operation_is_logged_without_values(connect_with_slow_log: Connect, caplog: Any) -> None:
+    client = connect_with_slow_log(0)
     client.shop.orders.insert_one({"_id": "hunter2"})
     caplog.clear()
     with pytest.raises(errors.DuplicateKeyError):
         client.shop.orders.insert_one({"_id": "hunter2"})
-    (record,) = lines(caplog)
+    (record,) = slow_operation_records(caplog)
     assert record.getMessage().endswith("; failed: DuplicateKeyError (code 11000)")
 
 
-def test_operation_interrupted_by_gevent_timeout_is_logged(slow: Connect, deployment: Deployment, caplog: Any) -> None:
-    client = slow()
+def test_operation_interrupted_by_gevent_timeout_is_logged(
+    connect_with_slow_log: Connect, deployment: Deployment, caplog: Any
+) -> None:
+    client = connect_with_slow_log()
     client.shop.orders.find_one()
     deployment.members[0].freeze()
     with gevent.Timeout(0.06, False):
         client.shop.orders.find_one()
-    (record,) = lines(caplog)
+    (record,) = slow_operation_records(caplog)
     assert record.getMessage().endswith("; failed: Timeout")
     deployment.members[0].thaw()
 
@@ -147,7 +155,7 @@ WORDS = (
 
 
 @pytest.mark.parametrize(
-    ("changed", "phase_durations", "message"),
+    ("changed_times", "expected_parts", "message"),
     [
         ({}, SHARES, WORDS),
         ({"tries": 1}, SHARES, WORDS.removesuffix("; 2 tries")),
@@ -160,41 +168,41 @@ WORDS = (
     ],
 )  # fmt: skip
 def test_measured_times_are_divided_into_logged_parts(
-    caplog: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, phase_durations: Any, message: str | None
+    caplog: Any, monkeypatch: pytest.MonkeyPatch, changed_times: Any, expected_parts: Any, message: str | None
 ) -> None:
     operations = SlowOperations(1.0, 0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     operation_trace = OperationTrace("find", "shop", "orders", operations)  # type: ignore[arg-type]
     operation_trace.address = ("h", 1)
-    for name, value in {**TIMES, **changed}.items():
+    for name, value in {**TIMES, **changed_times}.items():
         setattr(operation_trace, name, value)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.999)
     operations.operation_ended(operation_trace, None)
-    assert lines(caplog) == []
+    assert slow_operation_records(caplog) == []
     monkeypatch.setattr(_clock, "monotonic", lambda: 101.0)
     operations.operation_ended(operation_trace, None)
-    (record,) = lines(caplog)
-    assert {name: record.structured[f"{name}MS"] for name in PARTS} == phase_durations
+    (record,) = slow_operation_records(caplog)
+    assert {name: record.structured[f"{name}MS"] for name in PARTS} == expected_parts
     if message is not None:
         assert record.getMessage() == f"Slow operation: find shop.orders on h:1 took 1000 ms: {message}"
     assert [each["moment"] for each in operations.last] == [101.0]
 
 
-def test_last_fifty_slow_operations_are_kept() -> None:
+def test_client_keeps_last_fifty_slow_operations() -> None:
     operations = SlowOperations(0.0, 0)
     for number in range(60):
         operations.operation_ended(OperationTrace("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
     assert [each["operation"] for each in operations.last] == [f"find shop.c{number}" for number in range(10, 60)]
 
 
-def test_fast_operation_is_not_logged(slow: Connect, caplog: Any) -> None:
-    client = slow(60_000)
+def test_fast_operation_is_not_logged(connect_with_slow_log: Connect, caplog: Any) -> None:
+    client = connect_with_slow_log(60_000)
     client.shop.orders.find_one()
-    assert lines(caplog) == []
+    assert slow_operation_records(caplog) == []
     assert list(client._executor.observers.all[0].last) == []
 
 
-def test_slow_operation_is_logged_in_its_span(deployment: Deployment) -> None:
+def test_log_handler_of_slow_operation_runs_in_operation_span(deployment: Deployment) -> None:
     spans = SpanCollector()
     current_spans = []
 

@@ -1,4 +1,4 @@
-"""Spans by the OpenTelemetry specification of the drivers. The files of the specification run in ``tests/spec``."""
+"""Spans follow the OpenTelemetry specification for drivers. ``tests/spec`` runs the test files of the specification."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gmongo.testing import Deployment
 from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
-from tests.telemetry.conftest import Client, SpanCollector, events, is_parent
+from tests.telemetry.conftest import Client, SpanCollector, event_names, is_parent
 
 PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 Connect = Callable[..., Client]
@@ -35,7 +35,7 @@ def fail_once(deployment: Deployment, **data: Any) -> None:
     deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
-# Prose tests of the specification
+# The prose tests of the specification
 
 
 def test_prose_1_environment_variable_or_option_enables_tracing(
@@ -52,7 +52,7 @@ def test_prose_1_environment_variable_or_option_enables_tracing(
             client.shop.orders.find_one()
         assert spans.only_span("find shop.orders")
         spans.clear()
-    # The option overrides the variable.
+    # The option `enabled` overrides the environment variable.
     with MongoClient(deployment.uri, tracing={**tracing, "enabled": False}) as client:
         client.shop.orders.find_one()
     assert spans.ended == []
@@ -65,7 +65,7 @@ def test_prose_2_environment_variable_or_option_enables_query_text(
     connect().shop.orders.find_one({"x": 1})
     assert spans.only_span("find").attributes["db.query.text"].startswith('{"find": "orders", "filter": {"x": 1}')
     spans.clear()
-    connect(0).shop.orders.find_one({"x": 1})  # the option overrides the variable
+    connect(0).shop.orders.find_one({"x": 1})  # the option `query_text_max_length` overrides the environment variable
     assert "db.query.text" not in spans.only_span("find").attributes
     spans.clear()
     monkeypatch.delenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH")
@@ -99,7 +99,7 @@ def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: SpanC
     assert spans.only_span("find").attributes["db.mongodb.cursor_id"] == cursor_id
 
 
-# Spans of operations and commands
+# Tests of the spans of operations and commands
 
 
 def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Connect, spans: SpanCollector) -> None:
@@ -112,7 +112,7 @@ def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Co
     client = orders.database.client
     client.bulk_write([InsertOne({}, namespace="shop.orders"), InsertOne({}, namespace="shop.other")])
     assert is_parent(spans.only_span("bulkWrite"), spans.only_span("bulkWrite admin"))
-    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # the insert needs two messages
+    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # the driver sends two insert commands
     operation = spans.only_span("insert shop.orders")
     assert sum(is_parent(span, operation) for span in spans.named("insert")) == 2
 
@@ -130,7 +130,7 @@ def test_command_with_secret_has_operation_span_without_values(connect: Connect,
 
 
 def test_span_of_command_with_secret_omits_server_error_message(spans: SpanCollector) -> None:
-    # The message of the server can describe the password.
+    # The error message of the server may describe the password.
     error_reply = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "too short: the password, which begins with h"}
     with (
         ScriptedServer({"createUser": error_reply}) as server,
@@ -166,7 +166,7 @@ def test_span_without_query_text_contains_no_user_data(connect: Connect, spans: 
     with pytest.raises(errors.DuplicateKeyError, match="private"):
         orders.insert_one({"_id": "private"})
     with pytest.raises(Exception, match="private"):
-        orders.insert_one({"x": Unencodable()})
+        orders.insert_one({"x": UnencodableValue()})
     with pytest.raises(errors.OperationFailure, match="private"):
         orders.find_one({"$private": 1})
     texts = [
@@ -178,7 +178,7 @@ def test_span_without_query_text_contains_no_user_data(connect: Connect, spans: 
     assert any(attributes.get("exception.message") == "DuplicateKeyError (code 11000)" for attributes, *_ in texts)
 
 
-class Unencodable:
+class UnencodableValue:
     class NestedError(Exception):
         pass
 
@@ -187,24 +187,24 @@ class Unencodable:
 
 
 @pytest.mark.parametrize(
-    ("error", "name"),
+    ("error", "expected_type"),
     [
         (ValueError("x"), "ValueError"),
         (GeneratorExit(), "GeneratorExit"),
         (errors.AutoReconnect("x"), "gmongo.errors.AutoReconnect"),
-        (Unencodable.NestedError(), "tests.telemetry.test_spans.Unencodable.NestedError"),
+        (UnencodableValue.NestedError(), "tests.telemetry.test_spans.UnencodableValue.NestedError"),
     ],
 )
-def test_error_type_is_qualified_class_name(error: BaseException, name: str) -> None:
-    assert error_type_of(error) == name
+def test_error_type_attribute_is_qualified_class_name(error: BaseException, expected_type: str) -> None:
+    assert error_type_of(error) == expected_type
 
 
-def test_query_text_is_truncated_to_limit(connect: Connect, spans: SpanCollector) -> None:
+def test_query_text_attribute_is_truncated_to_limit(connect: Connect, spans: SpanCollector) -> None:
     connect(20).shop.orders.insert_one({"x": "y" * 1000})
     assert spans.only_span("insert").attributes["db.query.text"] == '{"insert": "orders",'
 
 
-def test_retry_adds_command_span_and_retry_event(
+def test_retry_adds_command_span_and_retry_event_to_operation_span(
     connect: Connect, spans: SpanCollector, deployment: Deployment
 ) -> None:
     client = connect()
@@ -214,29 +214,29 @@ def test_retry_adds_command_span_and_retry_event(
     client.shop.orders.find_one()
     operation = spans.only_span("find shop.orders")
     assert [is_parent(span, operation) for span in spans.named("find")] == [True, True]
-    assert "retry" in events(operation)
+    assert "retry" in event_names(operation)
     assert operation.status.status_code is StatusCode.UNSET
 
 
-# Interruptions
+# Tests of interruptions
 
 
-@pytest.mark.parametrize("phase", ["selection", "check-out", "command"])
+@pytest.mark.parametrize("interrupted_phase", ["selection", "check-out", "command"])
 @pytest.mark.parametrize("method", ["kill", "timeout"])
 def test_interrupted_operation_ends_span_with_error_type(
-    connect: Connect, spans: SpanCollector, deployment: Deployment, phase: str, method: str
+    connect: Connect, spans: SpanCollector, deployment: Deployment, interrupted_phase: str, method: str
 ) -> None:
-    if phase == "selection":
+    if interrupted_phase == "selection":
         deployment.members[0].kill()
     client = connect(maxPoolSize=1)
-    if phase != "selection":
+    if interrupted_phase != "selection":
         client.shop.orders.find_one()
         deployment.members[0].freeze()
-    if phase == "check-out":
+    if interrupted_phase == "check-out":
         holder = gevent.spawn(client.shop.orders.count_documents, {})
         eventually(lambda: client.pool_stats()[0]["in_use"])
 
-    def find() -> None:
+    def find_until_interrupted() -> None:
         if method == "kill":
             client.shop.orders.find_one()
         else:
@@ -244,7 +244,7 @@ def test_interrupted_operation_ends_span_with_error_type(
                 client.shop.orders.find_one()
 
     spans.clear()
-    finding = gevent.spawn(find)
+    finding = gevent.spawn(find_until_interrupted)
     gevent.sleep(0.02)
     if method == "kill":
         finding.kill()
@@ -253,20 +253,20 @@ def test_interrupted_operation_ends_span_with_error_type(
     span = spans.only_span("find shop.orders")
     assert span.attributes["error.type"].split(".")[-1] == reason
     assert span.status.status_code is StatusCode.ERROR
-    if phase == "command":
+    if interrupted_phase == "command":
         assert spans.only_span("find").status.status_code is StatusCode.ERROR
     else:
-        assert ("server selection" if phase == "selection" else "connection check-out") in events(span)
+        assert ("server selection" if interrupted_phase == "selection" else "connection check-out") in event_names(span)
     deployment.members[0].thaw()
-    if phase == "check-out":
+    if interrupted_phase == "check-out":
         holder.get()
     assert spans.open == []
 
 
-def test_end_of_session_ends_transaction_span(connect: Connect, spans: SpanCollector) -> None:
+def test_end_of_session_ends_span_of_open_transaction(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     with client.start_session() as session:
-        session.start_transaction()  # the transaction sends no command
+        session.start_transaction()  # this transaction sends no command
     with client.start_session() as session:
         session.start_transaction()
         client.shop.orders.insert_one({}, session=session)
@@ -274,7 +274,7 @@ def test_end_of_session_ends_transaction_span(connect: Connect, spans: SpanColle
     assert spans.open == []
 
 
-# Context
+# Tests of the context of spans
 
 
 def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: SpanCollector) -> None:
@@ -295,7 +295,7 @@ def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: S
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-def test_background_connections_are_in_no_span(spans: SpanCollector, deployment: Deployment) -> None:
+def test_connections_of_background_run_belong_to_no_span(spans: SpanCollector, deployment: Deployment) -> None:
     tracing = {"enabled": True, "tracer_provider": spans.provider}
     seen = []
 
@@ -341,36 +341,38 @@ def test_operation_span_is_current_in_command_listener(deployment: Deployment, s
         assert [span.name for span in current] == ["find shop.orders"] * 2  # type: ignore[attr-defined]
 
 
-# Without a tracer provider
+# Tests without a tracer provider
 
 
 @pytest.fixture
-def traces(monkeypatch: pytest.MonkeyPatch) -> list[OperationTrace]:
-    """Return the list of all operation traces that the driver creates."""
+def created_traces(monkeypatch: pytest.MonkeyPatch) -> list[OperationTrace]:
+    """Return a list that records all operation traces that the driver creates."""
     created: list[OperationTrace] = []
     init = OperationTrace.__init__
     monkeypatch.setattr(OperationTrace, "__init__", lambda self, *args: (created.append(self), init(self, *args))[1])
     return created
 
 
-def test_without_provider_no_operation_trace_is_created(deployment: Deployment, traces: list[OperationTrace]) -> None:
+def test_driver_without_tracer_provider_creates_no_operation_trace(
+    deployment: Deployment, created_traces: list[OperationTrace]
+) -> None:
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
-    assert traces == []
+    assert created_traces == []
     with MongoClient(deployment.uri, slow_operation_ms=1) as client:
         client.shop.orders.find_one()
-    assert traces != []
+    assert created_traces != []
 
 
 def test_proxy_tracer_provider_counts_as_missing(
-    deployment: Deployment, traces: list[OperationTrace], monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, created_traces: list[OperationTrace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The fast check for a provider reads a private attribute of OpenTelemetry, and this attribute may change.
+    # The driver's fast check for a provider reads a private attribute of OpenTelemetry, which a release may change.
     monkeypatch.setattr("gmongo._telemetry.tracing._has_no_provider", lambda: False)
     monkeypatch.setattr("gmongo._telemetry.tracing.get_tracer_provider", trace.ProxyTracerProvider)
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
-    assert traces == []
+    assert created_traces == []
 
 
 def test_tracer_provider_set_after_client_creation_is_used(deployment: Deployment) -> None:
@@ -403,7 +405,9 @@ def run(program: str) -> str:
     return str(result.stdout)
 
 
-def test_missing_package_raises_for_option_and_warns_for_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_opentelemetry_package_raises_for_option_and_warns_for_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("gmongo._telemetry.settings.find_spec", lambda name: None)
     with pytest.raises(errors.ConfigurationError, match=r"tracing needs the package opentelemetry-api.*gmongo\["):
         MongoClient(connect=False, tracing={"enabled": True})
@@ -442,10 +446,10 @@ def test_exception_of_span_processor_is_logged_and_suppressed(
     capsys: pytest.CaptureFixture[str],
     failures_of_observers: list[Exception],
 ) -> None:
-    def fail(*_: Any, **__: Any) -> None:
+    def raise_value_error(*_: Any, **__: Any) -> None:
         raise ValueError("a broken processor")
 
-    spans.on_start = spans.on_end = fail  # type: ignore[assignment, method-assign]
+    spans.on_start = spans.on_end = raise_value_error  # type: ignore[assignment, method-assign]
     tracing = {"enabled": True, "tracer_provider": spans.provider}
     with MongoClient(deployment.uri, tracing=tracing) as client:
         client.shop.orders.insert_one({"_id": 1})
@@ -464,7 +468,7 @@ COLLECTION_COMMANDS = [
 
 
 @pytest.mark.parametrize("name", [*COLLECTION_COMMANDS, "createUser", "dropUser", "listCollections", "getMore"])
-def test_collection_of_command_is_read_from_its_fields(name: str) -> None:
+def test_collection_name_attribute_comes_from_command_fields(name: str) -> None:
     command = {name: 5 if name == "getMore" else "c", "collection": "d"}
     expected = "c" if name in COLLECTION_COMMANDS else "d" if name == "getMore" else ""
     assert tracing._collection_of(name, command, "db") == expected
@@ -478,17 +482,17 @@ SESSION = {"id": Binary(bytes(16), 4)}
 
 @pytest.mark.parametrize("port", [27017, None])
 @pytest.mark.parametrize("collection", ["c", ""])
-@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("has_all_fields", [False, True])
 @pytest.mark.parametrize("length", [0, 1000])
 def test_command_span_has_attributes_of_specification(
-    port: int | None, collection: str, complete: bool, length: int
+    port: int | None, collection: str, has_all_fields: bool, length: int
 ) -> None:
-    traces = tracing.Traces(None, length)
+    created_traces = tracing.Traces(None, length)
     more = {"lsid": SESSION, "txnNumber": 5, "$clusterTime": {"x": 1}, "signature": 1, "$db": "db"}
-    command = {"ping": 1, "a": "b", **(more if complete else {})}
+    command = {"ping": 1, "a": "b", **(more if has_all_fields else {})}
     connection: Any = Mock(address=("h", port), id=3)
-    connection.hello.connection_id = 7 if complete else None
-    operation_trace: Any = Mock(collection=collection, cursor_id=9 if complete else None)
+    connection.hello.connection_id = 7 if has_all_fields else None
+    operation_trace: Any = Mock(collection=collection, cursor_id=9 if has_all_fields else None)
     sent: Any = SimpleNamespace(connection=connection, command=command, name="ping", database="db")
     namespace = f"db.{collection}" if collection else "db"
     expected = {
@@ -503,15 +507,17 @@ def test_command_span_has_attributes_of_specification(
         **({"db.collection.name": collection} if collection else {}),
     }
     if length:
-        expected["db.query.text"] = '{"ping": 1, "a": "b", "txnNumber": 5}' if complete else '{"ping": 1, "a": "b"}'
-    if complete:
+        expected["db.query.text"] = (
+            '{"ping": 1, "a": "b", "txnNumber": 5}' if has_all_fields else '{"ping": 1, "a": "b"}'
+        )
+    if has_all_fields:
         expected |= {
             "db.mongodb.server_connection_id": 7,
             "db.mongodb.cursor_id": 9,
             "db.mongodb.lsid": "00000000-0000-0000-0000-000000000000",
             "db.mongodb.txn_number": 5,
         }
-    assert traces._attributes_of(operation_trace, sent) == expected
+    assert created_traces._attributes_of(operation_trace, sent) == expected
 
 
 @pytest.mark.parametrize("collection", ["c", ""])
@@ -522,9 +528,9 @@ def test_operation_span_has_attributes_of_specification(collection: str, cursor_
         database="db", collection=collection, cursor_id=cursor_id, summary="find db.c", notes={}
     )
     operation_trace.name = "find"
-    traces = tracing.Traces(None, 0)
-    traces._tracer = tracer
-    traces.operation_started(operation_trace, None)
+    created_traces = tracing.Traces(None, 0)
+    created_traces._tracer = tracer
+    created_traces.operation_started(operation_trace, None)
     summary, parent, kind, attributes = tracer.start_span.call_args.args
     assert (summary, parent, kind) == ("find db.c", None, SpanKind.CLIENT)
     assert attributes == {
@@ -538,7 +544,7 @@ def test_operation_span_has_attributes_of_specification(collection: str, cursor_
 
 
 def end_command(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
-    """End a command and return its span."""
+    """Let the telemetry observer record the end of a command, and return the span of the command."""
     span = Mock()
     operation_trace: Any = Mock(cursor_id=cursor_id, notes={7: span})
     sent: Any = SimpleNamespace(request_id=7)
@@ -550,7 +556,7 @@ def end_command(reply: Any, error: BaseException | None, cursor_id: int | None =
 
 
 @pytest.mark.parametrize(
-    ("reply", "known", "attributes"),
+    ("reply", "known_cursor_id", "attributes"),
     [
         ({"cursor": {"id": 5}}, None, {"db.mongodb.cursor_id": 5}),
         ({"cursor": {"id": 5}}, 6, {}),
@@ -561,8 +567,10 @@ def end_command(reply: Any, error: BaseException | None, cursor_id: int | None =
         (None, None, {}),
     ],
 )
-def test_end_of_command_adds_new_cursor_id(reply: Any, known: int | None, attributes: dict[str, Any]) -> None:
-    span = end_command(reply, None, known)
+def test_end_of_command_adds_cursor_id_to_span_unless_known(
+    reply: Any, known_cursor_id: int | None, attributes: dict[str, Any]
+) -> None:
+    span = end_command(reply, None, known_cursor_id)
     assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
     assert not span.set_attributes.called and not span.set_status.called
 
@@ -575,7 +583,9 @@ def test_end_of_command_adds_new_cursor_id(reply: Any, known: int | None, attrib
         (KeyError("x"), {"error.type": "KeyError"}),
     ],
 )
-def test_failed_command_adds_error_attributes_and_event(error: BaseException, attributes: dict[str, Any]) -> None:
+def test_failed_command_adds_error_attributes_and_event_to_span(
+    error: BaseException, attributes: dict[str, Any]
+) -> None:
     span = end_command(None, error)
     assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
     ((recorded,),) = (call.args for call in span.set_attributes.call_args_list)
@@ -586,13 +596,13 @@ def test_failed_command_adds_error_attributes_and_event(error: BaseException, at
     assert (status.status_code.name, status.description) == ("ERROR", tracing.error_type_of(error))
 
 
-def test_error_adds_nothing_to_span_that_is_not_recording() -> None:
+def test_error_adds_no_attribute_to_span_that_is_not_recording() -> None:
     span = Mock(is_recording=lambda: False)
     tracing._record(span, KeyError("x"), 0)
     assert not span.set_attributes.called and not span.add_event.called and not span.set_status.called
 
 
-@pytest.mark.parametrize("recording", [False, True])
+@pytest.mark.parametrize("is_recording", [False, True])
 @pytest.mark.parametrize(
     ("seconds", "connecting", "error", "expected"),
     [
@@ -602,20 +612,20 @@ def test_error_adds_nothing_to_span_that_is_not_recording() -> None:
         (0.0, 0.0, KeyError(), {"gmongo.wait.duration": 0.0, "error.type": "KeyError"}),
     ],
 )
-def test_wait_of_one_millisecond_or_failed_wait_adds_event(
-    recording: bool, seconds: float, connecting: float, error: Any, expected: Any
+def test_wait_of_at_least_one_millisecond_or_failed_wait_adds_span_event(
+    is_recording: bool, seconds: float, connecting: float, error: Any, expected: Any
 ) -> None:
-    traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: recording)
-    operation_trace: Any = Mock(notes={traces: (span, None, None)})
-    traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
-    events = [call.args for call in span.add_event.call_args_list]
-    assert events == ([(Phase.SELECTION.value, expected)] if expected is not None and recording else [])
-    traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
-    traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))
+    created_traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: is_recording)
+    operation_trace: Any = Mock(notes={created_traces: (span, None, None)})
+    created_traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
+    added = [call.args for call in span.add_event.call_args_list]
+    assert added == ([(Phase.SELECTION.value, expected)] if expected is not None and is_recording else [])
+    created_traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
+    created_traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))
 
 
-def test_failed_attempt_adds_retry_event() -> None:
-    traces, span = tracing.Traces(None, 0), Mock()
-    operation_trace: Any = Mock(notes={traces: (span, None, None)}, tries=2)
-    traces.attempt_failed(operation_trace, errors.AutoReconnect("x"))
+def test_failed_attempt_adds_retry_event_to_span() -> None:
+    created_traces, span = tracing.Traces(None, 0), Mock()
+    operation_trace: Any = Mock(notes={created_traces: (span, None, None)}, tries=2)
+    created_traces.attempt_failed(operation_trace, errors.AutoReconnect("x"))
     span.add_event.assert_called_once_with("retry", {"gmongo.tries": 2, "error.type": "gmongo.errors.AutoReconnect"})

@@ -1,4 +1,4 @@
-"""Fixtures of tests with TLS."""
+"""Fixtures that start TLS servers and select the TLS library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def server(files: SimpleNamespace) -> Any:
 
 @pytest.fixture(autouse=True, params=["ssl", "pyOpenSSL"])
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run each test with the TLS of the standard library, and with pyOpenSSL if its packages are installed."""
+    """Run each test with the module `ssl`. If pyOpenSSL and its packages are installed, also run it with pyOpenSSL."""
     if request.param == "ssl":
         monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
     else:

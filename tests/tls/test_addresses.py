@@ -1,4 +1,4 @@
-"""Clients that connect to IPv6 addresses and Unix domain sockets."""
+"""Clients connect to IPv6 addresses and Unix domain sockets."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.support.server import ScriptedServer
 
 
 @contextmanager
-def relay_on(listener):
-    """Relay connections of a listener to a scripted server."""
+def relay_to_scripted_server(listener):
+    """Start a scripted server, and relay the connections of a listener to this server."""
 
-    def serve(sock, _address):
+    def relay_connection(sock, _address):
         with gevent_socket.create_connection(server.address) as onward:
             relay(sock, onward)
 
     listener.listen(5)
     with ScriptedServer() as server:
-        relay_server = StreamServer(listener, serve)
+        relay_server = StreamServer(listener, relay_connection)
         relay_server.start()
         yield
         relay_server.stop(timeout=0)
@@ -39,7 +39,7 @@ def test_client_connects_to_ipv6_address():
     except OSError:
         pytest.skip("this machine has no IPv6")
     port = listener.getsockname()[1]
-    with relay_on(listener):
+    with relay_to_scripted_server(listener):
         for host in ("[::1]", f"mongodb://[::1]:{port}"):
             with gmongo.MongoClient(host, port) as client:
                 assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -50,8 +50,8 @@ def test_client_connects_to_unix_domain_socket_without_proxy(tmp_path):
     path = str(tmp_path / "mongodb.sock")
     listener = gevent_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     listener.bind(path)
-    with relay_on(listener):
-        # The client ignores the proxy for Unix domain sockets.
+    with relay_to_scripted_server(listener):
+        # The client does not use the proxy for a Unix domain socket.
         for options in ({}, {"proxyHost": "127.0.0.1", "proxyPort": 1}):
             for host in (path, f"mongodb://{quote_plus(path)}"):
                 with gmongo.MongoClient(host, **options) as client:
@@ -59,7 +59,7 @@ def test_client_connects_to_unix_domain_socket_without_proxy(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_ip_address_is_resolved_without_lookup(host, monkeypatch):
+def test_ip_address_as_host_needs_no_dns_lookup(host, monkeypatch):
     monkeypatch.setattr(connect, "_look_up", None)
     ((family, sockaddr),) = connect.resolve((host, 5), True)
     assert (family, sockaddr) == (_socket.AF_INET6 if ":" in host else _socket.AF_INET, (host, 5))

@@ -1,4 +1,4 @@
-"""Clients that compress messages."""
+"""Clients compress messages, and reject malformed compressed messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server():
         yield server
 
 
-def client_of(middleman, **options):
+def connect_client(middleman, **options):
     return gmongo.MongoClient("127.0.0.1", middleman.port, retryReads=False, **options)
 
 
@@ -30,7 +30,10 @@ def client_of(middleman, **options):
 @pytest.mark.parametrize("name", ["snappy", "zlib", "zstd"])
 def test_commands_are_compressed_except_commands_with_secrets(server, name, reply_with):
     server.hello_extra = {"compression": [name]}
-    with CompressingProxy(server, [name], reply_with) as middleman, client_of(middleman, compressors=name) as client:
+    with (
+        CompressingProxy(server, [name], reply_with) as middleman,
+        connect_client(middleman, compressors=name) as client,
+    ):
         assert client.db.c.find_one({"_id": "x" * 100}) == {"_id": "x" * 100}
         client.db.c.insert_many([{"_id": number} for number in range(100)])
         assert set(middleman.compressors) == {IDS[name]}
@@ -46,7 +49,7 @@ def test_first_compressor_of_client_is_selected(server):
     server.hello_extra = {"compression": ["snappy", "zstd", "zlib"]}
     with (
         CompressingProxy(server, []) as middleman,
-        client_of(middleman, compressors=["zlib", "snappy"], zlibCompressionLevel=9) as client,
+        connect_client(middleman, compressors=["zlib", "snappy"], zlibCompressionLevel=9) as client,
     ):
         client.db.c.find_one()
         assert middleman.compressors == [IDS["zlib"]]
@@ -58,7 +61,7 @@ def test_first_compressor_of_client_is_selected(server):
 def test_client_without_common_compressor_sends_uncompressed_messages(server, compressors, server_compressors):
     if server_compressors is not None:
         server.hello_extra = {"compression": server_compressors}
-    with CompressingProxy(server, []) as middleman, client_of(middleman, compressors=compressors) as client:
+    with CompressingProxy(server, []) as middleman, connect_client(middleman, compressors=compressors) as client:
         client.db.c.find_one()
         assert middleman.compressors == []
 
@@ -66,7 +69,7 @@ def test_client_without_common_compressor_sends_uncompressed_messages(server, co
 def test_unacknowledged_write_is_compressed(server):
     server.hello_extra = {"compression": ["zlib"]}
     server.replies["insert"] = {"ok": 1}
-    with CompressingProxy(server, []) as middleman, client_of(middleman, compressors="zlib", w=0) as client:
+    with CompressingProxy(server, []) as middleman, connect_client(middleman, compressors="zlib", w=0) as client:
         client.db.c.insert_one({"_id": 1})
         server.wait_for("insert")
         assert middleman.compressors == [IDS["zlib"]]
@@ -75,15 +78,15 @@ def test_unacknowledged_write_is_compressed(server):
 @pytest.mark.parametrize(
     "tamper",
     [
-        lambda message: message[:20] + b"\xff\xff\xff\x00" + message[24:],  # wrong size
-        lambda message: message[:24] + b"\x09" + message[25:],  # unknown compressor
-        lambda message: message[:25] + bytes(len(message) - 25),  # invalid content
-        lambda message: message[:16] + b"\xdc\x07\x00\x00" + message[20:],  # wrong opcode
+        lambda message: message[:20] + b"\xff\xff\xff\x00" + message[24:],  # the wrong uncompressed size
+        lambda message: message[:24] + b"\x09" + message[25:],  # an unknown compressor
+        lambda message: message[:25] + bytes(len(message) - 25),  # invalid compressed content
+        lambda message: message[:16] + b"\xdc\x07\x00\x00" + message[20:],  # the wrong original opcode
     ],
 )
 def test_malformed_compressed_reply_raises_protocol_error(server, tamper):
     server.hello_extra = {"compression": ["zlib"]}
-    with CompressingProxy(server, [], "zlib") as middleman, client_of(middleman, compressors="zlib") as client:
+    with CompressingProxy(server, [], "zlib") as middleman, connect_client(middleman, compressors="zlib") as client:
         middleman.tamper = tamper
         with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
             client.db.c.find_one()
@@ -92,7 +95,7 @@ def test_malformed_compressed_reply_raises_protocol_error(server, tamper):
         assert client.pool_stats()[0]["total"] == 1
 
 
-def test_compressor_without_library_is_omitted_with_warning(server, monkeypatch):
+def test_compressor_whose_library_is_missing_is_omitted_with_warning(server, monkeypatch):
     real = compression.importlib.import_module
 
     def import_module(name):

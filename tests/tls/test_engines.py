@@ -1,4 +1,4 @@
-"""TLS objects of pyOpenSSL in memory, and transports that end."""
+"""TLS objects of pyOpenSSL behave like TLS objects of the module `ssl`. TLS transports report ends and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CIPHERS = "ECDHE+AESGCM"
 
 @pytest.fixture(autouse=True)
 def library() -> None:
-    """Override the fixture of the folder, because each test selects its own library."""
+    """Replace the fixture `library` of the folder, because each test selects a TLS library itself."""
 
 
 @pytest.fixture
@@ -46,16 +46,16 @@ def authority() -> Authority:
     return Authority()
 
 
-class FakeConnection:
-    """Substitute for a connection of pyOpenSSL with scripted steps."""
+class FakeOpenSslConnection:
+    """Substitute for a connection of pyOpenSSL. The arguments are the methods of the connection."""
 
-    def __init__(self, **steps: Any) -> None:
-        self.given: list[bytes] = []
+    def __init__(self, **methods: Any) -> None:
+        self.received_bytes: list[bytes] = []
         self.output: list[bytes] = []
-        self.__dict__.update(steps)
+        self.__dict__.update(methods)
 
     def bio_write(self, data: bytes) -> None:
-        self.given.append(data)
+        self.received_bytes.append(data)
 
     def bio_read(self, size: int) -> bytes:
         if not self.output:
@@ -66,33 +66,35 @@ class FakeConnection:
         return 0
 
 
-def engine(**steps: Any) -> tuple[OpenSslObject, FakeConnection, ssl.MemoryBIO, ssl.MemoryBIO]:
+def tls_object_with_methods(
+    **methods: Any,
+) -> tuple[OpenSslObject, FakeOpenSslConnection, ssl.MemoryBIO, ssl.MemoryBIO]:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    fake_connection = FakeConnection(**steps)
+    fake_connection = FakeOpenSslConnection(**methods)
     tls_object: Any = OpenSslObject(fake_connection, Peer("h", True), incoming, outgoing)  # type: ignore[arg-type]
     return tls_object, fake_connection, incoming, outgoing
 
 
-def raising(error: BaseException) -> Any:
+def method_that_raises(error: BaseException) -> Any:
     return Mock(side_effect=error)
 
 
 def test_tls_object_reads_and_writes_like_standard_library() -> None:
-    tls_object, fake_connection, incoming, outgoing = engine(
+    tls_object, fake_connection, incoming, outgoing = tls_object_with_methods(
         recv=lambda size: b"x" * size, recv_into=lambda into, size: size - 1, sendall=len, do_handshake=lambda: None
     )
     fake_connection.output = [b"one", b"two"]
     incoming.write(b"record")
     assert tls_object.read(5) == b"xxxxx" and tls_object.read(5, memoryview(bytearray(5))) == 4
     assert tls_object.write(b"abc") == 3 and tls_object.do_handshake() is None  # type: ignore[func-returns-value]
-    assert fake_connection.given == [b"record"] and outgoing.read() == b"onetwo" and tls_object.pending()
+    assert fake_connection.received_bytes == [b"record"] and outgoing.read() == b"onetwo" and tls_object.pending()
 
 
-@pytest.mark.parametrize("call", ["read", "read into", "write", "do_handshake"])
-def test_openssl_error_of_step_becomes_standard_library_error_or_end(call: str) -> None:
-    def run(error: BaseException) -> tuple[Any, OpenSslObject, ssl.MemoryBIO]:
-        step = raising(error)
-        tls_object, fake_connection, incoming, outgoing = engine(
+@pytest.mark.parametrize("method", ["read", "read into", "write", "do_handshake"])
+def test_openssl_error_becomes_ssl_error_or_end_of_stream(method: str) -> None:
+    def run_method_with_error(error: BaseException) -> tuple[Any, OpenSslObject, ssl.MemoryBIO]:
+        step = method_that_raises(error)
+        tls_object, fake_connection, incoming, outgoing = tls_object_with_methods(
             recv=step, recv_into=step, sendall=step, do_handshake=step
         )
         fake_connection.output = [b"alert"]
@@ -104,24 +106,24 @@ def test_openssl_error_of_step_becomes_standard_library_error_or_end(call: str) 
             "do_handshake": tls_object.do_handshake,
         }
         try:
-            return calls[call](), tls_object, outgoing  # type: ignore[operator]
+            return calls[method](), tls_object, outgoing  # type: ignore[operator]
         except ssl.SSLError as raised:
             return raised, tls_object, outgoing
 
-    result, tls_object, outgoing = run(SSL.WantReadError())
+    result, tls_object, outgoing = run_method_with_error(SSL.WantReadError())
     assert type(result) is ssl.SSLWantReadError and result.__cause__ is None
     assert not tls_object.pending() and outgoing.read() == b"alert"
-    result, tls_object, outgoing = run(SSL.ZeroReturnError())
-    assert result == {"read": b"", "read into": 0, "write": 0, "do_handshake": None}[call]
+    result, tls_object, outgoing = run_method_with_error(SSL.ZeroReturnError())
+    assert result == {"read": b"", "read into": 0, "write": 0, "do_handshake": None}[method]
     assert outgoing.read() == b"alert"
-    result, tls_object, outgoing = run(SSL.Error([("", "", "tlsv1 alert unknown ca")]))
+    result, tls_object, outgoing = run_method_with_error(SSL.Error([("", "", "tlsv1 alert unknown ca")]))
     assert type(result) is ssl.SSLError and result.reason == "TLSV1_ALERT_UNKNOWN_CA" and outgoing.read() == b"alert"
     with pytest.raises(GreenletExit):
-        run(GreenletExit())
+        run_method_with_error(GreenletExit())
 
 
 @pytest.mark.parametrize(
-    ("error", "name"),
+    ("error", "expected_reason"),
     [
         (SSL.Error([("", "", "wrong version number")]), "WRONG_VERSION_NUMBER"),
         (SSL.Error([("", "", "ssl/tls alert handshake failure")]), "SSLV3_ALERT_HANDSHAKE_FAILURE"),
@@ -132,14 +134,17 @@ def test_openssl_error_of_step_becomes_standard_library_error_or_end(call: str) 
         (SSL.SysCallError(-1, "Unexpected EOF"), "(-1,_'UNEXPECTED_EOF')"),
     ],
 )
-def test_openssl_error_gets_reason_of_standard_library(error: SSL.Error, name: str) -> None:
+def test_openssl_error_has_reason_of_standard_library(error: SSL.Error, expected_reason: str) -> None:
     result = openssl._as_ssl_error(error, "")
-    assert type(result) is ssl.SSLError and result.reason == name
+    assert type(result) is ssl.SSLError and result.reason == expected_reason
     number, text = result.args
-    assert number == 1 and text.replace(" ", "_").upper().rpartition("_ALERT_")[2] == name.rpartition("_ALERT_")[2]
+    assert (
+        number == 1
+        and text.replace(" ", "_").upper().rpartition("_ALERT_")[2] == expected_reason.rpartition("_ALERT_")[2]
+    )
 
 
-def test_failed_verification_becomes_certificate_verification_error() -> None:
+def test_failed_openssl_verification_becomes_ssl_cert_verification_error() -> None:
     result = openssl._as_ssl_error(SSL.Error([("", "", "certificate verify failed")]), "certificate has expired")
     assert isinstance(result, ssl.SSLCertVerificationError)
     assert result.verify_message == "certificate has expired" and str(result) == "certificate has expired"
@@ -147,7 +152,7 @@ def test_failed_verification_becomes_certificate_verification_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ok", "depth", "number", "refusal"),
+    ("openssl_result", "depth", "error_number", "expected_refusal"),
     [
         (1, 1, 0, ""),
         (1, 0, 0, ""),
@@ -157,23 +162,29 @@ def test_failed_verification_becomes_certificate_verification_error() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "elsewhere", "127.0.0.2"])
-@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("checks_host_name", [True, False])
 def test_verification_accepts_only_valid_chain_with_matching_name(
-    authority: Authority, ok: int, depth: int, number: int, refusal: str, name: str, checks: bool
+    authority: Authority,
+    openssl_result: int,
+    depth: int,
+    error_number: int,
+    expected_refusal: str,
+    name: str,
+    checks_host_name: bool,
 ) -> None:
-    peer = Peer(name, checks)
+    peer = Peer(name, checks_host_name)
     certificate = crypto.X509.from_cryptography(authority.server().certificate)
     connection: Any = SimpleNamespace(get_app_data=lambda: peer)
-    accepted = openssl._verify(connection, certificate, number, depth, ok)
-    if checks and ok and depth == 0 and name in ("elsewhere", "127.0.0.2"):
+    accepted = openssl._verify(connection, certificate, error_number, depth, openssl_result)
+    if checks_host_name and openssl_result and depth == 0 and name in ("elsewhere", "127.0.0.2"):
         kind = "IP address" if name[0] == "1" else "Hostname"
-        refusal = f"{kind} mismatch, certificate is not valid for {name!r}"
-    assert (peer.refusal, accepted) == (refusal, not refusal)
-    assert peer.shown is bool(ok and depth == 0)
+        expected_refusal = f"{kind} mismatch, certificate is not valid for {name!r}"
+    assert (peer.refusal, accepted) == (expected_refusal, not expected_refusal)
+    assert peer.shown is bool(openssl_result and depth == 0)
 
 
 @pytest.mark.parametrize(
-    ("name", "fits"),
+    ("name", "matches"),
     [
         ("db.example.test", True),
         ("DB.Example.Test", True),
@@ -186,19 +197,19 @@ def test_verification_accepts_only_valid_chain_with_matching_name(
         ("127.0.0.8", False),
     ],
 )
-def test_host_matches_names_of_certificate(name: str, fits: bool) -> None:
+def test_host_name_is_compared_with_names_of_certificate(name: str, matches: bool) -> None:
     issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
     certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
-    assert (openssl._name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is fits
+    assert (openssl._name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is matches
 
 
 def test_tls_object_returns_session_and_chain_after_verification() -> None:
-    tls_object, _, _, _ = engine(get_session=lambda: None, get_verified_chain=lambda: None)
+    tls_object, _, _, _ = tls_object_with_methods(get_session=lambda: None, get_verified_chain=lambda: None)
     assert tls_object.session is None and tls_object.verified_chain() == []
     tls_object.peer.shown, tls_object.peer.valid_until = True, 5.0
     assert tls_object.verified_chain() == []
     one, two = (SimpleNamespace(to_cryptography=lambda number=number: number) for number in (1, 2))
-    tls_object, _, _, _ = engine(get_session=lambda: "raw", get_verified_chain=lambda: [one, two])
+    tls_object, _, _, _ = tls_object_with_methods(get_session=lambda: "raw", get_verified_chain=lambda: [one, two])
     tls_object.peer.valid_until = 5.0
     assert tls_object.verified_chain() == []
     tls_object.peer.shown = True
@@ -210,9 +221,11 @@ def test_tls_object_returns_session_and_chain_after_verification() -> None:
     assert openssl._keep_staple(connection, b"staple", None) is True and tls_object.peer.staple == b"staple"
 
 
-@pytest.mark.parametrize(("valid_until", "taken"), [(1000.0, False), (1000.5, True), (999.0, False), (None, False)])
-def test_session_is_resumed_until_validity_of_certificate_ends(
-    monkeypatch: pytest.MonkeyPatch, valid_until: float | None, taken: bool
+@pytest.mark.parametrize(
+    ("valid_until", "is_resumed"), [(1000.0, False), (1000.5, True), (999.0, False), (None, False)]
+)
+def test_tls_session_is_resumed_until_validity_of_ocsp_status_ends(
+    monkeypatch: pytest.MonkeyPatch, valid_until: float | None, is_resumed: bool
 ) -> None:
     monkeypatch.setattr(_clock, "time", lambda: 1000.0)
     tls_object: Any = Mock()
@@ -220,8 +233,8 @@ def test_session_is_resumed_until_validity_of_certificate_ends(
     context = OpenSslContext(Trust(CIPHERS))
     assert context.check_hostname is True and OpenSslContext(Trust(CIPHERS, check_name=False)).check_hostname is False
     result = context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), "h", Session("raw", valid_until))  # type: ignore[arg-type]
-    assert [call.args for call in tls_object.set_session.call_args_list] == ([("raw",)] if taken else [])
-    assert result.peer.valid_until == (valid_until if taken else None)
+    assert [call.args for call in tls_object.set_session.call_args_list] == ([("raw",)] if is_resumed else [])
+    assert result.peer.valid_until == (valid_until if is_resumed else None)
     assert (result.peer.name, result.peer.check_name) == ("h", True)
 
 
@@ -237,7 +250,7 @@ def test_sni_contains_only_host_name(monkeypatch: pytest.MonkeyPatch, name: str,
     assert tls_object.request_ocsp.called and tls_object.set_connect_state.called and not tls_object.set_session.called
 
 
-def test_key_of_other_certificate_raises_configuration_error(authority: Authority, tmp_path: Path) -> None:
+def test_private_key_of_other_certificate_raises_configuration_error(authority: Authority, tmp_path: Path) -> None:
     path = tmp_path / "own.pem"
     Certified(authority.certificate, Authority().key).write(path)
     with pytest.raises(ConfigurationError) as caught:
@@ -247,7 +260,7 @@ def test_key_of_other_certificate_raises_configuration_error(authority: Authorit
 
 
 @pytest.mark.parametrize(
-    ("cafile", "capath", "loaded"),
+    ("cafile", "capath", "expected_locations"),
     [
         ("a.pem", None, {"cafile": "a.pem", "capath": None}),
         (None, "d", {"cafile": None, "capath": "d"}),
@@ -255,23 +268,25 @@ def test_key_of_other_certificate_raises_configuration_error(authority: Authorit
     ],
 )
 def test_trusted_authorities_come_from_option_or_system(
-    monkeypatch: pytest.MonkeyPatch, cafile: str | None, capath: str | None, loaded: Any
+    monkeypatch: pytest.MonkeyPatch, cafile: str | None, capath: str | None, expected_locations: Any
 ) -> None:
     paths = SimpleNamespace(cafile=cafile, capath=capath)
     monkeypatch.setattr(openssl.ssl, "get_default_verify_paths", lambda: paths)
     context = Mock()
     openssl._load_authorities(context, None)
-    assert [call.kwargs for call in context.load_verify_locations.call_args_list] == ([loaded] if loaded else [])
-    assert context.set_default_verify_paths.called is (loaded is None)
+    assert [call.kwargs for call in context.load_verify_locations.call_args_list] == (
+        [expected_locations] if expected_locations else []
+    )
+    assert context.set_default_verify_paths.called is (expected_locations is None)
     openssl._load_authorities(context, "own.pem")
     assert context.load_verify_locations.call_args.kwargs == {"cafile": "own.pem"}
 
 
-# Transports
+# Tests of transports
 
 
 @pytest.fixture
-def pair() -> Any:
+def socket_pair() -> Any:
     here, there = _socket.socketpair()
     for each in (here, there):
         each.setblocking(False)
@@ -280,10 +295,10 @@ def pair() -> Any:
 
 
 @pytest.mark.parametrize("error", [GreenletExit(), TransportError("gone"), KeyboardInterrupt()])
-def test_interrupted_send_marks_transport_out_of_step(pair: Any, error: BaseException) -> None:
+def test_interrupted_tls_send_marks_transport_out_of_step(socket_pair: Any, error: BaseException) -> None:
     tls: Any = SimpleNamespace()
-    transport = TlsTransport(pair[0], True, tls, "h.")
-    transport._engine = SimpleNamespace(write=raising(error))  # type: ignore[assignment]
+    transport = TlsTransport(socket_pair[0], True, tls, "h.")
+    transport._engine = SimpleNamespace(write=method_that_raises(error))  # type: ignore[assignment]
     assert not transport.out_of_step and transport._host == "h"
     with pytest.raises(type(error)):
         transport.send([b"request"])
@@ -291,38 +306,38 @@ def test_interrupted_send_marks_transport_out_of_step(pair: Any, error: BaseExce
     transport.close()
 
 
-def test_end_of_tls_raises_connection_closed_error(pair: Any) -> None:
-    transport = TlsTransport(pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
+def test_end_of_tls_stream_raises_connection_closed_error(socket_pair: Any) -> None:
+    transport = TlsTransport(socket_pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
     transport._engine = SimpleNamespace(read=lambda size, into: 0, pending=lambda: 1)  # type: ignore[assignment]
     with pytest.raises(TransportError, match=r"^connection closed by the server$"):
         transport.receive_some(5)
     transport.close()
 
 
-@pytest.mark.parametrize("open_", [True, False])
-def test_failed_handshake_raises_reason_even_if_alert_cannot_be_sent(pair: Any, open_: bool) -> None:
+@pytest.mark.parametrize("socket_is_open", [True, False])
+def test_failed_handshake_raises_reason_even_if_alert_cannot_be_sent(socket_pair: Any, socket_is_open: bool) -> None:
     tls = Mock()
-    transport = TlsTransport(pair[0], True, tls, "h")
+    transport = TlsTransport(socket_pair[0], True, tls, "h")
 
-    def fail() -> None:
+    def fail_handshake() -> None:
         transport._outgoing.write(b"alert")
         error = ssl.SSLError(1, "why")
         error.reason = "UNEXPECTED_EOF_WHILE_READING"
         raise error
 
-    tls.fresh_context.return_value.wrap_bio.return_value = SimpleNamespace(do_handshake=fail)
-    if not open_:
-        pair[1].close()
+    tls.fresh_context.return_value.wrap_bio.return_value = SimpleNamespace(do_handshake=fail_handshake)
+    if not socket_is_open:
+        socket_pair[1].close()
     with pytest.raises(TransportError, match=r"^TLS handshake failed: connection closed by the server \(UNEXP"):
         transport.shake_hands()
-    assert not open_ or pair[1].recv(10) == b"alert"
+    assert not socket_is_open or socket_pair[1].recv(10) == b"alert"
     transport.close()
 
 
 @pytest.mark.parametrize("method", ["round trip", "receive"])
-def test_transport_reads_from_tls_object_only_after_bytes_arrived(pair: Any, method: str) -> None:
-    # A read before the arrival of bytes raises an exception, which costs time in each operation.
-    transport = TlsTransport(pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
+def test_transport_reads_from_tls_object_only_after_bytes_arrived(socket_pair: Any, method: str) -> None:
+    # If a transport read before bytes arrive, the TLS object would raise an exception. This would slow each operation.
+    transport = TlsTransport(socket_pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
     pending: list[int] = []
 
     def read(size: int, into: memoryview | None = None) -> Any:
@@ -335,19 +350,19 @@ def test_transport_reads_from_tls_object_only_after_bytes_arrived(pair: Any, met
 
     transport._engine = SimpleNamespace(write=len, read=read, pending=lambda: 0)  # type: ignore[assignment]
     reply = message(bson.encode({"ok": 1}), 7)
-    pair[1].send(reply)
+    socket_pair[1].send(reply)
     body = transport.round_trip([b"request"], 7) if method == "round trip" else transport.receive(7)[3][5:]
     assert body is not None and bson.decode(body) == {"ok": 1}
     assert pending == [len(reply)]
     transport.close()
 
 
-def test_host_name_invalid_for_tls_raises_transport_error(pair: Any) -> None:
+def test_host_name_invalid_for_tls_raises_transport_error(socket_pair: Any) -> None:
     class Context:
         def wrap_bio(self, *_: Any, **__: Any) -> None:
             raise ValueError("label too long")
 
-    transport = Tls(Context()).transport(pair[0], True, "h" * 70)  # type: ignore[arg-type]
+    transport = Tls(Context()).transport(socket_pair[0], True, "h" * 70)  # type: ignore[arg-type]
     with pytest.raises(TransportError) as caught:
         transport.shake_hands()
     message = f"TLS handshake failed: {'h' * 70!r} cannot be in a certificate: label too long"
@@ -356,29 +371,34 @@ def test_host_name_invalid_for_tls_raises_transport_error(pair: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "valid_until", "fails"), [(True, None, False), (False, 5.0, False), (False, None, True)]
+    ("certificate_was_shown", "valid_until", "handshake_fails"),
+    [(True, None, False), (False, 5.0, False), (False, None, True)],
 )
 def test_handshake_without_certificate_raises_transport_error_unless_resumed(
-    monkeypatch: pytest.MonkeyPatch, pair: Any, shown: bool, valid_until: float | None, fails: bool
+    monkeypatch: pytest.MonkeyPatch,
+    socket_pair: Any,
+    certificate_was_shown: bool,
+    valid_until: float | None,
+    handshake_fails: bool,
 ) -> None:
-    peer = SimpleNamespace(shown=shown, valid_until=valid_until, staple=b"s")
+    peer = SimpleNamespace(shown=certificate_was_shown, valid_until=valid_until, staple=b"s")
     tls: Any = Mock()
     tls.revocation.check.return_value = 7.0
-    transport = CheckedTransport(pair[0], True, tls, "h")
+    transport = CheckedTransport(socket_pair[0], True, tls, "h")
     transport._engine = SimpleNamespace(peer=peer, verified_chain=lambda: ["c"])  # type: ignore[assignment]
     monkeypatch.setattr(TlsTransport, "shake_hands", lambda self: None)
-    if fails:
+    if handshake_fails:
         with pytest.raises(TransportError, match=r"^TLS handshake failed: the server has shown no certificate$"):
             transport.shake_hands()
         tls.forget.assert_called_once_with("h")
     else:
         transport.shake_hands()
-        assert not tls.forget.called and tls.revocation.check.called is shown
-        assert peer.valid_until == (7.0 if shown else valid_until)
+        assert not tls.forget.called and tls.revocation.check.called is certificate_was_shown
+        assert peer.valid_until == (7.0 if certificate_was_shown else valid_until)
     transport.close()
 
 
-def test_session_with_ticket_is_cached_for_its_host() -> None:
+def test_tls_session_with_ticket_is_cached_for_host() -> None:
     tls = Tls(ssl.create_default_context())
     with_ticket, without = SimpleNamespace(has_ticket=True), SimpleNamespace(has_ticket=False)
     for session, expected in ((None, None), (without, None), (with_ticket, with_ticket), (without, with_ticket)):
@@ -389,15 +409,17 @@ def test_session_with_ticket_is_cached_for_its_host() -> None:
         assert tls.session("h") is None
 
 
-def test_error_of_custom_resolver_raises_transport_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_custom_dns_resolver_raises_transport_error(monkeypatch: pytest.MonkeyPatch) -> None:
     error = _socket.gaierror(-2, "unknown")
-    monkeypatch.setattr(connecting, "get_hub", lambda: SimpleNamespace(resolver=Mock(getaddrinfo=raising(error))))
+    monkeypatch.setattr(
+        connecting, "get_hub", lambda: SimpleNamespace(resolver=Mock(getaddrinfo=method_that_raises(error)))
+    )
     with pytest.raises(TransportError) as caught:
         connecting.connect(("no.example", 1), pytest.fail)
     assert caught.value.args == error.args and caught.value.__cause__ is error
 
 
-def test_connection_without_socket_raises_auto_reconnect() -> None:
+def test_read_on_connection_without_socket_raises_auto_reconnect() -> None:
     connection = Connection(("h", 1))
     with pytest.raises(AutoReconnect, match=r"^h:1: connection is not open$"):
         connection.next_reply(None, bytes)
@@ -407,23 +429,25 @@ def test_connection_without_socket_raises_auto_reconnect() -> None:
         connection.next_reply(None, bytes)
 
 
-def test_peer_before_handshake_has_no_certificate_data() -> None:
+def test_tls_peer_before_handshake_has_no_certificate_data() -> None:
     peer = Peer("h", True)
     assert (peer.name, peer.check_name, peer.shown) == ("h", True, False)
     assert (peer.staple, peer.refusal, peer.valid_until) == (b"", "", None)
 
 
-@pytest.mark.parametrize("step", ["use_certificate_chain_file", "check_privatekey"])
-@pytest.mark.parametrize("error", [openssl.SSL.Error, TypeError, ValueError, openssl.UnsupportedAlgorithm])
-def test_unusable_key_raises_configuration_error(error: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failing_method", ["use_certificate_chain_file", "check_privatekey"])
+@pytest.mark.parametrize("error_class", [openssl.SSL.Error, TypeError, ValueError, openssl.UnsupportedAlgorithm])
+def test_unusable_certificate_key_raises_configuration_error(
+    error_class: Any, failing_method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     context = Mock()
-    getattr(context, step).side_effect = error("no")
+    getattr(context, failing_method).side_effect = error_class("no")
     monkeypatch.setattr(openssl, "_own_key", Mock())
     with pytest.raises(ConfigurationError, match=r"^tlsCertificateKeyFile: pyOpenSSL cannot use 'file': "):
         openssl._load_own(context, "file", None)
 
 
-def test_failed_handshake_removes_cached_session_of_host() -> None:
+def test_failed_handshake_removes_cached_tls_session_of_host() -> None:
     ours, theirs = _socket.socketpair()
     tls: Any = Mock()
     tls.fresh_context.return_value.wrap_bio.side_effect = ValueError("no")
@@ -436,14 +460,20 @@ def test_failed_handshake_removes_cached_session_of_host() -> None:
 
 
 @pytest.mark.parametrize(("connect_timeout", "seconds"), [(None, 5.0), (20.0, 5.0), (10.0, 5.0), (4.0, 2.0)])
-@pytest.mark.parametrize(("option", "enabled"), [({}, True), ({"tlsdisableocspendpointcheck": True}, False)])
+@pytest.mark.parametrize(
+    ("tls_option", "requests_are_enabled"), [({}, True), ({"tlsdisableocspendpointcheck": True}, False)]
+)
 def test_ocsp_timeout_is_half_of_connect_timeout_up_to_five_seconds(
-    connect_timeout: float | None, seconds: float, option: Any, enabled: bool, monkeypatch: pytest.MonkeyPatch
+    connect_timeout: float | None,
+    seconds: float,
+    tls_option: Any,
+    requests_are_enabled: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     created: list[Any] = []
     monkeypatch.setattr("gmongo.wire.ocsp.verifier.Verifier", lambda *arguments: created.append(arguments))
-    assert tls_of({"tls": True, **option}, connect_timeout) is not None
-    assert created == [(enabled, seconds)]
+    assert tls_of({"tls": True, **tls_option}, connect_timeout) is not None
+    assert created == [(requests_are_enabled, seconds)]
 
 
 NO_TLS, TOO_OLD = "the server does not speak TLS", "the server speaks no version of TLS from 1.2 on"
@@ -465,7 +495,7 @@ REASONS = {
 }
 
 
-def test_openssl_reason_is_explained() -> None:
+def test_error_text_explains_openssl_reason() -> None:
     for name, text in REASONS.items():
         error = ssl.SSLError(1, "x")
         error.reason = name

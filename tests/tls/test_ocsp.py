@@ -1,4 +1,4 @@
-"""OCSP: verification of server certificates by stapled responses and by responders."""
+"""OCSP: clients verify server certificates with stapled responses and with responses of responders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tests.support.wait import PATIENCE, eventually
 
 @pytest.fixture(autouse=True)
 def library():
-    """Override the fixture of the folder, because OCSP needs pyOpenSSL."""
+    """Replace the fixture `library` of the folder, because OCSP needs pyOpenSSL."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def responder():
 
 
 class OcspSetup:
-    """Server with a certificate, and clients that trust its authority."""
+    """A server with a certificate, and clients that trust the certificate authority of the server."""
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = Certified(authority.certificate, authority.key).write(folder / "ca.pem")
@@ -96,15 +96,15 @@ class OcspSetup:
         return selection_error(lambda patience: self.client(**{"serverSelectionTimeoutMS": patience, **options}))
 
 
-# Table in the test plan of the OCSP specification
+# Tests of the table in the test plan of the OCSP specification
 
 RELAXED = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
 
 
 @pytest.mark.parametrize("by_delegate", [False, True], ids=["issuer", "delegate"])
-@pytest.mark.parametrize("kind", ["ecdsa", "rsa"])
+@pytest.mark.parametrize("key_type", ["ecdsa", "rsa"])
 @pytest.mark.parametrize(
-    ("staples", "must_staple", "status", "accepted"),
+    ("server_staples", "has_must_staple", "status", "is_accepted"),
     [
         pytest.param(True, True, GOOD, True, id="1: valid, stapled"),
         pytest.param(True, True, REVOKED, False, id="2: revoked, stapled"),
@@ -116,27 +116,27 @@ RELAXED = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
     ],
 )
 def test_client_accepts_or_rejects_certificate_as_test_plan_states(
-    tmp_path, authorities, responder, kind, by_delegate, staples, must_staple, status, accepted
+    tmp_path, authorities, responder, key_type, by_delegate, server_staples, has_must_staple, status, is_accepted
 ):
-    authority = authorities[kind]
+    authority = authorities[key_type]
     url = "http://127.0.0.1:9/" if status is None else responder.url
-    certified = authority.server(url, must_staple=must_staple)
+    certified = authority.server(url, must_staple=has_must_staple)
     signer = authority.delegate(OCSP_SIGNING, signs=True) if by_delegate else None
     if status is not None:
         responder.body = authority.response(certified, status, signer=signer)
-    with OcspSetup(tmp_path, authority, certified, responder.body if staples else b"") as setup:
-        if accepted:
+    with OcspSetup(tmp_path, authority, certified, responder.body if server_staples else b"") as setup:
+        if is_accepted:
             assert setup.accepts()
         else:
-            assert ("stapled OCSP response, and there is none" if must_staple and not staples else "revoked") in (
-                setup.refusal()
-            )
+            assert (
+                "stapled OCSP response, and there is none" if has_must_staple and not server_staples else "revoked"
+            ) in (setup.refusal())
         for relaxed in RELAXED:
             assert setup.accepts(**relaxed)
-        assert len(responder.requests) <= (0 if staples or must_staple or status is None else 5)
+        assert len(responder.requests) <= (0 if server_staples or has_must_staple or status is None else 5)
 
 
-# Stapled responses
+# Tests of stapled responses
 
 CASES = {
     "good": ({}, True),
@@ -174,7 +174,7 @@ SIGNERS = {
 }
 
 
-def signer_of(case, authority, certified):
+def response_signer(case, authority, certified):
     make, refusal = SIGNERS[case]
     return certified if make is None else make(authority), refusal
 
@@ -182,7 +182,7 @@ def signer_of(case, authority, certified):
 @pytest.mark.parametrize("case", SIGNERS)
 def test_stapled_response_of_unauthorized_signer_is_rejected(tmp_path, authority, case):
     certified = authority.server()
-    signer, refusal = signer_of(case, authority, certified)
+    signer, refusal = response_signer(case, authority, certified)
     staple = authority.response(certified, signer=signer, by_name=True)
     with OcspSetup(tmp_path, authority, certified, staple) as setup:
         assert setup.accepts() if refusal is None else refusal in setup.refusal()
@@ -208,45 +208,45 @@ def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, autho
         (ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER), "says TRY_LATER"),
     ],
 )
-def test_malformed_staple_raises_transport_error(authority, staple, message):
+def test_malformed_stapled_response_raises_transport_error(authority, staple, message):
     data = staple if isinstance(staple, bytes) else staple.public_bytes(Encoding.DER)
     with pytest.raises(TransportError, match=f"stapled OCSP response was not accepted: .*{message}"):
-        check(authority, authority.server(), data)
+        check_without_server(authority, authority.server(), data)
 
 
-def test_staple_for_other_certificate_or_issuer_raises_transport_error(authority):
+def test_stapled_response_for_other_certificate_or_issuer_raises_transport_error(authority):
     certified = authority.server()
     same_number = Authority(name="other").response(certified, signer=authority.own)
     for staple in (authority.response(authority.server()), same_number):
         with pytest.raises(TransportError, match="not about the server's certificate"):
-            check(authority, certified, staple)
+            check_without_server(authority, certified, staple)
 
 
-def test_weak_signature_raises_transport_error(authority, monkeypatch):
-    # Libraries no longer sign with weak hashes, so the test declares a strong hash weak.
+def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
+    # Current libraries refuse to sign with weak hashes. Therefore the test lets the driver treat a strong hash as weak.
     monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
-        check(authority, certified, authority.response(certified))
+        check_without_server(authority, certified, authority.response(certified))
 
 
-def unparsed(oid, value):
-    """Return an extension with a value in hexadecimal digits."""
+def unparsed_extension(oid, value):
+    """Return a certificate extension whose value the library does not parse. `value` has hexadecimal digits."""
     return x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), bytes.fromhex(value)), False
 
 
 HOST = "8209" + b"localhost".hex() + "87047f000001"
-NAMES = unparsed("2.5.29.17", "3011" + HOST)
+NAMES = unparsed_extension("2.5.29.17", "3011" + HOST)
 
 
 @pytest.mark.parametrize(
     "extensions",
     [
-        pytest.param([NAMES, unparsed("2.5.29.32", "3003020105")], id="policies"),
-        pytest.param([NAMES, unparsed("1.3.6.1.5.5.7.1.24", "3003020163")], id="TLS-feature"),
-        pytest.param([NAMES, unparsed("1.3.6.1.4.1.11129.2.4.2", "0403616263")], id="timestamps"),
-        pytest.param([unparsed("2.5.29.17", "3015" + "a3023000" + HOST)], id="X.400"),
-        pytest.param([unparsed("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST)], id="wildcard"),
+        pytest.param([NAMES, unparsed_extension("2.5.29.32", "3003020105")], id="policies"),
+        pytest.param([NAMES, unparsed_extension("1.3.6.1.5.5.7.1.24", "3003020163")], id="TLS-feature"),
+        pytest.param([NAMES, unparsed_extension("1.3.6.1.4.1.11129.2.4.2", "0403616263")], id="timestamps"),
+        pytest.param([unparsed_extension("2.5.29.17", "3015" + "a3023000" + HOST)], id="X.400"),
+        pytest.param([unparsed_extension("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST)], id="wildcard"),
     ],
 )
 def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, extensions, monkeypatch, caplog):
@@ -259,7 +259,7 @@ def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, ext
     assert "Hostname mismatch" in _name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
 
 
-def test_fetch_ends_when_its_greenlets_are_killed_before_start(authority):
+def test_ocsp_fetch_ends_if_its_greenlets_are_killed_before_start(authority):
     request = Request(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
     before = {id(each) for each in all_greenlets()}
     fetch = Fetch(request, 5, lambda *_: None)
@@ -273,15 +273,15 @@ def test_fetch_ends_when_its_greenlets_are_killed_before_start(authority):
 def all_greenlets():
     return [
         each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)
-    ]  # `isinstance` fails for dead weak proxies
+    ]  # not `isinstance`, which fails for weak proxies of dead objects
 
 
-def check(authority, certified, staple):
-    """Check a certificate and a staple without a server."""
+def check_without_server(authority, certified, staple):
+    """Let the driver check a certificate and a stapled response without a server."""
     return Verifier(False, 1).check([certified.certificate, authority.certificate], staple, None)
 
 
-# Responders
+# Tests of responders
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -300,7 +300,7 @@ def test_only_valid_revocation_of_responder_rejects_certificate(tmp_path, author
 @pytest.mark.parametrize("case", SIGNERS)
 def test_revocation_of_unauthorized_signer_is_ignored(tmp_path, authority, responder, case):
     certified = authority.server(responder.url)
-    signer, refusal = signer_of(case, authority, certified)
+    signer, refusal = response_signer(case, authority, certified)
     responder.body = authority.response(certified, REVOKED, signer=signer, by_name=True)
     with OcspSetup(tmp_path, authority, certified) as setup:
         assert "revoked" in setup.refusal() if refusal is None else setup.accepts()
@@ -315,14 +315,14 @@ def test_request_to_responder_contains_serial_number(tmp_path, authority, respon
     assert request.serial_number == certified.certificate.serial_number
 
 
-def flood(sock, head=b""):
-    sock.sendall(b"HTTP/1.1 200 OK\r\n" + head)
+def send_endless_response(sock, first_bytes=b""):
+    sock.sendall(b"HTTP/1.1 200 OK\r\n" + first_bytes)
     while True:
         sock.sendall(b"x" * 65536)
 
 
-def redirect(where, status="302 Found"):
-    return lambda sock: sock.sendall(http(b"", status, f"Location: {where}"))
+def redirection_to(url, status="302 Found"):
+    return lambda sock: sock.sendall(http(b"", status, f"Location: {url}"))
 
 
 FAULTS = {
@@ -333,14 +333,16 @@ FAULTS = {
     "sends junk": lambda sock: sock.sendall(b"junk\r\n\r\n"),
     "sends half": lambda sock: sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\nhalf"),
     "has status 500": lambda sock: sock.sendall(http(b"", "500 Internal Server Error")),
-    "sends too much": lambda sock: flood(sock, b"\r\n"),
-    "sends headers without end": flood,
-    "sends chunks without end": lambda sock: flood(sock, b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"),
+    "sends too much": lambda sock: send_endless_response(sock, b"\r\n"),
+    "sends headers without end": send_endless_response,
+    "sends chunks without end": lambda sock: send_endless_response(
+        sock, b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"
+    ),
     "continues without end": lambda sock: [sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000) for _ in range(10**6)],
-    "redirects in a circle": redirect("/status"),
-    "redirects to nothing": redirect("http://127.0.0.1:9/"),
-    "redirects elsewhere": redirect("https://127.0.0.1/"),
-    "redirects to a file": redirect("file:///etc/passwd"),
+    "redirects in a circle": redirection_to("/status"),
+    "redirects to nothing": redirection_to("http://127.0.0.1:9/"),
+    "redirects elsewhere": redirection_to("https://127.0.0.1/"),
+    "redirects to a file": redirection_to("file:///etc/passwd"),
 }
 
 
@@ -365,8 +367,8 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_fault_of_responder_is_logged_and_client_connects(tmp_path, authority, caplog, monkeypatch, case):
-    # The responder runs in the same hub, and a blocked event loop would prevent its response.
+def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, authority, caplog, monkeypatch, case):
+    # The responder runs in the hub of the client. If the client blocked the event loop, the responder could not answer.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
     late = case in ("is silent", "is slow")
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if late else 20)
@@ -380,7 +382,7 @@ def test_fault_of_responder_is_logged_and_client_connects(tmp_path, authority, c
 
 
 @pytest.mark.parametrize("case", [each for each in FAULTS if "without end" in each or each == "sends too much"])
-def test_endless_response_ends_request_before_timeout(authority, case):
+def test_endless_response_of_responder_ends_request_before_timeout(authority, case):
     with Responder(FAULTS[case]) as responder:
         certified = authority.server(responder.url)
         fetch = Fetch(Request(certified.certificate, authority.certificate), 1000, None)
@@ -390,16 +392,16 @@ def test_endless_response_ends_request_before_timeout(authority, case):
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_request_follows_redirection_of_responder(tmp_path, authority, responder, status):
+def test_ocsp_request_follows_redirection_of_responder(tmp_path, authority, responder, status):
     with Responder() as other:
-        responder.answer = redirect(other.url, status)
+        responder.answer = redirection_to(other.url, status)
         certified = authority.server(responder.url)
         other.body = authority.response(certified, REVOKED)
         with OcspSetup(tmp_path, authority, certified) as setup:
             assert "revoked" in setup.refusal()
 
 
-def test_all_responders_get_requests_at_once_and_valid_response_decides(tmp_path, authority, responder):
+def test_client_asks_all_responders_concurrently_and_valid_response_decides(tmp_path, authority, responder):
     with Responder(FAULTS["is silent"]) as silent, Responder(FAULTS["sends junk"]) as junk:
         certified = authority.server(silent.url, junk.url, responder.url)
         responder.body = authority.response(certified, REVOKED)
@@ -414,12 +416,12 @@ def test_unsupported_responder_url_is_ignored(tmp_path, authority, url):
         assert setup.accepts()
 
 
-# Intermediate authorities
+# Tests of intermediate certificate authorities
 
 
 @pytest.mark.parametrize("signer", ["issuer", "delegate of issuer", "root", "delegate of root"])
-@pytest.mark.parametrize("staples", [True, False])
-def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority, responder, signer, staples):
+@pytest.mark.parametrize("server_staples", [True, False])
+def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority, responder, signer, server_staples):
     issuer = authority.issue_intermediate()
     certified = issuer.server(responder.url)
     signers = {
@@ -429,15 +431,15 @@ def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority,
         "delegate of root": authority.delegate(OCSP_SIGNING),
     }
     responder.body = issuer.response(certified, REVOKED, signer=signers[signer])
-    staple = responder.body if staples else b""
+    staple = responder.body if server_staples else b""
     with OcspSetup(tmp_path, authority, certified, staple, chain=[issuer.own]) as setup:
         if "root" not in signer:
             assert "has been revoked" in setup.refusal()
-        elif staples:
+        elif server_staples:
             assert "not accepted" in setup.refusal()
         else:
             assert setup.accepts()
-        assert bool(responder.requests) != staples
+        assert bool(responder.requests) != server_staples
 
 
 def test_client_sends_no_request_about_intermediate_certificate(tmp_path, authority, responder):
@@ -448,10 +450,10 @@ def test_client_sends_no_request_about_intermediate_certificate(tmp_path, author
     assert not responder.requests
 
 
-# Options
+# Tests of the options for revocation checks
 
 
-def test_options_disable_requests_or_all_revocation_checks(tmp_path, authority, responder):
+def test_options_disable_ocsp_requests_or_all_revocation_checks(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
     with OcspSetup(tmp_path, authority, certified) as setup:
@@ -483,21 +485,21 @@ def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, re
         assert "revoked, by OCSP" in setup.refusal(tlsCRLFile=tmp_path / "good.pem")
 
 
-def test_password_for_unencrypted_key_is_ignored(tmp_path, authority):
+def test_password_for_unencrypted_certificate_key_is_ignored(tmp_path, authority):
     with OcspSetup(tmp_path, authority, authority.server()) as setup:
         own = authority.server().write(tmp_path / "own.pem")
         assert setup.accepts(tlsCertificateKeyFile=own, tlsCertificateKeyFilePassword="not needed")
 
 
-# Cached responses
+# Tests of cached responses
 
 
-def connections(client, count):
-    """Check out `count` connections at the same time."""
+def check_out_connections(client, count):
+    """Check out `count` connections, so that the client opens `count` connections."""
     pool = client._topology.pools()[0]
     if count:
         with checked_out(pool):
-            connections(client, count - 1)
+            check_out_connections(client, count - 1)
 
 
 def test_response_of_responder_is_cached_for_new_connections(tmp_path, authority, responder):
@@ -505,12 +507,12 @@ def test_response_of_responder_is_cached_for_new_connections(tmp_path, authority
     responder.body = authority.response(certified)
     with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
-        connections(client, 5)
+        check_out_connections(client, 5)
         assert setup.server.connection_count >= 5
     assert len(responder.requests) == 1
 
 
-def test_verifier_sends_one_request_for_one_certificate(authority, responder):
+def test_verifier_sends_one_request_for_concurrent_checks_of_one_certificate(authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
     revocation = Verifier(True, 5)
@@ -519,7 +521,7 @@ def test_verifier_sends_one_request_for_one_certificate(authority, responder):
     assert len(responder.requests) == 1
 
 
-def test_response_without_next_update_is_not_cached(tmp_path, authority, responder):
+def test_ocsp_response_without_next_update_is_not_cached(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, until=None)
     with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
@@ -527,7 +529,7 @@ def test_response_without_next_update_is_not_cached(tmp_path, authority, respond
         request_count = len(responder.requests)
         responder.body = authority.response(certified, REVOKED)
         with pytest.raises(AutoReconnect, match="revoked"):
-            connections(client, 5)
+            check_out_connections(client, 5)
     assert len(responder.requests) > request_count
 
 
@@ -539,7 +541,7 @@ def test_unknown_status_prevents_session_resumption_without_new_request(tmp_path
         request_count = len(responder.requests)
         setup.server.staple = authority.response(certified, REVOKED)
         with pytest.raises(AutoReconnect, match="revoked"):
-            connections(client, 5)
+            check_out_connections(client, 5)
     assert request_count == len(responder.requests) == 1
 
 
@@ -548,7 +550,7 @@ def test_stapled_response_is_cached_for_new_connections(tmp_path, authority, res
     with OcspSetup(tmp_path, authority, certified, authority.response(certified)) as setup, setup.client() as client:
         client.db.command("ping")
         setup.server.staple = b""
-        connections(client, 5)
+        check_out_connections(client, 5)
     assert not responder.requests
 
 
@@ -558,11 +560,11 @@ def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority)
         client.db.command("ping")
         handshake_count = setup.server.handshakes
         setup.server.staple = b""
-        connections(client, 5)
+        check_out_connections(client, 5)
         assert setup.server.connection_count > handshake_count
 
 
-# Interruptions
+# Tests of interruptions
 
 
 def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority):
@@ -594,7 +596,7 @@ def test_interrupt_ends_handshake_that_waits_for_responder(tmp_path, authority):
             assert str(connecting.exception) == "enough"
 
 
-def test_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, authority, responder):
+def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, authority, responder):
     gate = gevent.event.Event()
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
@@ -611,7 +613,7 @@ def test_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, auth
         assert len(responder.requests) == 1
 
 
-def test_forked_child_sends_own_request(authority):
+def test_forked_child_sends_own_ocsp_request(authority):
     with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
         chain = [certified.certificate, authority.certificate]
@@ -632,7 +634,7 @@ def test_forked_child_sends_own_request(authority):
         fetches[2]._transports[0].close()
 
 
-def test_only_waiting_greenlet_with_ref_keeps_event_loop_alive(authority):
+def test_only_greenlet_that_waits_with_ref_for_ocsp_keeps_event_loop_alive(authority):
     with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
         fetch = Fetch(Request(certified.certificate, authority.certificate), 30, None)

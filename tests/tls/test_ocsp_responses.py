@@ -1,4 +1,4 @@
-"""OCSP responses without a server: validation, status, and error messages."""
+"""The driver validates OCSP responses, and explains rejected responses. The tests use no server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture(autouse=True)
 def library() -> None:
-    """Override the fixture of the folder, because these tests need no TLS."""
+    """Replace the fixture `library` of the folder, because these tests open no TLS connection."""
 
 
 @pytest.fixture(scope="module")
@@ -50,27 +50,27 @@ def refusal(authority: Authority, certified: Any, response: bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("delegated", [False, True])
+@pytest.mark.parametrize("key_type", KEYS)
+@pytest.mark.parametrize("is_delegated", [False, True])
 def test_signature_by_each_kind_of_key_is_verified(
-    authorities: dict[str, Authority], kind: str, delegated: bool
+    authorities: dict[str, Authority], key_type: str, is_delegated: bool
 ) -> None:
-    authority = authorities[kind]
+    authority = authorities[key_type]
     certified = authority.server()
-    signer = authority.delegate(OCSP_SIGNING) if delegated else None
+    signer = authority.delegate(OCSP_SIGNING) if is_delegated else None
     request = Request(certified.certificate, authority.certificate)
     for status, revoked in ((GOOD, False), (REVOKED, True), (UNKNOWN, None)):
         response = authority.response(certified, status, signer=signer)
         assert parse_response(request, response).revoked is revoked
         if status is not GOOD:
             continue
-        # The changed byte belongs to the signature or to the signed data.
+        # A changed byte in the signature or in the signed data makes the signature invalid.
         index = response.index(responses.ocsp.load_der_ocsp_response(response).signature) + 40
         with_false_header = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
         assert refusal(authority, certified, with_false_header) == "the signature of the OCSP response is wrong"
 
 
-def test_signature_of_unknown_kind_of_key_is_rejected(authorities: dict[str, Authority]) -> None:
+def test_response_signed_with_unknown_key_type_is_rejected(authorities: dict[str, Authority]) -> None:
     key = dsa.generate_private_key(1024).public_key()
     response = SimpleNamespace(
         signature_hash_algorithm=hashes.SHA256(), signature=b"", tbs_response_bytes=b"", responder_name=None
@@ -80,16 +80,18 @@ def test_signature_of_unknown_kind_of_key_is_rejected(authorities: dict[str, Aut
     assert str(caught.value) == f"the OCSP response is signed with a key of an unknown kind ({type(key).__name__})"
 
 
-@pytest.mark.parametrize("kind", ["ecdsa", "rsa"])
-def test_signature_without_hash_is_rejected(authorities: dict[str, Authority], kind: str) -> None:
+@pytest.mark.parametrize("key_type", ["ecdsa", "rsa"])
+def test_response_signature_without_hash_is_rejected(authorities: dict[str, Authority], key_type: str) -> None:
     response = SimpleNamespace(signature_hash_algorithm=None, signature=b"", tbs_response_bytes=b"")
     with pytest.raises(NoResponse, match="signed with a key of an unknown kind"):
-        responses._check_signature(response, authorities[kind].certificate)  # type: ignore[arg-type]
+        responses._check_signature(response, authorities[key_type].certificate)  # type: ignore[arg-type]
 
 
-def single(status: Any, since: timedelta, until: timedelta | None) -> Any:
+def single_response(status: Any, valid_for: timedelta, until: timedelta | None) -> Any:
     return SimpleNamespace(
-        certificate_status=status, this_update_utc=NOW + since, next_update_utc=None if until is None else NOW + until
+        certificate_status=status,
+        this_update_utc=NOW + valid_for,
+        next_update_utc=None if until is None else NOW + until,
     )
 
 
@@ -115,20 +117,22 @@ def single(status: Any, since: timedelta, until: timedelta | None) -> Any:
         ([(GOOD, -DAY, DAY), (REVOKED, -DAY, -SECOND)], "has expired"),
     ],
 )
-def test_status_and_validity_are_combined(monkeypatch: pytest.MonkeyPatch, singles: list[Any], expected: Any) -> None:
+def test_single_responses_are_combined_to_status_and_validity(
+    monkeypatch: pytest.MonkeyPatch, singles: list[Any], expected: Any
+) -> None:
     monkeypatch.setattr(_clock, "time", NOW.timestamp)
     if isinstance(expected, str):
         with pytest.raises(NoResponse) as caught:
-            responses._current([single(*each) for each in singles])
+            responses._current([single_response(*each) for each in singles])
         assert str(caught.value) == f"the OCSP response {expected}"
         return
     revoked, until = expected
-    result = responses._current([single(*each) for each in singles])
+    result = responses._current([single_response(*each) for each in singles])
     assert result == Response(revoked, -inf if until is None else (NOW + until).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
 
 
-def test_response_is_valid_until_next_update(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ocsp_response_is_valid_until_next_update(monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds, holds in ((-1, True), (0, False), (1, False)):
         monkeypatch.setattr(_clock, "time", lambda seconds=seconds: NOW.timestamp() + seconds)
         assert Response(False, NOW.timestamp()).is_valid is holds
@@ -149,22 +153,24 @@ CERTIFICATE = "the certificate of the OCSP responder"
         ),
     ],
 )
-def test_unauthorized_signer_is_rejected(authorities: dict[str, Authority], signer: Any, message: str) -> None:
+def test_response_of_unauthorized_signer_is_rejected(
+    authorities: dict[str, Authority], signer: Any, message: str
+) -> None:
     authority = authorities["ecdsa"]
     certified = authority.server()
     assert refusal(authority, certified, authority.response(certified, signer=signer(authority))) == message
 
 
-@pytest.mark.parametrize(("days", "valid"), [(-10, True), (1, True), (-10 - 1e-5, False), (1 + 1e-5, False)])
-def test_signer_outside_validity_of_its_certificate_is_rejected(
-    authorities: dict[str, Authority], monkeypatch: pytest.MonkeyPatch, days: float, valid: bool
+@pytest.mark.parametrize(("days", "is_valid"), [(-10, True), (1, True), (-10 - 1e-5, False), (1 + 1e-5, False)])
+def test_response_of_signer_with_expired_or_future_certificate_is_rejected(
+    authorities: dict[str, Authority], monkeypatch: pytest.MonkeyPatch, days: float, is_valid: bool
 ) -> None:
     authority = authorities["ecdsa"]
     certified, signer = authority.server(), authority.delegate(OCSP_SIGNING)
     response = authority.response(certified, signer=signer, since=-20 * DAY, until=20 * DAY)
     issued = signer.certificate.not_valid_after_utc - DAY
     monkeypatch.setattr(_clock, "time", (issued + days * DAY).timestamp)
-    if valid:
+    if is_valid:
         request = Request(certified.certificate, authority.certificate)
         assert parse_response(request, response).revoked is False
     else:
@@ -172,7 +178,7 @@ def test_signer_outside_validity_of_its_certificate_is_rejected(
 
 
 @pytest.mark.parametrize("size", [responses.LONGEST, responses.LONGEST + 1])
-def test_response_longer_than_limit_is_rejected(authorities: dict[str, Authority], size: int) -> None:
+def test_response_larger_than_limit_is_rejected(authorities: dict[str, Authority], size: int) -> None:
     authority = authorities["ecdsa"]
     message = refusal(authority, authority.server(), b"\x30" * size)
     if size > responses.LONGEST:
@@ -181,10 +187,10 @@ def test_response_longer_than_limit_is_rejected(authorities: dict[str, Authority
         assert message.startswith("the OCSP response cannot be read: ")
 
 
-# Requests
+# Tests of requests
 
 
-def test_request_uses_only_http_responders(authorities: dict[str, Authority]) -> None:
+def test_ocsp_request_is_sent_only_to_http_responders(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
     urls = ["http://a/", "HTTP://b/", "https://c/", "ldap://d/", "http://e/"]
     request = Request(authority.server(*urls).certificate, authority.certificate)
@@ -194,7 +200,7 @@ def test_request_uses_only_http_responders(authorities: dict[str, Authority]) ->
     assert silent.responders == [] and silent.must_be_stapled
 
 
-def test_certificate_id_supports_other_hashes(authorities: dict[str, Authority]) -> None:
+def test_certificate_id_in_response_may_use_other_hash(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
     request = Request(authority.server().certificate, authority.certificate)
     assert request.id == request.id_with_hash(hashes.SHA1()) != request.id_with_hash(hashes.SHA256())
@@ -202,7 +208,7 @@ def test_certificate_id_supports_other_hashes(authorities: dict[str, Authority])
     assert requests._id_of(responses.ocsp.load_der_ocsp_request(request.encoded)) == request.id
 
 
-# Verification
+# Tests of the verification
 
 
 def test_self_signed_certificate_needs_no_ocsp_response(authorities: dict[str, Authority]) -> None:
@@ -210,7 +216,7 @@ def test_self_signed_certificate_needs_no_ocsp_response(authorities: dict[str, A
         assert Verifier(True, 1).check(chain, b"junk", pytest.fail) == inf
 
 
-def test_check_returns_end_of_validity_or_raises_transport_error(authorities: dict[str, Authority]) -> None:
+def test_revocation_check_returns_end_of_validity_or_raises_transport_error(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
     plain, request, must = (
         authority.server(),
@@ -270,21 +276,21 @@ def test_signer_certificate_is_selected_by_key_hash() -> None:
     assert responses._signer(response, authority.certificate) == signer.certificate
 
 
-def test_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ocsp_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
     monkeypatch.setattr(fetch.Fetch, "_query", lambda _fetch, url, *_: urls.append(url))
     fetch.Fetch(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
     assert urls == list("abcd")
 
 
-def test_timeout_of_fetch_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_of_ocsp_fetch_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[Any] = []
 
-    def limit(*arguments: Any, **named: Any) -> Any:
-        limits.append((arguments, named))
+    def record_limit(*arguments: Any, **options: Any) -> Any:
+        limits.append((arguments, options))
         return nullcontext()
 
-    monkeypatch.setattr(fetch, "interrupt_after", limit)
+    monkeypatch.setattr(fetch, "interrupt_after", record_limit)
     monkeypatch.setattr(fetch, "query", Mock(side_effect=NoResponse("it has none")))
     fetch.Fetch(SimpleNamespace(responders=["a"], encoded=b""), 5.0, pytest.fail).wait(True)  # type: ignore[arg-type]
     (((seconds, error), named),) = limits
@@ -292,23 +298,25 @@ def test_timeout_of_fetch_does_not_keep_event_loop_alive(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("addresses", [1, 2])
-def test_fetch_closes_each_connection_to_responder(monkeypatch: pytest.MonkeyPatch, addresses: int) -> None:
+def test_ocsp_fetch_closes_each_connection_to_responder(monkeypatch: pytest.MonkeyPatch, addresses: int) -> None:
     connections: list[Mock] = []
 
-    def ask(url: str, request: bytes, attach: Any) -> bytes:
+    def ask_responder(url: str, request: bytes, attach: Any) -> bytes:
         for _ in range(addresses):
             connections.append(Mock())
             attach(connections[-1])
         raise NoResponse("it has none")
 
-    monkeypatch.setattr(fetch, "query", ask)
+    monkeypatch.setattr(fetch, "query", ask_responder)
     started = fetch.Fetch(SimpleNamespace(responders=["a"], encoded=b""), 5.0, pytest.fail)  # type: ignore[arg-type]
     started.wait(True)
     assert [each.close.call_count for each in connections] == [1] * addresses and not started._transports
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), TypeError("x"), UnsupportedAlgorithm("x")])
-def test_unreadable_response_raises_no_response(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_response_of_responder_raises_no_response_error(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(responses.ocsp, "load_der_ocsp_response", Mock(side_effect=error))
     with pytest.raises(NoResponse, match=r"^the OCSP response cannot be read: x$"):
         parse_response(Mock(), b"")

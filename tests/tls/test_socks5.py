@@ -1,4 +1,4 @@
-"""Clients that connect through a SOCKS5 proxy."""
+"""Clients connect to servers through a SOCKS5 proxy."""
 
 from __future__ import annotations
 
@@ -23,49 +23,49 @@ def server():
         yield server
 
 
-def client_of(server, proxy, host="127.0.0.1", **options):
+def connect_client(server, proxy, host="127.0.0.1", **options):
     options = {"proxyHost": "127.0.0.1", "proxyPort": proxy.port, **options}
     return gmongo.MongoClient(host, server.port, **options)
 
 
-def refusal(server, proxy, **options):
-    return selection_error(lambda patience: client_of(server, proxy, serverSelectionTimeoutMS=patience, **options))
+def server_selection_error(server, proxy, **options):
+    return selection_error(lambda patience: connect_client(server, proxy, serverSelectionTimeoutMS=patience, **options))
 
 
 @pytest.mark.parametrize(
-    ("account", "credentials", "methods"),
+    ("proxy_account", "credentials", "offered_methods"),
     [(None, (), b"\x00"), (None, ("", ""), b"\x00"), (None, ACCOUNT, b"\x00\x02"), (ACCOUNT, ACCOUNT, b"\x00\x02")],
 )
-def test_client_offers_password_method_only_with_username(server, account, credentials, methods):
+def test_client_offers_password_method_only_with_username(server, proxy_account, credentials, offered_methods):
     options = dict(zip(("proxyUsername", "proxyPassword"), credentials, strict=False))
-    with Socks5Proxy(account) as proxy, client_of(server, proxy, **options) as client:
+    with Socks5Proxy(proxy_account) as proxy, connect_client(server, proxy, **options) as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
         assert set(proxy.requests) == {(1, "127.0.0.1", server.port)}
-        assert set(proxy.methods) == {methods}
+        assert set(proxy.methods) == {offered_methods}
         assert "proxy-secret" not in repr(client.options.merged)
 
 
 def test_proxy_resolves_host_names(server):
     with (
         Socks5Proxy(names={"no-such-host.invalid": "127.0.0.1"}) as proxy,
-        client_of(server, proxy, "no-such-host.invalid") as client,
+        connect_client(server, proxy, "no-such-host.invalid") as client,
     ):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
         assert set(proxy.requests) == {(3, "no-such-host.invalid", server.port)}
 
 
-@pytest.mark.parametrize("kind", [b"\x03\x03abc\x00\x00", b"\x04" + bytes(18)])
-def test_reply_of_proxy_may_contain_name_or_ipv6_address(server, kind):
-    with Socks5Proxy() as proxy, client_of(server, proxy) as client:
-        proxy.bound = kind
+@pytest.mark.parametrize("address_type", [b"\x03\x03abc\x00\x00", b"\x04" + bytes(18)])
+def test_client_accepts_proxy_reply_with_host_name_or_ipv6_address(server, address_type):
+    with Socks5Proxy() as proxy, connect_client(server, proxy) as client:
+        proxy.bound = address_type
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-def test_client_verifies_certificate_through_proxy(files):
+def test_client_verifies_server_certificate_through_proxy(files):
     with (
         TlsServer(server_context(files.server)) as server,
         Socks5Proxy(names={"localhost": "127.0.0.1"}) as proxy,
-        client_of(server, proxy, "localhost", tlsCAFile=files.ca, serverSelectionTimeoutMS=3000) as client,
+        connect_client(server, proxy, "localhost", tlsCAFile=files.ca, serverSelectionTimeoutMS=3000) as client,
     ):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
         assert {host for _, host, _ in proxy.requests} == {"localhost"}
@@ -73,7 +73,7 @@ def test_client_verifies_certificate_through_proxy(files):
 
 def test_unreachable_proxy_fails_server_selection_with_proxy_address(server):
     with refused_port() as port:
-        reason = refusal(server, SimpleNamespace(port=port))
+        reason = server_selection_error(server, SimpleNamespace(port=port))
     assert f"127.0.0.1:{server.port}: [Errno 111] Connection refused" in reason
     assert f"(TCP connection to the SOCKS5 proxy 127.0.0.1:{port} for " in reason
 
@@ -94,7 +94,7 @@ def test_unreachable_proxy_fails_server_selection_with_proxy_address(server):
 )
 def test_missing_or_invalid_proxy_credentials_fail_server_selection(server, options, message):
     with Socks5Proxy(ACCOUNT) as proxy:
-        reason = refusal(server, proxy, **options)
+        reason = server_selection_error(server, proxy, **options)
         assert message in reason
         assert "secret" not in reason
 
@@ -114,16 +114,16 @@ def test_missing_or_invalid_proxy_credentials_fail_server_selection(server, opti
         (99, "refused with code 99"),
     ],
 )
-def test_error_code_of_proxy_is_explained(server, code, message):
+def test_server_selection_error_explains_error_code_of_proxy(server, code, message):
     with Socks5Proxy() as proxy:
         proxy.refuse_with = code
-        assert message in refusal(server, proxy)
+        assert message in server_selection_error(server, proxy)
 
 
-def test_unknown_address_type_fails_server_selection(server):
+def test_unknown_address_type_in_proxy_reply_fails_server_selection(server):
     with Socks5Proxy() as proxy:
         proxy.bound = b"\x09" + bytes(6)
-        assert "unknown kind 9" in refusal(server, proxy)
+        assert "unknown kind 9" in server_selection_error(server, proxy)
 
 
 def test_other_protocol_at_proxy_port_fails_server_selection(server):
@@ -133,7 +133,7 @@ def test_other_protocol_at_proxy_port_fails_server_selection(server):
     http_server.start()
     http_server.port = http_server.server_port
     try:
-        assert "does not speak SOCKS5 (version 72)" in refusal(server, http_server)
+        assert "does not speak SOCKS5 (version 72)" in server_selection_error(server, http_server)
     finally:
         http_server.stop()
 

@@ -1,4 +1,4 @@
-"""TLS connections: verified certificates, rejected certificates, and error messages."""
+"""Clients connect with TLS, verify certificates, and explain rejected connections."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ from tests.support.tls import PASSWORD, TlsServer, server_context
 from tests.support.wait import eventually
 
 
-def client_of(server, host="localhost", **options):
+def connect_client(server, host="localhost", **options):
     options = {"tls": True, **options}
     return gmongo.MongoClient(host, server.port, **options)
 
 
-def find(client):
+def find_one(client):
     return client.db.c.find_one({"_id": 1})
 
 
-def refusal(server, host="localhost", **options):
+def server_selection_error(server, host="localhost", **options):
     return selection_error(
-        lambda patience: client_of(server, host, **{"serverSelectionTimeoutMS": patience, **options})
+        lambda patience: connect_client(server, host, **{"serverSelectionTimeoutMS": patience, **options})
     )
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_valid_certificate_is_accepted(server, files, host):
-    with client_of(server, host, tlsCAFile=files.ca) as client:
-        assert find(client) == {"_id": 1}
+    with connect_client(server, host, tlsCAFile=files.ca) as client:
+        assert find_one(client) == {"_id": 1}
 
 
-def test_any_tls_option_enables_tls(server, files):
-    with client_of(server, tlsCAFile=files.ca, tls=True) as client:
-        find(client)
+def test_any_option_for_certificates_enables_tls(server, files):
+    with connect_client(server, tlsCAFile=files.ca, tls=True) as client:
+        find_one(client)
     uri = f"mongodb://localhost:{server.port}/?tlsCAFile={files.ca}"
     with gmongo.MongoClient(uri) as client:
-        assert find(client) == {"_id": 1}
+        assert find_one(client) == {"_id": 1}
 
 
-def test_request_larger_than_socket_buffers_arrives_complete(server, files, go):
+def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, go):
     server.replies["insert"] = {"ok": 1, "n": 1}
-    with client_of(server, tlsCAFile=files.ca) as client:
+    with connect_client(server, tlsCAFile=files.ca) as client:
         client.db.command("ping")
         server.reading.clear()
         document = {"_id": 1, "b": os.urandom(12_000_000)}
@@ -68,55 +68,55 @@ def test_request_larger_than_socket_buffers_arrives_complete(server, files, go):
     assert server.commands("insert")[-1]["documents"] == [document]
 
 
-def test_messages_of_three_megabytes_arrive_complete(server, files):
+def test_tls_messages_of_three_megabytes_arrive_complete(server, files):
     documents = [{"_id": number, "text": "x" * 1000} for number in range(3000)]
     server.replies["find"] = cursor_reply(documents)
-    with client_of(server, tlsCAFile=files.ca) as client:
+    with connect_client(server, tlsCAFile=files.ca) as client:
         assert list(client.db.c.find()) == documents
         client.db.c.insert_many(documents)
     assert server.commands("insert")[0]["documents"] == documents
 
 
-def test_fifty_greenlets_get_their_own_replies(server, files):
-    with client_of(server, tlsCAFile=files.ca, maxConnecting=5) as client:
+def test_each_of_fifty_greenlets_receives_own_reply_over_tls(server, files):
+    with connect_client(server, tlsCAFile=files.ca, maxConnecting=5) as client:
         jobs = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(50)]
         gevent.joinall(jobs, raise_error=True)
         assert [job.value["_id"] for job in jobs] == list(range(50))
 
 
-# Certificates that the client rejects
+# Tests of certificates that the client rejects
 
 
-def test_unknown_authority_fails_server_selection_with_reason(server, files):
-    reason = refusal(server, tlsCAFile=files.other_ca)
+def test_unknown_certificate_authority_fails_server_selection_with_reason(server, files):
+    reason = server_selection_error(server, tlsCAFile=files.other_ca)
     assert f"localhost:{server.port}: TLS handshake failed: the server's certificate was not accepted" in reason
     assert "unable to get local issuer certificate" in reason
 
 
-def test_certificate_is_verified_by_default(server):
-    assert "certificate was not accepted" in refusal(server)
+def test_server_certificate_is_verified_by_default(server):
+    assert "certificate was not accepted" in server_selection_error(server)
 
 
 def test_expired_certificate_is_rejected(files):
     with TlsServer(server_context(files.expired)) as server:
-        assert "certificate has expired" in refusal(server, tlsCAFile=files.ca)
+        assert "certificate has expired" in server_selection_error(server, tlsCAFile=files.ca)
 
 
 def test_host_name_matches_certificate_without_case(files):
-    with TlsServer(server_context(files.wildcard)) as server, client_of(server, tlsCAFile=files.ca) as client:
-        find(client)
-        assert "IP address mismatch" in refusal(server, "127.0.0.1", tlsCAFile=files.ca)
+    with TlsServer(server_context(files.wildcard)) as server, connect_client(server, tlsCAFile=files.ca) as client:
+        find_one(client)
+        assert "IP address mismatch" in server_selection_error(server, "127.0.0.1", tlsCAFile=files.ca)
 
 
 def test_certificate_of_other_host_is_rejected(files):
     with TlsServer(server_context(files.elsewhere)) as server:
-        reason = refusal(server, tlsCAFile=files.ca)
+        reason = server_selection_error(server, tlsCAFile=files.ca)
         assert "Hostname mismatch, certificate is not valid for 'localhost'" in reason
-        assert "IP address mismatch" in refusal(server, "127.0.0.1", tlsCAFile=files.ca)
+        assert "IP address mismatch" in server_selection_error(server, "127.0.0.1", tlsCAFile=files.ca)
 
 
 @pytest.mark.parametrize(
-    ("certificate", "option", "accepted"),
+    ("certificate", "option", "is_accepted"),
     [
         ("elsewhere", "tlsAllowInvalidHostnames", True),
         ("elsewhere", "tlsAllowInvalidCertificates", True),
@@ -126,23 +126,23 @@ def test_certificate_of_other_host_is_rejected(files):
         ("expired", "tlsInsecure", True),
     ],
 )
-def test_option_disables_check_of_hostname_or_certificate(files, certificate, option, accepted):
+def test_option_disables_check_of_hostname_or_certificate(files, certificate, option, is_accepted):
     with TlsServer(server_context(getattr(files, certificate))) as server:
         options = {option: True, "tlsCAFile": files.ca}
-        if accepted:
-            with client_of(server, **options) as client:
-                assert find(client) == {"_id": 1}
+        if is_accepted:
+            with connect_client(server, **options) as client:
+                assert find_one(client) == {"_id": 1}
         else:
-            assert "expired" in refusal(server, **options)
+            assert "expired" in server_selection_error(server, **options)
 
 
 def test_certificate_in_revocation_list_is_rejected_unless_check_is_disabled(server, files):
-    with client_of(server, tlsCAFile=files.ca, tlsCRLFile=files.crl) as client:
-        find(client)
+    with connect_client(server, tlsCAFile=files.ca, tlsCRLFile=files.crl) as client:
+        find_one(client)
     revoked = {"tlsCAFile": files.ca, "tlsCRLFile": files.crl_with_server}
-    assert "certificate revoked" in refusal(server, **revoked)
-    with client_of(server, **revoked, tlsDisableCertificateRevocationCheck=True) as client:
-        find(client)
+    assert "certificate revoked" in server_selection_error(server, **revoked)
+    with connect_client(server, **revoked, tlsDisableCertificateRevocationCheck=True) as client:
+        find_one(client)
 
 
 @contextmanager
@@ -155,24 +155,24 @@ def server_without_tls(serve):
 
 
 def test_server_without_tls_fails_server_selection_with_hint(files):
-    # A server without TLS reads the TLS handshake as the length of a message, and closes the connection.
+    # A server without TLS reads the TLS handshake as a message with an invalid length, and closes the connection.
     with server_without_tls(lambda sock: (sock.recv(16), sock.close())) as server:
-        reason = refusal(server, tlsCAFile=files.ca)
+        reason = server_selection_error(server, tlsCAFile=files.ca)
     assert "TLS handshake failed: connection" in reason or "reset" in reason
     assert "(perhaps the server does not use TLS)" in reason
 
 
 def test_server_with_other_protocol_fails_server_selection(files):
     with server_without_tls(lambda sock: sock.sendall(b"HTTP/1.1 400 Bad\r\n" * 20)) as server:
-        assert "the server does not speak TLS" in refusal(server, tlsCAFile=files.ca)
+        assert "the server does not speak TLS" in server_selection_error(server, tlsCAFile=files.ca)
 
 
 def test_client_without_tls_fails_server_selection(server):
-    reason = refusal(server, tls=False)
+    reason = server_selection_error(server, tls=False)
     assert "closed" in reason or "reset" in reason
 
 
-# Certificates that the server rejects
+# Tests of certificates that the server rejects
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -180,50 +180,52 @@ def test_server_requires_trusted_client_certificate(files, version):
     context = server_context(files.server, client_ca=files.ca)
     context.minimum_version = context.maximum_version = version
     with TlsServer(context) as server:
-        with client_of(server, tlsCAFile=files.ca, tlsCertificateKeyFile=files.client) as client:
-            find(client)
-        with client_of(
+        with connect_client(server, tlsCAFile=files.ca, tlsCertificateKeyFile=files.client) as client:
+            find_one(client)
+        with connect_client(
             server,
             tlsCAFile=files.ca,
             tlsCertificateKeyFile=files.locked_client,
             tlsCertificateKeyFilePassword=PASSWORD,
         ) as client:
-            find(client)
-        reason = refusal(server, tlsCAFile=files.ca)
+            find_one(client)
+        reason = server_selection_error(server, tlsCAFile=files.ca)
         assert "client certificate" in reason, reason
-        reason = refusal(server, tlsCAFile=files.ca, tlsCertificateKeyFile=files.strange_client)
+        reason = server_selection_error(server, tlsCAFile=files.ca, tlsCertificateKeyFile=files.strange_client)
         assert "client certificate" in reason, reason
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize(
-    ("option", "invalid", "valid"),
+    ("option", "invalid_file", "valid_file"),
     [
         ("tlsCertificateKeyFile", "strange_client", "client"),
         ("tlsCAFile", "other_ca", "ca"),
         ("tlsCRLFile", "crl_with_server", "crl"),
     ],
 )
-def test_new_connection_reads_changed_certificate_file(files, tmp_path, caplog, version, option, invalid, valid):
-    def write(name):
+def test_new_connection_reads_changed_certificate_file(
+    files, tmp_path, caplog, version, option, invalid_file, valid_file
+):
+    def write_certificate_file(name):
         path.write_bytes(Path(getattr(files, name)).read_bytes())
 
     def find_with_new_connection():
         with checked_out(client._topology.pools()[0]):
-            find(client)
+            find_one(client)
 
     path = tmp_path / "changes.pem"
     context = server_context(files.server, client_ca=files.ca)
     context.minimum_version = context.maximum_version = version
-    write(invalid)
+    write_certificate_file(invalid_file)
     options = {"tlsCAFile": files.ca, "tlsCertificateKeyFile": files.client, option: str(path)}
-    with TlsServer(context) as server, client_of(server, heartbeatFrequencyMS=500, **options) as client:
+    with TlsServer(context) as server, connect_client(server, heartbeatFrequencyMS=500, **options) as client:
         with pytest.raises(AutoReconnect), gmongo.timeout(0.7):
-            find(client)
-        write(valid)
-        find(client)
+            find_one(client)
+        write_certificate_file(valid_file)
+        find_one(client)
         find_with_new_connection()
-        write("junk")
+        write_certificate_file("junk")
         with checked_out(client._topology.pools()[0]):
             find_with_new_connection()
         assert f"the old content stays in use: {option}: '{path}' must be a PEM file" in caplog.text
@@ -235,7 +237,7 @@ def test_server_with_tls_1_1_is_rejected(files):
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     context.minimum_version = ssl.TLSVersion.TLSv1
     with TlsServer(context) as server:
-        assert "TLS handshake failed" in refusal(server, tlsCAFile=files.ca)
+        assert "TLS handshake failed" in server_selection_error(server, tlsCAFile=files.ca)
 
 
 def test_server_with_weak_ciphers_is_rejected(files):
@@ -249,30 +251,30 @@ def test_server_with_weak_ciphers_is_rejected(files):
         pytest.skip("this Python takes all ciphers that OpenSSL takes, as those of Debian do")
     context.set_ciphers(weak)
     with TlsServer(context) as server:
-        assert "TLS handshake failed" in refusal(server, tlsCAFile=files.ca)
+        assert "TLS handshake failed" in server_selection_error(server, tlsCAFile=files.ca)
     context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
-    with TlsServer(context) as server, client_of(server, tlsCAFile=files.ca) as client:
-        find(client)
+    with TlsServer(context) as server, connect_client(server, tlsCAFile=files.ca) as client:
+        find_one(client)
 
 
-# Names and sessions
+# Tests of host names and TLS sessions
 
 
 def test_sni_contains_host_name_but_no_ip_address(server, files):
     names = []
     server.context.sni_callback = lambda _socket, name, _context: names.append(name)
-    with client_of(server, tlsCAFile=files.ca) as client:
-        find(client)
-    with client_of(server, "127.0.0.1", tlsCAFile=files.ca) as client:
-        find(client)
+    with connect_client(server, tlsCAFile=files.ca) as client:
+        find_one(client)
+    with connect_client(server, "127.0.0.1", tlsCAFile=files.ca) as client:
+        find_one(client)
     assert set(names) == {"localhost", None}
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_second_connection_resumes_tls_session(server, files, version):
     server.context.maximum_version = version
-    with client_of(server, tlsCAFile=files.ca) as client:
-        find(client)
+    with connect_client(server, tlsCAFile=files.ca) as client:
+        find_one(client)
         pool = client._topology.pools()[0]
         with checked_out(pool), checked_out(pool):
             pass
@@ -280,7 +282,7 @@ def test_second_connection_resumes_tls_session(server, files, version):
     assert server.resumed[-1] is True
 
 
-# Files
+# Tests of certificate files
 
 
 @pytest.mark.parametrize(
@@ -296,7 +298,7 @@ def test_second_connection_resumes_tls_session(server, files, version):
         ({"tlsCertificateKeyFile": "locked_client"}, "needs tlsCertificateKeyFilePassword"),
     ],
 )
-def test_unusable_file_raises_configuration_error(files, options, message):
+def test_unusable_certificate_file_raises_configuration_error(files, options, message):
     options = {name: getattr(files, file) for name, file in options.items()}
     with pytest.raises(ConfigurationError, match=message):
         gmongo.MongoClient("localhost", connect=False, **options)
@@ -316,17 +318,17 @@ def test_wrong_key_password_raises_configuration_error_without_password(files):
 def test_deleted_ca_file_stays_in_use(server, files, tmp_path):
     path = tmp_path / "ca.pem"
     path.write_bytes(Path(files.ca).read_bytes())
-    with client_of(server, tlsCAFile=path) as client:
+    with connect_client(server, tlsCAFile=path) as client:
         path.unlink()
-        assert find(client) == {"_id": 1}
+        assert find_one(client) == {"_id": 1}
 
 
-def test_option_to_disable_ocsp_requests_is_accepted(server, files):
-    with client_of(server, tlsCAFile=files.ca, tlsDisableOCSPEndpointCheck=True) as client:
-        assert find(client) == {"_id": 1}
+def test_client_with_disabled_ocsp_requests_connects(server, files):
+    with connect_client(server, tlsCAFile=files.ca, tlsDisableOCSPEndpointCheck=True) as client:
+        assert find_one(client) == {"_id": 1}
 
 
-# Interruptions
+# Tests of interruptions
 
 
 @pytest.fixture
@@ -336,7 +338,9 @@ def silent_server():
 
 
 def test_handshake_with_silent_server_times_out(silent_server, files):
-    assert "timed out" in refusal(silent_server, tlsCAFile=files.ca, connectTimeoutMS=100, serverSelectionTimeoutMS=500)
+    assert "timed out" in server_selection_error(
+        silent_server, tlsCAFile=files.ca, connectTimeoutMS=100, serverSelectionTimeoutMS=500
+    )
 
 
 def test_killed_or_interrupted_handshake_closes_connection(silent_server, files):
@@ -360,16 +364,16 @@ def test_killed_or_interrupted_handshake_closes_connection(silent_server, files)
     gc.collect()
 
 
-def test_interrupted_operation_closes_its_connection(server, files):
+def test_interrupted_operation_closes_tls_connection(server, files):
     gate = gevent.event.Event()
     server.replies["find"] = lambda command: gate.wait() and cursor_reply([])
-    with client_of(server, tlsCAFile=files.ca) as client:
-        finding, limit = gevent.spawn(find, client), gevent.Timeout()
+    with connect_client(server, tlsCAFile=files.ca) as client:
+        finding, limit = gevent.spawn(find_one, client), gevent.Timeout()
         server.wait_for("find")
         finding.kill(limit)
         assert finding.exception is limit
         gate.set()
-        assert find(client) is None
+        assert find_one(client) is None
         interrupted, new = server.connections_of("find")
         server.wait_for("killSessions")
         kept = {new, *server.connections_of("killSessions")}
@@ -377,9 +381,9 @@ def test_interrupted_operation_closes_its_connection(server, files):
         assert client.pool_stats()[0]["total"] == len(kept)
 
 
-def test_connection_of_parent_raises_auto_reconnect_in_forked_child(server, files):
-    with client_of(server, tlsCAFile=files.ca) as client:
-        find(client)
+def test_tls_connection_of_parent_raises_auto_reconnect_in_forked_child(server, files):
+    with connect_client(server, tlsCAFile=files.ca) as client:
+        find_one(client)
         [pool] = client._topology.pools()
         [connection] = pool.machine.available
         error = AutoReconnect("the parent's")
@@ -392,7 +396,7 @@ def test_connection_of_parent_raises_auto_reconnect_in_forked_child(server, file
 
 
 def test_tls_works_in_monkey_patched_process(files, tmp_path):
-    # Monkey patching replaces the classes of the module `ssl`.
+    # In this process, monkey patching of gevent has replaced the classes of the module `ssl`.
     import subprocess
     import sys
 
@@ -418,7 +422,7 @@ def test_tls_works_in_monkey_patched_process(files, tmp_path):
 
 
 class FragmentingRelay(ProxyServer):
-    """Relay that sends bytes in small pieces in both directions."""
+    """Relay that forwards bytes in both directions in pieces of `size` bytes."""
 
     def __init__(self, server, size):
         super().__init__()
@@ -443,16 +447,16 @@ class FragmentingRelay(ProxyServer):
 def test_fragmented_tls_records_are_reassembled(server, files, size):
     documents = [{"_id": number, "text": "x" * 500} for number in range(4 if size < 100 else 200)]
     server.replies["find"] = cursor_reply(documents)
-    with FragmentingRelay(server, size) as middleman, client_of(middleman, tlsCAFile=files.ca) as client:
+    with FragmentingRelay(server, size) as middleman, connect_client(middleman, tlsCAFile=files.ca) as client:
         for _ in range(2):
             assert list(client.db.c.find()) == documents
         client.db.c.insert_many(documents)
 
 
-def test_monitor_reads_consecutive_streamed_replies(server, files):
+def test_monitor_reads_consecutive_streamed_replies_over_tls(server, files):
     server.streams = True
-    with client_of(server, tlsCAFile=files.ca, heartbeatFrequencyMS=500) as client:
-        find(client)
+    with connect_client(server, tlsCAFile=files.ca, heartbeatFrequencyMS=500) as client:
+        find_one(client)
         server.wait_for("hello")
         for _ in range(5):
             server.changed()

@@ -23,7 +23,7 @@ PAIRS: list[tuple[type, type]] = [
     (pymongo.mongo_client.MongoClient, gmongo.mongo_client.MongoClient),
     *((getattr(pymongo, name), getattr(gmongo, name)) for name in ("UpdateOne", "UpdateMany", "ReplaceOne")),
 ]
-# A `list[Mapping]` accepts no `list[dict]`, because the function could insert another mapping.
+# A parameter of the type `list[Mapping]` accepts no `list[dict]`, because a function could append another mapping.
 INVARIANT = {list, dict, set, collections.abc.MutableMapping, collections.abc.MutableSequence}
 METHODS = [
     pytest.param(theirs, ours, name, id=f"{ours.__name__}.{name}")
@@ -34,7 +34,7 @@ METHODS = [
 
 
 def _hints(function: Any) -> dict[str, Any]:
-    """Return the types of the parameters. Names of type-checking imports come from all modules of the package."""
+    """Return the types of the parameters of a function. Types under ``TYPE_CHECKING`` are looked up in all modules."""
     function = inspect.unwrap(function)
     package = function.__module__.partition(".")[0]
     known: dict[str, Any] = {**vars(typing), **vars(collections.abc), "bson": sys.modules["bson"]}
@@ -45,17 +45,17 @@ def _hints(function: Any) -> dict[str, Any]:
 
 
 def _invariant(hint: Any) -> set[Any]:
-    """Return the invariant containers in a type at any depth."""
+    """Return the invariant container types that a type contains at any depth."""
     found = {origin} if (origin := typing.get_origin(hint)) in INVARIANT else set()
     return found.union(*(_invariant(each) for each in typing.get_args(hint)))
 
 
-@pytest.mark.parametrize(("theirs", "ours", "name"), METHODS)
-def test_parameter_is_not_narrower_than_in_pymongo(theirs: type, ours: type, name: str) -> None:
-    one, other = _hints(getattr(theirs, name)), _hints(getattr(ours, name))
+@pytest.mark.parametrize(("pymongo_class", "gmongo_class", "method"), METHODS)
+def test_parameter_type_is_not_narrower_than_in_pymongo(pymongo_class: type, gmongo_class: type, method: str) -> None:
+    one, other = _hints(getattr(pymongo_class, method)), _hints(getattr(gmongo_class, method))
     for parameter in (one.keys() & other.keys()) - {"return"}:
         assert _invariant(other[parameter]) <= _invariant(one[parameter]), parameter
 
 
-def test_comparison_covers_more_than_50_methods() -> None:
+def test_comparison_of_parameter_types_covers_more_than_50_methods() -> None:
     assert len(METHODS) > 50

@@ -1,7 +1,7 @@
-"""Typed programs of users: a type checker finds exactly the expected errors.
+"""A type checker finds exactly the expected errors in typed programs.
 
-The comment ``# E: code`` marks an expected error. The same program with PyMongo has the same errors, except on lines
-with the comment ``# better: reason``.
+The comment ``# E: code`` marks an expected error. If the program uses PyMongo instead, the errors are equal, except on
+lines with the comment ``# better: reason``.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ FOUND = re.compile(r"^(\S+?\.py):(\d+): error: .*\[([\w-]+)\]$", re.MULTILINE)
 Errors = dict[str, set[tuple[int, str]]]
 
 
-def errors(folder: Path) -> Errors:
-    """Return the lines and codes of mypy's errors in each program of a folder."""
+def mypy_errors(folder: Path) -> Errors:
+    """Return the errors that mypy finds in each program of a folder, as line numbers and error codes."""
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
     options = ["--cache-dir", str(folder / ".cache"), "--no-error-summary", "--hide-error-context", "--no-pretty"]
-    # mypy does not follow the import hook of an editable installation.
+    # mypy cannot find a package through the import hook of an editable installation.
     environment = {**os.environ, "MYPYPATH": str(ROOT)}
     found: Errors = {name: set() for name in NAMES}
-    for name in NAMES:  # errors must not depend on other programs
+    for name in NAMES:  # check each program separately, so that errors do not depend on other programs
         done = subprocess.run(
             [*command, *options, name], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -43,8 +43,8 @@ def errors(folder: Path) -> Errors:
     return found
 
 
-def copied(folder: Path, driver: str) -> Path:
-    """Copy the programs with another driver in place of gmongo."""
+def copied_programs(folder: Path, driver: str) -> Path:
+    """Copy the programs into a folder. The copies import another driver instead of gmongo."""
     folder.mkdir()
     for name in NAMES:
         text = (PROGRAMS / name).read_text(encoding="utf-8")
@@ -54,43 +54,44 @@ def copied(folder: Path, driver: str) -> Path:
 
 @pytest.fixture(scope="module")
 def gmongo_errors(tmp_path_factory: pytest.TempPathFactory) -> Errors:
-    return errors(copied(tmp_path_factory.mktemp("typing") / "gmongo_programs", "gmongo"))
+    return mypy_errors(copied_programs(tmp_path_factory.mktemp("typing") / "gmongo_programs", "gmongo"))
 
 
 @pytest.fixture(scope="module")
 def pymongo_errors(tmp_path_factory: pytest.TempPathFactory) -> Errors:
-    return errors(copied(tmp_path_factory.mktemp("typing") / "pymongo_programs", "pymongo"))
+    return mypy_errors(copied_programs(tmp_path_factory.mktemp("typing") / "pymongo_programs", "pymongo"))
 
 
-def lines(name: str) -> list[tuple[int, str]]:
+def numbered_lines(name: str) -> list[tuple[int, str]]:
     return list(enumerate((PROGRAMS / name).read_text(encoding="utf-8").splitlines(), start=1))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mypy_finds_expected_errors(name: str, gmongo_errors: Errors) -> None:
-    expected = {(number, code) for number, line in lines(name) for code in EXPECTED.findall(line)}
+def test_mypy_finds_exactly_expected_errors_in_program(name: str, gmongo_errors: Errors) -> None:
+    expected = {(number, code) for number, line in numbered_lines(name) for code in EXPECTED.findall(line)}
     assert gmongo_errors[name] == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pymongo_has_same_errors_except_where_gmongo_is_better(
+def test_program_with_pymongo_has_equal_errors_except_where_gmongo_is_better(
     name: str, gmongo_errors: Errors, pymongo_errors: Errors
 ) -> None:
-    better = {number for number, line in lines(name) if "better:" in line}
+    better = {number for number, line in numbered_lines(name) if "better:" in line}
     assert {each for each in gmongo_errors[name] ^ pymongo_errors[name] if each[0] not in better} == set()
     assert {number for number, _ in gmongo_errors[name] ^ pymongo_errors[name]} == better
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pyright_finds_errors_on_same_lines(name: str, tmp_path: Path) -> None:
+def test_pyright_finds_errors_on_lines_of_mypy_errors(name: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyright") is None:
         pytest.skip("pyright is not installed")
     settings = {"extraPaths": [str(ROOT)], "pythonVersion": "3.10", "typeCheckingMode": "standard"}
-    folder = copied(tmp_path / "programs", "gmongo")
+    folder = copied_programs(tmp_path / "programs", "gmongo")
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, name]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     found = {each["range"]["start"]["line"] + 1 for each in json.loads(done.stdout)["generalDiagnostics"]}
-    # The standard mode requires no arguments of generic types, and infers the type of a model from the model only.
-    expected = {number for number, line in lines(name) if EXPECTED.search(line) and "type-arg" not in line}
-    assert found == expected | {number for number, line in lines(name) if "pyright:" in line}
+    # The standard mode of pyright accepts generic types without arguments. It infers the type of a model only from the
+    # model.
+    expected = {number for number, line in numbered_lines(name) if EXPECTED.search(line) and "type-arg" not in line}
+    assert found == expected | {number for number, line in numbered_lines(name) if "pyright:" in line}

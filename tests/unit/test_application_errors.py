@@ -1,4 +1,4 @@
-"""Effects of an operation error on its server, pool and monitor."""
+"""Effects of an operation error on the description, the pool and the monitor of a server."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ NOTHING, UNKNOWN = ErrorAction.NOTHING, ErrorAction.UNKNOWN
 CLEAR, CANCEL = ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
 
 
-def overloaded() -> AutoReconnect:
+def overload_error() -> AutoReconnect:
     error = AutoReconnect("x")
     error._add_error_label("SystemOverloadedError")
     return error
 
 
-def not_primary(code: int, **more: Any) -> NotPrimaryError:
-    return NotPrimaryError("x", {"ok": 0, "code": code, **more})
+def not_primary_error(code: int, **reply_fields: Any) -> NotPrimaryError:
+    return NotPrimaryError("x", {"ok": 0, "code": code, **reply_fields})
 
 
 @pytest.mark.parametrize(
-    ("error", "establishing", "running"),
+    ("error", "during_handshake", "during_operation"),
     [
         (PoolClearedError("x", ADDRESS), NOTHING, NOTHING),
-        (overloaded(), NOTHING, CANCEL),
+        (overload_error(), NOTHING, CANCEL),
         (AutoReconnect("x"), CANCEL, CANCEL),
         (NetworkTimeout("x"), CANCEL, NOTHING),
         (OperationFailure("x", 18), CLEAR, NOTHING),
@@ -56,19 +56,21 @@ def not_primary(code: int, **more: Any) -> NotPrimaryError:
         (WriteConcernError("x", 64, {}), CLEAR, NOTHING),
         (WriteConcernError("x", 189, {}), CLEAR, UNKNOWN),
         (WriteConcernError("x", 91, {}), CLEAR, CLEAR),
-        (not_primary(10107), CLEAR, UNKNOWN),
-        (not_primary(11600), CLEAR, CLEAR),
+        (not_primary_error(10107), CLEAR, UNKNOWN),
+        (not_primary_error(11600), CLEAR, CLEAR),
     ],
 )
-def test_error_determines_action_on_pool(error: BaseException, establishing: ErrorAction, running: ErrorAction) -> None:
-    assert error_action(error, True, 21) is establishing
-    assert error_action(error, False, 21) is running
-    assert error_action(error, False, 8) is running
-    assert error_action(error, False, 7) is (CLEAR if running is UNKNOWN else running)
+def test_error_and_its_phase_determine_error_action(
+    error: BaseException, during_handshake: ErrorAction, during_operation: ErrorAction
+) -> None:
+    assert error_action(error, True, 21) is during_handshake
+    assert error_action(error, False, 21) is during_operation
+    assert error_action(error, False, 8) is during_operation
+    assert error_action(error, False, 7) is (CLEAR if during_operation is UNKNOWN else during_operation)
 
 
 @pytest.mark.parametrize(
-    ("reply", "changed"),
+    ("reply", "is_recognized"),
     [
         ({"code": 10107}, True),
         ({"code": 91, "errmsg": "x"}, True),
@@ -80,16 +82,16 @@ def test_error_determines_action_on_pool(error: BaseException, establishing: Err
         ({}, False),
     ],
 )
-def test_reply_with_state_change_code_or_message_is_recognized(reply: dict[str, Any], changed: bool) -> None:
-    assert is_state_change(reply) is changed
+def test_reply_with_state_change_code_or_message_is_recognized(reply: dict[str, Any], is_recognized: bool) -> None:
+    assert is_state_change(reply) is is_recognized
 
 
 VERSION = {"processId": ObjectId(), "counter": Int64(5)}
 
 
-def topology_and_server(*, load_balanced: bool = False, generation: int = 3, known: bool = True) -> tuple[Any, Any]:
+def topology_and_server(*, load_balanced: bool = False, generation: int = 3, is_known: bool = True) -> tuple[Any, Any]:
     hello = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": 21, "topologyVersion": VERSION}
-    described = ServerDescription(ADDRESS, hello) if known else ServerDescription(ADDRESS)
+    described = ServerDescription(ADDRESS, hello) if is_known else ServerDescription(ADDRESS)
     server = Mock(address=ADDRESS)
     server.pool.generations.of.return_value = generation
     description = SimpleNamespace(get={ADDRESS: described}.get, server_descriptions=lambda: {ADDRESS: described})
@@ -105,47 +107,53 @@ def connection_of(generation: int = 3, service_id: Any = None) -> Connection:
 
 
 @pytest.mark.parametrize(
-    ("error", "establishing", "applied", "cleared", "cancelled", "checked"),
+    ("error", "during_handshake", "marks_unknown", "clears_pool", "cancels_check", "requests_check"),
     [
         (AutoReconnect("x"), False, True, True, True, False),
         (AutoReconnect("x"), True, True, True, True, True),
         (OperationFailure("x", 18), True, True, True, False, True),
-        (not_primary(10107), False, True, False, False, True),
-        (not_primary(91), False, True, True, False, True),
+        (not_primary_error(10107), False, True, False, False, True),
+        (not_primary_error(91), False, True, True, False, True),
         (NetworkTimeout("x"), False, False, False, False, False),
     ],
 )
 @pytest.mark.parametrize("has_monitor", [True, False])
-def test_error_marks_server_unknown_and_clears_pool(
-    error: Any, establishing: bool, applied: bool, cleared: bool, cancelled: bool, checked: bool, has_monitor: bool
+def test_operation_error_updates_server_pool_and_monitor(
+    error: Any,
+    during_handshake: bool,
+    marks_unknown: bool,
+    clears_pool: bool,
+    cancels_check: bool,
+    requests_check: bool,
+    has_monitor: bool,
 ) -> None:
     topology, server = topology_and_server()
     if not has_monitor:
         server.monitor = None
-    handle_error(topology, connection_of(), error, establishing)
-    assert topology.apply.called is applied and server.request_check.called is checked
+    handle_error(topology, connection_of(), error, during_handshake)
+    assert topology.apply.called is marks_unknown and server.request_check.called is requests_check
     if has_monitor:
-        assert server.monitor.cancel_check.called is cancelled
-    if applied:
+        assert server.monitor.cancel_check.called is cancels_check
+    if marks_unknown:
         unknown, cause = topology.apply.call_args.args
         assert unknown.address == ADDRESS and not unknown.is_server_type_known
         assert type(unknown.error) is type(error) and unknown.error is not error
-        assert (cause is unknown.error) if cleared else cause is None
+        assert (cause is unknown.error) if clears_pool else cause is None
     assert not server.pool.clear.called
 
 
 @pytest.mark.parametrize(
-    ("generation", "counter", "stale"),
+    ("generation", "counter", "is_stale"),
     [(3, None, False), (4, 6, False), (2, None, True), (3, 5, True), (3, 4, True), (3, 6, False)],
 )
-@pytest.mark.parametrize("known", [True, False])
-def test_stale_error_is_ignored(generation: int, counter: Any, stale: bool, known: bool) -> None:
-    topology, server = topology_and_server(known=known)
+@pytest.mark.parametrize("server_is_known", [True, False])
+def test_stale_error_is_ignored(generation: int, counter: Any, is_stale: bool, server_is_known: bool) -> None:
+    topology, server = topology_and_server(is_known=server_is_known)
     more = {} if counter is None else {"topologyVersion": {**VERSION, "counter": Int64(counter)}}
     connection = connection_of(generation, service := ObjectId())
-    handle_error(topology, connection, not_primary(10107, **more), False)
+    handle_error(topology, connection, not_primary_error(10107, **more), False)
     server.pool.generations.of.assert_called_once_with(service)
-    assert topology.apply.called is not (stale and (known or generation < 3))
+    assert topology.apply.called is not (is_stale and (server_is_known or generation < 3))
 
 
 def test_error_of_removed_server_is_ignored() -> None:
@@ -155,21 +163,30 @@ def test_error_of_removed_server_is_ignored() -> None:
     assert not topology.apply.called
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("has_service_id", [False, True])
 @pytest.mark.parametrize(
     ("error", "clears"),
-    [(AutoReconnect("x"), True), (not_primary(91), True), (not_primary(10107), False), (NetworkTimeout("x"), False)],
+    [
+        (AutoReconnect("x"), True),
+        (not_primary_error(91), True),
+        (not_primary_error(10107), False),
+        (NetworkTimeout("x"), False),
+    ],
 )
-def test_error_behind_load_balancer_clears_only_its_service(named: bool, error: Any, clears: bool) -> None:
+def test_error_behind_load_balancer_clears_only_service_of_connection(
+    has_service_id: bool, error: Any, clears: bool
+) -> None:
     topology, server = topology_and_server(load_balanced=True)
-    service = ObjectId() if named else None
+    service = ObjectId() if has_service_id else None
     handle_error(topology, connection_of(service_id=service), error, False)
     assert not topology.apply.called and not server.request_check.called
     calls = [call.args for call in server.pool.clear.call_args_list]
-    assert [(type(cause), given) for cause, given in calls] == ([(type(error), service)] if named and clears else [])
+    assert [(type(cause), service_id) for cause, service_id in calls] == (
+        [(type(error), service)] if has_service_id and clears else []
+    )
 
 
-def test_token_bucket_and_backoff_follow_limits() -> None:
+def test_token_bucket_and_backoff_never_exceed_their_limits() -> None:
     bucket = TokenBucket()
     assert (bucket.tokens, bucket.missing) == (TokenBucket.CAPACITY, 0)
     taken = 0

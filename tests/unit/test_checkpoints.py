@@ -1,4 +1,4 @@
-"""Long work passes a checkpoint after each piece, where other greenlets may run."""
+"""Long computations call ``LongWork.checkpoint`` after each piece. Other greenlets may run at a checkpoint."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DOCUMENTS = [bson.encode({"_id": number}) for number in range(50)]
 KIB = 1024
 
 
-def batch() -> Batch:
+def batch_of_50_documents() -> Batch:
     return Batch(bson.encode({str(n): {"_id": n} for n in range(50)}), DEFAULT_CODEC_OPTIONS)
 
 
-def send_plain(buffers: list[bytes]) -> None:
+def send_over_tcp(buffers: list[bytes]) -> None:
     here, there = _socket.socketpair()
     here.setblocking(False)
     here.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 2**20)
@@ -38,7 +38,7 @@ def send_plain(buffers: list[bytes]) -> None:
     there.close()
 
 
-def send_encrypted(buffers: list[bytes]) -> None:
+def send_over_tls(buffers: list[bytes]) -> None:
     here, there = _socket.socketpair()
     transport = TlsTransport(here, True, SimpleNamespace(), "h")  # type: ignore[arg-type]
     written: list[bytes] = []
@@ -50,38 +50,40 @@ def send_encrypted(buffers: list[bytes]) -> None:
     there.close()
 
 
-def message(documents: Iterable[bytes]) -> list[bytes]:
+def insert_message(documents: Iterable[bytes]) -> list[bytes]:
     return encode_op_msg(1, 0, bson.encode({"insert": "c"}), [("documents", list(documents))])
 
 
 @pytest.mark.parametrize(
-    ("work", "times"),
+    ("computation", "checkpoints"),
     [
         (lambda: crc32c(bytes(20 * KIB)), 3),
         (lambda: crc32c(b""), 0),
         (lambda: list(with_checkpoints(range(97))), 4),
-        (lambda: batch().count(), 50),
-        (lambda: batch().raw(), 50),
-        (lambda: one_document(message(DOCUMENTS)), 50),
-        (lambda: send_plain([bytes(40 * KIB)] * 4), 2),
-        (lambda: send_plain([bytes(KIB)]), 0),
-        (lambda: send_encrypted([bytes(200 * KIB)]), 4),
-        (lambda: send_encrypted([bytes(64 * KIB + 1)]), 2),
-        (lambda: send_encrypted([bytes(64 * KIB)]), 0),
-        (lambda: send_encrypted([bytes(40 * KIB)] * 4), 4),
+        (lambda: batch_of_50_documents().count(), 50),
+        (lambda: batch_of_50_documents().raw(), 50),
+        (lambda: one_document(insert_message(DOCUMENTS)), 50),
+        (lambda: send_over_tcp([bytes(40 * KIB)] * 4), 2),
+        (lambda: send_over_tcp([bytes(KIB)]), 0),
+        (lambda: send_over_tls([bytes(200 * KIB)]), 4),
+        (lambda: send_over_tls([bytes(64 * KIB + 1)]), 2),
+        (lambda: send_over_tls([bytes(64 * KIB)]), 0),
+        (lambda: send_over_tls([bytes(40 * KIB)] * 4), 4),
     ],
 )
-def test_each_piece_passes_checkpoint(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any], times: int) -> None:
+def test_long_computation_passes_checkpoint_after_each_piece(
+    monkeypatch: pytest.MonkeyPatch, computation: Callable[[], Any], checkpoints: int
+) -> None:
     passed: list[LongWork] = []
     monkeypatch.setattr(LongWork, "checkpoint", lambda self: passed.append(self))
-    work()
-    assert len(passed) == times
+    computation()
+    assert len(passed) == checkpoints
 
 
-def test_work_in_pieces_has_complete_result() -> None:
-    assert batch().count() == 50
-    assert batch().raw() == b"".join(DOCUMENTS)
-    found = bson.decode(one_document(message(DOCUMENTS)))
+def test_computation_with_checkpoints_has_complete_result() -> None:
+    assert batch_of_50_documents().count() == 50
+    assert batch_of_50_documents().raw() == b"".join(DOCUMENTS)
+    found = bson.decode(one_document(insert_message(DOCUMENTS)))
     assert found == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
     assert crc32c(b"a" * 20 * KIB) == crc32c(b"a" * 12 * KIB, crc32c(b"a" * 8 * KIB))
     assert struct.pack(">I", crc32c(b"123456789")) == b"\xe3\x06\x92\x83"

@@ -1,4 +1,4 @@
-"""CRC-32C with the published vectors, and replies with checksums."""
+"""CRC-32C values equal the published test vectors. Replies have correct or wrong checksums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gmongo.wire.message import CHECKSUM_PRESENT, OP_MSG
 from tests.hostile.callback_server import CallbackServer, hello
 from tests.simulation.servers.wire_client import WireClient
 
-# RFC 3720, appendix B.4, and the check value of CRC-32/ISCSI in the catalogue of CRC algorithms.
+# The vectors come from RFC 3720, appendix B.4, and from the catalogue of CRC algorithms (CRC-32/ISCSI).
 VECTORS = {
     bytes(32): 0x8A9136AA,
     b"\xff" * 32: 0x62A8AB43,
@@ -58,7 +58,7 @@ def test_crc32c_equals_definition_for_any_length_and_split(size: int) -> None:
     assert crc32c(memoryview(bytearray(data))) == crc32c_by_definition(data)
 
 
-def test_changed_bit_raises_protocol_error() -> None:
+def test_message_with_changed_bit_raises_protocol_error() -> None:
     sealed = bytearray(with_checksum(bytes(range(100))))
     verify(sealed[:16], memoryview(sealed)[16:])
     for bit in range(len(sealed) * 8):
@@ -69,17 +69,17 @@ def test_changed_bit_raises_protocol_error() -> None:
 
 
 def test_checksum_of_large_message_yields_to_other_greenlets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece exceeds the limit of this test, so the loop runs after each piece."""
+    """The test sets the time limit of a piece below 0, so the event loop runs after each piece."""
     monkeypatch.setattr(_background, "_LONGEST_RUN", -1.0)
     turns = 0
 
-    def others() -> None:
+    def count_turns() -> None:
         nonlocal turns
         while True:
             gevent.sleep(0)
             turns += 1
 
-    ticker = gevent.spawn(others)
+    ticker = gevent.spawn(count_turns)
     gevent.sleep(0)
     crc32c(bytes(1_000_000))
     ticker.kill()
@@ -87,11 +87,11 @@ def test_checksum_of_large_message_yields_to_other_greenlets(monkeypatch: pytest
 
 
 class ChecksumServer:
-    """A server whose replies have checksums, correct or wrong."""
+    """A server whose replies have checksums. Replies to the commands in ``damaged_commands`` have wrong checksums."""
 
     def __init__(self) -> None:
         self.name = ""
-        self.damage: set[str] = set()
+        self.damaged_commands: set[str] = set()
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes:
         reply = {key: value for key, value in hello(self.name).items() if key != "topologyVersion"}
@@ -101,7 +101,7 @@ class ChecksumServer:
         body = bson.encode(reply)
         message = struct.pack("<iiiiIB", 25 + len(body), 9, number, OP_MSG, CHECKSUM_PRESENT, 0) + body
         sealed = bytearray(with_checksum(message))
-        if name in self.damage:
+        if name in self.damaged_commands:
             sealed[-6] ^= 1  # a byte near the end of the text
         return bytes(sealed)
 
@@ -119,11 +119,11 @@ def test_wrong_checksum_of_reply_raises_and_closes_connection(server: ChecksumSe
     client: MongoClient[Any]
     with MongoClient(server.name, directConnection=True, serverMonitoringMode="poll") as client:
         assert client.db.c.find_one({"size": size}) == {"text": "x" * size}
-        server.damage.add("find")
+        server.damaged_commands.add("find")
         with pytest.raises(ProtocolError, match="checksum"):
             client.db.c.find_one({"size": size})
         assert client.pool_stats()[0]["total"] == 0
-        server.damage.clear()
+        server.damaged_commands.clear()
         assert client.db.c.find_one({"size": size})
 
 
@@ -133,14 +133,14 @@ def wire() -> Iterator[WireClient]:
         yield wire
 
 
-def request(damaged: bool) -> bytes:
+def ping_with_checksum(is_damaged: bool) -> bytes:
     body = bson.encode({"ping": 1, "$db": "admin"})
     sealed = with_checksum(struct.pack("<iiiiIB", 25 + len(body), 5, 0, OP_MSG, CHECKSUM_PRESENT, 0) + body)
-    return sealed[:-1] + bytes([sealed[-1] ^ damaged])
+    return sealed[:-1] + bytes([sealed[-1] ^ is_damaged])
 
 
 def test_simulated_server_answers_checksum_with_checksum(wire: WireClient) -> None:
-    wire.socket.sendall(request(damaged=False))
+    wire.socket.sendall(ping_with_checksum(is_damaged=False))
     header = wire.read(16)
     payload = wire.read(struct.unpack_from("<i", header)[0] - 16)
     assert struct.unpack_from("<I", payload)[0] & CHECKSUM_PRESENT
@@ -151,5 +151,5 @@ def test_simulated_server_answers_checksum_with_checksum(wire: WireClient) -> No
 
 
 def test_simulated_server_closes_connection_after_wrong_checksum(wire: WireClient) -> None:
-    wire.socket.sendall(request(damaged=True))
+    wire.socket.sendall(ping_with_checksum(is_damaged=True))
     assert wire.is_closed()

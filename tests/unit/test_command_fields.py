@@ -1,4 +1,4 @@
-"""Fields that gmongo adds to every command, and the deadlines of an executor."""
+"""Fields that gmongo adds to commands, and deadlines that an executor calculates."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ ADDRESS = ("h", 1)
 
 
 @pytest.fixture(autouse=True)
-def now(monkeypatch: pytest.MonkeyPatch) -> None:
+def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the clock at 1000 seconds."""
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
 
 
-def time_of(seconds: int) -> dict[str, Any]:
+def cluster_time_of(seconds: int) -> dict[str, Any]:
     return {"clusterTime": Timestamp(seconds, 1)}
 
 
-def operation_of(**kind: Any) -> Operation:
-    context = kind.pop("context", OperationContext("db", "c"))
-    made: type[Operation] = type("Kind", (Operation,), {"name": "kind", **kind})
+def operation_with(**attributes: Any) -> Operation:
+    context = attributes.pop("context", OperationContext("db", "c"))
+    made: type[Operation] = type("Kind", (Operation,), {"name": "kind", **attributes})
     return made(context)
 
 
-def attempt_of(operation: Operation, **fields: Any) -> Any:
+def attempt_to_run(operation: Operation, **fields: Any) -> Any:
     usual = {
         "operation": operation, "deadline": None, "session": None, "server_session": None, "transaction": None,
         "is_retryable_write": False, "selector": operation.context.selector,
@@ -55,30 +55,30 @@ def attempt_of(operation: Operation, **fields: Any) -> Any:
     return SimpleNamespace(**{**usual, **fields})
 
 
-def connection_of(**hello: Any) -> Any:
+def connection_with_hello(**hello_attributes: Any) -> Any:
     usual = {"sessions_supported": True, "is_standalone": False, "is_mongos": False}
-    return SimpleNamespace(address=ADDRESS, hello=SimpleNamespace(**{**usual, **hello}))
+    return SimpleNamespace(address=ADDRESS, hello=SimpleNamespace(**{**usual, **hello_attributes}))
 
 
-def decorator(
+def make_command_fields(
     *,
     load_balanced: bool = False,
-    api: Any = None,
+    server_api: Any = None,
     cluster_time: Any = None,
-    kind: int = TOPOLOGY_TYPE.Sharded,
-    rtt: Any = None,
+    topology_type: int = TOPOLOGY_TYPE.Sharded,
+    round_trip_time: Any = None,
 ) -> tuple[CommandFields, Any]:
-    servers = {} if rtt is None else {ADDRESS: SimpleNamespace(min_round_trip_time=rtt)}
-    description = SimpleNamespace(topology_type=kind, get=servers.get)
-    settings = SimpleNamespace(connection=SimpleNamespace(server_api=api or {}), load_balanced=load_balanced)
+    servers = {} if round_trip_time is None else {ADDRESS: SimpleNamespace(min_round_trip_time=round_trip_time)}
+    description = SimpleNamespace(topology_type=topology_type, get=servers.get)
+    settings = SimpleNamespace(connection=SimpleNamespace(server_api=server_api or {}), load_balanced=load_balanced)
     topology: Any = SimpleNamespace(settings=settings, description=description, cluster_time=cluster_time)
     sessions: Any = Mock()
     sessions.acquire.side_effect = lambda: SimpleNamespace(lsid={"id": 1}, transaction_number=0, last_used=0.0)
     return CommandFields(topology, sessions), sessions
 
 
-def decorated(made: CommandFields, attempt: Any, connection: Any, **command: Any) -> dict[str, Any]:
-    made.add_fields(command, attempt, connection)
+def command_with_fields(fields: CommandFields, attempt: Any, connection: Any, **command: Any) -> dict[str, Any]:
+    fields.add_fields(command, attempt, connection)
     assert command.pop("$db") == "db"
     return command
 
@@ -90,154 +90,213 @@ def test_concerns_are_added_if_operation_takes_them() -> None:
         for writes in (False, True):
             kind = {"takes_read_concern": reads, "takes_write_concern": writes, "takes_session": False}
             for deadline, concern in ((None, {"w": 2, "wtimeout": 5}), (inf, {"w": 2})):
-                attempt = attempt_of(operation_of(context=context, **kind), deadline=deadline)
+                attempt = attempt_to_run(operation_with(context=context, **kind), deadline=deadline)
                 expected: dict[str, Any] = {"readConcern": {"level": "majority"}} if reads else {}
                 expected |= {"writeConcern": concern} if writes else {}
-                assert decorated(decorator()[0], attempt, connection_of()) == expected
-            assert decorated(decorator()[0], attempt_of(operation_of(context=plain, **kind)), connection_of()) == {}
+                assert command_with_fields(make_command_fields()[0], attempt, connection_with_hello()) == expected
+            assert (
+                command_with_fields(
+                    make_command_fields()[0],
+                    attempt_to_run(operation_with(context=plain, **kind)),
+                    connection_with_hello(),
+                )
+                == {}
+            )
     only = OperationContext("db", "c", write_concern={"wtimeout": 5})
-    attempt = attempt_of(operation_of(context=only, takes_write_concern=True, takes_session=False), deadline=inf)
-    assert decorated(decorator()[0], attempt, connection_of()) == {}
+    attempt = attempt_to_run(operation_with(context=only, takes_write_concern=True, takes_session=False), deadline=inf)
+    assert command_with_fields(make_command_fields()[0], attempt, connection_with_hello()) == {}
 
 
-@pytest.mark.parametrize("supported", [False, True])
+@pytest.mark.parametrize("sessions_supported", [False, True])
 @pytest.mark.parametrize("load_balanced", [False, True])
-@pytest.mark.parametrize("takes", [False, True])
-@pytest.mark.parametrize("retryable", [False, True])
-def test_command_acquires_implicit_session(supported: bool, load_balanced: bool, takes: bool, retryable: bool) -> None:
-    made, sessions = decorator(load_balanced=load_balanced)
-    attempt = attempt_of(operation_of(takes_session=takes, is_write=True), is_retryable_write=retryable)
-    has_session = takes and (supported or load_balanced)
-    for _ in range(2):  # the second attempt has the same session and number
-        command = decorated(made, attempt, connection_of(sessions_supported=supported))
+@pytest.mark.parametrize("takes_session", [False, True])
+@pytest.mark.parametrize("is_retryable", [False, True])
+def test_command_acquires_implicit_session(
+    sessions_supported: bool, load_balanced: bool, takes_session: bool, is_retryable: bool
+) -> None:
+    fields, sessions = make_command_fields(load_balanced=load_balanced)
+    attempt = attempt_to_run(
+        operation_with(takes_session=takes_session, is_write=True), is_retryable_write=is_retryable
+    )
+    has_session = takes_session and (sessions_supported or load_balanced)
+    for _ in range(2):  # the second attempt has the session and the transaction number of the first attempt
+        command = command_with_fields(fields, attempt, connection_with_hello(sessions_supported=sessions_supported))
         expected: dict[str, Any] = {"lsid": {"id": 1}} if has_session else {}
-        if has_session and retryable:
+        if has_session and is_retryable:
             expected["txnNumber"] = 1
             assert isinstance(command["txnNumber"], bson.Int64)
         assert command == expected
     assert sessions.acquire.call_count == has_session
 
 
-@pytest.mark.parametrize("supported", [False, True])
+@pytest.mark.parametrize("sessions_supported", [False, True])
 @pytest.mark.parametrize("load_balanced", [False, True])
-@pytest.mark.parametrize("explicit", [False, True])
-@pytest.mark.parametrize("retryable", [False, True])
-def test_given_session_adds_lsid_cluster_time_and_transaction_number(
-    supported: bool, load_balanced: bool, explicit: bool, retryable: bool
+@pytest.mark.parametrize("is_explicit", [False, True])
+@pytest.mark.parametrize("is_retryable", [False, True])
+def test_bound_session_adds_lsid_cluster_time_and_transaction_number(
+    sessions_supported: bool, load_balanced: bool, is_explicit: bool, is_retryable: bool
 ) -> None:
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
-    state = Mock(cluster_time=time_of(5)) if explicit else None
+    state = Mock(cluster_time=cluster_time_of(5)) if is_explicit else None
     session = SimpleNamespace(server_session=server_session, explicit=state)
-    attempt = attempt_of(operation_of(is_write=True), session=session, is_retryable_write=retryable)
-    made, sessions = decorator(load_balanced=load_balanced, cluster_time=time_of(3))
-    connection = connection_of(sessions_supported=supported)
-    if explicit and not supported and not load_balanced:
+    attempt = attempt_to_run(operation_with(is_write=True), session=session, is_retryable_write=is_retryable)
+    fields, sessions = make_command_fields(load_balanced=load_balanced, cluster_time=cluster_time_of(3))
+    connection = connection_with_hello(sessions_supported=sessions_supported)
+    if is_explicit and not sessions_supported and not load_balanced:
         with pytest.raises(ConfigurationError, match=r"^Sessions are not supported by this MongoDB deployment$"):
-            decorated(made, attempt, connection)
+            command_with_fields(fields, attempt, connection)
         return
-    command = decorated(made, attempt, connection)
-    assert command.pop("$clusterTime") == time_of(5 if explicit else 3)
-    used = supported or load_balanced
+    command = command_with_fields(fields, attempt, connection)
+    assert command.pop("$clusterTime") == cluster_time_of(5 if is_explicit else 3)
+    used = sessions_supported or load_balanced
     expected: dict[str, Any] = {"lsid": {"id": 7}} if used else {}
-    if used and retryable:
+    if used and is_retryable:
         expected["txnNumber"] = 5
     assert command == expected and server_session.last_used == (1000.0 if used else 0.0)
-    assert server_session.transaction_number == 4 + (used and retryable) and not sessions.acquire.called
+    assert server_session.transaction_number == 4 + (used and is_retryable) and not sessions.acquire.called
     if state is not None:
         state.add_read_concern.assert_called_once()
         assert state.add_read_concern.call_args.args[1:] == (True, connection.hello)
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_transaction_command_has_its_number_and_end_has_autocommit(ends: bool) -> None:
+@pytest.mark.parametrize("ends_transaction", [False, True])
+def test_transaction_commands_have_transaction_number_and_last_has_autocommit(ends_transaction: bool) -> None:
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     state, transaction = Mock(cluster_time=None, operation_time_to_follow="after"), Mock()
     session = SimpleNamespace(server_session=server_session, explicit=state)
-    operation = operation_of(ends_transaction=ends, is_write=True)
-    attempt = attempt_of(operation, session=session, transaction=transaction, is_retryable_write=True)
-    command = decorated(decorator()[0], attempt, connection_of())
-    assert command == {"lsid": {"id": 7}, "txnNumber": 4, **({"autocommit": False} if ends else {})}
+    operation = operation_with(ends_transaction=ends_transaction, is_write=True)
+    attempt = attempt_to_run(operation, session=session, transaction=transaction, is_retryable_write=True)
+    command = command_with_fields(make_command_fields()[0], attempt, connection_with_hello())
+    assert command == {"lsid": {"id": 7}, "txnNumber": 4, **({"autocommit": False} if ends_transaction else {})}
     assert isinstance(command["txnNumber"], bson.Int64) and not state.add_read_concern.called
-    assert [call.args[1:] for call in transaction.add_fields.call_args_list] == ([] if ends else [("after",)])
+    assert [call.args[1:] for call in transaction.add_fields.call_args_list] == (
+        [] if ends_transaction else [("after",)]
+    )
 
 
-@pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize("ends", [False, True])
-def test_command_in_transaction_omits_concerns_of_operation(inside: bool, ends: bool) -> None:
-    """The end of a transaction has a write concern. A concern inside the command document is sent unchanged."""
+@pytest.mark.parametrize("in_transaction", [False, True])
+@pytest.mark.parametrize("ends_transaction", [False, True])
+def test_command_in_transaction_omits_concerns_of_operation(in_transaction: bool, ends_transaction: bool) -> None:
+    """The command that ends a transaction has a write concern.
+
+    A concern that the command document already contains is sent unchanged.
+    """
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     session = SimpleNamespace(server_session=server_session, explicit=Mock(cluster_time=None))
     context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2})
-    kind = {"takes_read_concern": True, "takes_write_concern": True, "is_write": True, "ends_transaction": ends}
-    attempt = attempt_of(operation_of(context=context, **kind), session=session, transaction=Mock() if inside else None)
-    command = decorated(decorator()[0], attempt, connection_of())
-    assert command.get("readConcern") == (None if inside else {"level": "majority"})
-    assert command.get("writeConcern") == (None if inside and not ends else {"w": 2})
-    given = decorated(decorator()[0], attempt_of(operation_of()), connection_of(), readConcern=1, writeConcern=2)
-    assert (given["readConcern"], given["writeConcern"]) == (1, 2)
+    kind = {
+        "takes_read_concern": True,
+        "takes_write_concern": True,
+        "is_write": True,
+        "ends_transaction": ends_transaction,
+    }
+    attempt = attempt_to_run(
+        operation_with(context=context, **kind), session=session, transaction=Mock() if in_transaction else None
+    )
+    command = command_with_fields(make_command_fields()[0], attempt, connection_with_hello())
+    assert command.get("readConcern") == (None if in_transaction else {"level": "majority"})
+    assert command.get("writeConcern") == (None if in_transaction and not ends_transaction else {"w": 2})
+    given_concerns = command_with_fields(
+        make_command_fields()[0],
+        attempt_to_run(operation_with()),
+        connection_with_hello(),
+        readConcern=1,
+        writeConcern=2,
+    )
+    assert (given_concerns["readConcern"], given_concerns["writeConcern"]) == (1, 2)
 
 
 @pytest.mark.parametrize("preference", [Primary(), Secondary(), Nearest(max_staleness=100)])
 @pytest.mark.parametrize("is_write", [False, True])
 @pytest.mark.parametrize("server", ["standalone", "mongos", "member"])
-@pytest.mark.parametrize("kind", [TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.Sharded])
+@pytest.mark.parametrize("topology_type", [TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.Sharded])
 @pytest.mark.parametrize("load_balanced", [False, True])
 def test_read_preference_depends_on_server_and_topology_type(
-    preference: Any, is_write: bool, server: str, kind: int, load_balanced: bool
+    preference: Any, is_write: bool, server: str, topology_type: int, load_balanced: bool
 ) -> None:
-    operation = operation_of(
+    operation = operation_with(
         context=OperationContext("db", "c", selector=preference), is_write=is_write, takes_session=False
     )
-    connection = connection_of(is_standalone=server == "standalone", is_mongos=server == "mongos")
-    command = decorated(decorator(load_balanced=load_balanced, kind=kind)[0], attempt_of(operation), connection)
+    connection = connection_with_hello(is_standalone=server == "standalone", is_mongos=server == "mongos")
+    command = command_with_fields(
+        make_command_fields(load_balanced=load_balanced, topology_type=topology_type)[0],
+        attempt_to_run(operation),
+        connection,
+    )
     expected = None
     if not is_write and preference.mode != 0 and (server != "standalone" or load_balanced):
         expected = preference.document
-    elif not is_write and preference.mode == 0 and server == "member" and kind == TOPOLOGY_TYPE.Single:
+    elif not is_write and preference.mode == 0 and server == "member" and topology_type == TOPOLOGY_TYPE.Single:
         expected = {"mode": "primaryPreferred"}
     assert command == ({} if expected is None else {"$readPreference": expected})
 
 
 def test_stable_api_fields_come_last() -> None:
-    made, _ = decorator(api={"apiVersion": "1", "apiStrict": True}, cluster_time=time_of(3))
-    command = decorated(made, attempt_of(operation_of()), connection_of(), find="c")
+    fields, _ = make_command_fields(server_api={"apiVersion": "1", "apiStrict": True}, cluster_time=cluster_time_of(3))
+    command = command_with_fields(fields, attempt_to_run(operation_with()), connection_with_hello(), find="c")
     assert list(command) == ["find", "lsid", "$clusterTime", "apiVersion", "apiStrict"]
 
 
-@pytest.mark.parametrize("takes", [False, True])
-@pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize("own", [None, 100, 5000])
-@pytest.mark.parametrize(("deadline", "rtt", "left"), [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)])
-def test_max_time_ms_is_remaining_time_minus_round_trip_time(
-    takes: bool, waits: bool, own: int | None, deadline: float, rtt: Any, left: int
-) -> None:
-    operation = operation_of(takes_max_time=takes, waits_for_documents=waits, takes_session=False)
-    command = {} if own is None else {"maxTimeMS": own}
-    found = decorated(decorator(rtt=rtt)[0], attempt_of(operation, deadline=deadline), connection_of(), **command)
-    if takes:
-        assert found == {"maxTimeMS": left}
-    else:
-        assert found == ({"maxTimeMS": min(own, left)} if own is not None and waits else {})
-    assert decorated(decorator(rtt=rtt)[0], attempt_of(operation, deadline=inf), connection_of(), **command) == command
-
-
-@pytest.mark.parametrize(("deadline", "rtt"), [(1000.5, 0.5), (1000.5, 0.75), (999.0, None)])
+@pytest.mark.parametrize("takes_max_time", [False, True])
+@pytest.mark.parametrize("waits_for_documents", [False, True])
+@pytest.mark.parametrize("own_max_time", [None, 100, 5000])
 @pytest.mark.parametrize(
-    ("limit", "named"),
+    ("deadline", "round_trip_time", "remaining_time"), [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)]
+)
+def test_max_time_ms_equals_remaining_time_minus_round_trip_time(
+    takes_max_time: bool,
+    waits_for_documents: bool,
+    own_max_time: int | None,
+    deadline: float,
+    round_trip_time: Any,
+    remaining_time: int,
+) -> None:
+    operation = operation_with(
+        takes_max_time=takes_max_time, waits_for_documents=waits_for_documents, takes_session=False
+    )
+    command = {} if own_max_time is None else {"maxTimeMS": own_max_time}
+    found = command_with_fields(
+        make_command_fields(round_trip_time=round_trip_time)[0],
+        attempt_to_run(operation, deadline=deadline),
+        connection_with_hello(),
+        **command,
+    )
+    if takes_max_time:
+        assert found == {"maxTimeMS": remaining_time}
+    else:
+        assert found == (
+            {"maxTimeMS": min(own_max_time, remaining_time)} if own_max_time is not None and waits_for_documents else {}
+        )
+    assert (
+        command_with_fields(
+            make_command_fields(round_trip_time=round_trip_time)[0],
+            attempt_to_run(operation, deadline=inf),
+            connection_with_hello(),
+            **command,
+        )
+        == command
+    )
+
+
+@pytest.mark.parametrize(("deadline", "round_trip_time"), [(1000.5, 0.5), (1000.5, 0.75), (999.0, None)])
+@pytest.mark.parametrize(
+    ("limit", "limit_text"),
     [((0.3, "gmongo.timeout"), "the limit of 300 ms (gmongo.timeout)"), (None, "the limit of the operation")],
 )
-def test_command_without_time_raises_execution_timeout(deadline: float, rtt: Any, limit: Any, named: str) -> None:
+def test_command_without_remaining_time_raises_execution_timeout(
+    deadline: float, round_trip_time: Any, limit: Any, limit_text: str
+) -> None:
     moment = deadline if limit is None else seconds_of(limit, deadline)
-    attempt = attempt_of(operation_of(takes_session=False), deadline=moment)
+    attempt = attempt_to_run(operation_with(takes_session=False), deadline=moment)
     with pytest.raises(ExecutionTimeout) as caught:
-        decorated(decorator(rtt=rtt)[0], attempt, connection_of())
-    message = f"{named} ended before kind was sent"
+        command_with_fields(make_command_fields(round_trip_time=round_trip_time)[0], attempt, connection_with_hello())
+    message = f"{limit_text} ended before kind was sent"
     assert str(caught.value).startswith(message) and caught.value.code == 50
     assert caught.value.details == {"ok": 0, "errmsg": message, "code": 50}
 
 
 def test_newer_cluster_time_is_chosen() -> None:
-    early, late = time_of(1), time_of(2)
+    early, late = cluster_time_of(1), cluster_time_of(2)
     for one, other, newer in (
         (None, None, None),
         (early, None, early),
@@ -246,17 +305,17 @@ def test_newer_cluster_time_is_chosen() -> None:
         (late, early, late),
     ):
         assert command_fields._newer_cluster_time(one, other) is newer
-    same = time_of(1)
+    same = cluster_time_of(1)
     assert command_fields._newer_cluster_time(early, same) is early
 
 
-def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
+def executor_with(timeout: float | None = None, epoch: int = 0) -> Executor:
     topology: Any = Mock(epoch=epoch)
     return Executor(topology, ExecutionSettings(timeout=timeout), CommandEvents((), silent=False))
 
 
 @pytest.mark.parametrize(
-    ("timeout", "around", "deadline", "fresh"),
+    ("timeout", "surrounding_deadline", "deadline", "fresh_deadline"),
     [
         (None, None, None, None),
         (5.0, None, 1005.0, 1005.0),
@@ -267,29 +326,33 @@ def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
         (0.0, 1002.0, 1002.0, inf),
     ],
 )
-def test_deadline_combines_timeout_and_surrounding_limit(timeout: Any, around: Any, deadline: Any, fresh: Any) -> None:
-    executor = executor_of(timeout)
-    with until(around):
+def test_deadline_combines_timeout_and_surrounding_limit(
+    timeout: Any, surrounding_deadline: Any, deadline: Any, fresh_deadline: Any
+) -> None:
+    executor = executor_with(timeout)
+    with until(surrounding_deadline):
         assert executor.deadline() == deadline
-        assert executor.fresh_deadline() == fresh
+        assert executor.fresh_deadline() == fresh_deadline
         assert executor.has_limit is (deadline is not None)
 
 
 @pytest.mark.parametrize(
-    ("timeout", "around", "deadline"),
+    ("timeout", "surrounding_deadline", "deadline"),
     [(2000, None, 1002.0), (2000, 1001.0, 1001.0), (2000, 1003.0, 1002.0), (0, 1001.0, 1001.0), (0, None, inf)],
 )
-def test_timeout_of_one_operation_never_exceeds_surrounding_limit(timeout: float, around: Any, deadline: float) -> None:
-    executor = executor_of(5.0)
-    with until(around):
+def test_timeout_of_one_operation_never_exceeds_surrounding_limit(
+    timeout: float, surrounding_deadline: Any, deadline: float
+) -> None:
+    executor = executor_with(5.0)
+    with until(surrounding_deadline):
         limited = executor.for_operation(timeout, None)
         assert limited is not executor and limited.deadline() == deadline
         assert executor.for_operation(None, None) is executor
     assert executor.deadline() == 1005.0
 
 
-def test_limited_executor_has_its_own_deadline() -> None:
-    executor = executor_of(5.0)
+def test_executor_with_timeout_has_own_deadline() -> None:
+    executor = executor_with(5.0)
     assert executor.with_timeout(None) is executor is executor.with_timeout(5.0)
     other = executor.with_timeout(7.0)
     assert (other.deadline(), executor.deadline(), other.sessions) == (1007.0, 1005.0, executor.sessions)
@@ -300,11 +363,11 @@ def test_limited_executor_has_its_own_deadline() -> None:
 def test_invalid_timeout_ms_raises() -> None:
     for wrong, error in (("x", TypeError), (True, TypeError), (-1, ValueError)):
         with pytest.raises(error, match=r"^timeout_ms must be "):
-            executor_of().for_operation(wrong, None)
+            executor_with().for_operation(wrong, None)
 
 
 def test_executors_have_consecutive_numbers_and_topology_epoch() -> None:
-    first, second = executor_of(), executor_of(epoch=3)
+    first, second = executor_with(), executor_with(epoch=3)
     assert second.number == first.number + 1 and (first.epoch, second.epoch) == (0, 3)
     assert Executor.observers is None and first.backing_off == {}
     with first.operation_scope("x", OperationContext("db"), None) as account:
@@ -327,13 +390,13 @@ def test_operation_on_foreign_client_raises_invalid_operation() -> None:
 def test_end_sessions_command_has_no_lsid() -> None:
     (ending,) = EndSessions.batches([{"id": 1}])
     command: dict[str, Any] = {}
-    decorator()[0].add_fields(command, attempt_of(ending), connection_of())
+    make_command_fields()[0].add_fields(command, attempt_to_run(ending), connection_with_hello())
     assert command["$db"] == "admin" and "lsid" not in command
 
 
 @pytest.mark.parametrize("in_background", [False, True])
 def test_only_background_operation_stops_keeping_event_loop_alive(in_background: bool) -> None:
-    operation = operation_of(in_background=in_background)
+    operation = operation_with(in_background=in_background)
     connection = Mock(error=None)
     pin: Any = MagicMock(connection=connection)
     pin.__enter__.return_value = connection
@@ -343,9 +406,9 @@ def test_only_background_operation_stops_keeping_event_loop_alive(in_background:
     assert [call.args for call in connection.set_ref.call_args_list] == ([(False,), (True,)] if in_background else [])
 
 
-@pytest.mark.parametrize("copied", [False, True])
-def test_operation_copied_by_fork_is_not_retried(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    executor = executor_of()
+@pytest.mark.parametrize("is_copied_by_fork", [False, True])
+def test_operation_copied_by_fork_is_not_retried(is_copied_by_fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = executor_with()
     attempts: list[Any] = []
 
     def run(attempt: Attempt, executor: Any) -> Any:
@@ -357,13 +420,13 @@ def test_operation_copied_by_fork_is_not_retried(copied: bool, monkeypatch: pyte
         return "result"
 
     monkeypatch.setattr(Attempt, "run", run)
-    monkeypatch.setattr(Attempt, "belongs_to_parent", lambda _: copied)
+    monkeypatch.setattr(Attempt, "belongs_to_parent", lambda _: is_copied_by_fork)
     monkeypatch.setattr(Retry, "failed", lambda *_: None)
     monkeypatch.setattr(Executor, "_next_attempt", lambda _, attempt, retry: attempt)
-    operation = operation_of(takes_session=False)
-    if copied:
+    operation = operation_with(takes_session=False)
+    if is_copied_by_fork:
         with pytest.raises(AutoReconnect):
             executor.run(operation)
     else:
         assert executor.run(operation) == "result"
-    assert len(attempts) == (1 if copied else 2)
+    assert len(attempts) == (1 if is_copied_by_fork else 2)

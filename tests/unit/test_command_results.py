@@ -1,4 +1,4 @@
-"""Effects of the end of a command on its connection, session, server and cursor."""
+"""Effects of a finished or failed command on connection, session, server and cursor."""
 
 from __future__ import annotations
 
@@ -43,41 +43,43 @@ class CommandScenario:
 @pytest.mark.parametrize(
     "error", [AutoReconnect("x"), OperationFailure("x"), ProtocolError("x"), InvalidBSON("x"), GreenletExit()]
 )
-@pytest.mark.parametrize("replied", [False, True])
-def test_error_reaches_topology_and_connection(error: BaseException, replied: bool) -> None:
+@pytest.mark.parametrize("has_reply", [False, True])
+def test_topology_handles_driver_error_and_protocol_error_breaks_connection(
+    error: BaseException, has_reply: bool
+) -> None:
     scenario = CommandScenario()
-    scenario.report(error, None, {"ok": 1} if replied else None)
+    scenario.report(error, None, {"ok": 1} if has_reply else None)
     of_driver = isinstance(error, (AutoReconnect, OperationFailure, ProtocolError))
     assert [call.args for call in scenario.topology.handle_error.call_args_list] == (
         [(scenario.connection, error)] if of_driver else []
     )
     assert scenario.connection.mark_unusable.called is isinstance(error, ProtocolError)
-    assert scenario.orphans == (["cursor"] if replied and not of_driver else [])
+    assert scenario.orphans == (["cursor"] if has_reply and not of_driver else [])
     assert not scenario.connection.expect_late_reply.called and not scenario.events.failed.called
 
 
-@pytest.mark.parametrize("usable", [False, True])
-@pytest.mark.parametrize("whose", ["given", "own", "none"])
-def test_session_is_dirty_if_connection_is_unusable(usable: bool, whose: str) -> None:
-    scenario = CommandScenario(usable=usable)
+@pytest.mark.parametrize("connection_is_usable", [False, True])
+@pytest.mark.parametrize("session_source", ["explicit", "implicit", "none"])
+def test_session_is_dirty_if_connection_is_unusable(connection_is_usable: bool, session_source: str) -> None:
+    scenario = CommandScenario(usable=connection_is_usable)
     server_session = SimpleNamespace(dirty=False)
-    if whose == "given":
+    if session_source == "explicit":
         scenario.attempt.session = SimpleNamespace(server_session=server_session)
-    elif whose == "own":
+    elif session_source == "implicit":
         scenario.attempt.server_session = server_session
     scenario.report(AutoReconnect("x"))
-    assert server_session.dirty is (not usable and whose != "none")
+    assert server_session.dirty is (not connection_is_usable and session_source != "none")
 
 
 @pytest.mark.parametrize("unanswered", [None, 5])
-def test_unanswered_command_expects_late_reply(unanswered: int | None) -> None:
+def test_connection_expects_late_reply_to_unanswered_command(unanswered: int | None) -> None:
     scenario = CommandScenario(unanswered=unanswered)
     scenario.report(GreenletExit())
     calls = scenario.connection.expect_late_reply.call_args_list
     assert [type(call.args[0]) for call in calls] == ([LateReply] if unanswered else [])
 
 
-def test_interrupted_listener_replaces_error_of_command() -> None:
+def test_interruption_of_listener_replaces_command_error() -> None:
     scenario = CommandScenario()
     sent: Any = SimpleNamespace(started=0.0)
     scenario.report(error := AutoReconnect("x"), sent)
@@ -103,7 +105,7 @@ def test_command_is_encoded_with_codec_options_of_operation() -> None:
     assert bson.decode(body, operation.context.codec_options) == {"value": value}
 
 
-def test_orphaned_cursor_goes_to_cursor_killer_if_present() -> None:
+def test_cursor_killer_receives_orphaned_cursor_unless_killer_is_gone() -> None:
     scenario = CommandScenario()
     scenario.runner.reap(None)
     scenario.runner.reap("one")
@@ -114,7 +116,7 @@ def test_orphaned_cursor_goes_to_cursor_killer_if_present() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "authenticated", "requested"),
+    ("error", "is_authenticated", "is_requested"),
     [
         (OperationFailure("x", 391), True, True),
         (OperationFailure("x", 391), False, False),
@@ -122,40 +124,42 @@ def test_orphaned_cursor_goes_to_cursor_killer_if_present() -> None:
         (AutoReconnect("x"), True, False),
     ],
 )
-def test_error_391_requests_reauthentication(error: BaseException, authenticated: bool, requested: bool) -> None:
-    connection: Any = SimpleNamespace(authentication="a" if authenticated else None)
-    assert _requires_reauthentication(error, connection) is requested
+def test_error_391_requests_reauthentication(error: BaseException, is_authenticated: bool, is_requested: bool) -> None:
+    connection: Any = SimpleNamespace(authentication="a" if is_authenticated else None)
+    assert _requires_reauthentication(error, connection) is is_requested
 
 
-@pytest.mark.parametrize("times", [0, 1, 2])
+@pytest.mark.parametrize("error_391_replies", [0, 1, 2])
 @pytest.mark.parametrize("deadline", [None, inf])
-def test_command_is_sent_again_after_one_reauthentication(times: int, deadline: float | None) -> None:
+def test_command_is_sent_again_after_one_reauthentication(error_391_replies: int, deadline: float | None) -> None:
     scenario = CommandScenario()
     scenario.runner._fields = Mock()
-    replies = [{"ok": 0, "code": 391, "errmsg": "again"}] * times + [{"ok": 1}]
+    replies = [{"ok": 0, "code": 391, "errmsg": "again"}] * error_391_replies + [{"ok": 1}]
     scenario.connection.exchange.side_effect = replies
     scenario.connection.hello = SimpleNamespace(max_command_size=1000, max_wire_version=21)
     operation = scenario.attempt.operation
     operation.command.side_effect = lambda hello: {"ping": 1}
     operation.context.codec_options = DEFAULT_CODEC_OPTIONS
     scenario.attempt.deadline, scenario.attempt.transaction = deadline, None
-    if times < 2:
+    if error_391_replies < 2:
         assert scenario.runner.run(scenario.attempt, scenario.connection) is operation.result.return_value
     else:
         with pytest.raises(OperationFailure, match="again"):
             scenario.runner.run(scenario.attempt, scenario.connection)
-    assert [call.args for call in scenario.connection.reauthenticate.call_args_list] == [(None,)] * min(times, 1)
-    assert scenario.connection.exchange.call_count == 1 + min(times, 1)
+    assert [call.args for call in scenario.connection.reauthenticate.call_args_list] == [(None,)] * min(
+        error_391_replies, 1
+    )
+    assert scenario.connection.exchange.call_count == 1 + min(error_391_replies, 1)
     scenario.connection.exchange.side_effect = replies
     scenario.connection.reauthenticate.side_effect = GreenletExit
-    if times:
+    if error_391_replies:
         with pytest.raises(GreenletExit):
             scenario.runner.run(scenario.attempt, scenario.connection)
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("gone"), GreenletExit()])
-def test_failed_reauthentication_marks_session_and_reaches_topology(error: BaseException) -> None:
-    scenario = ready_to_run()
+def test_reauthentication_error_marks_session_and_topology_handles_network_error(error: BaseException) -> None:
+    scenario = scenario_with_reply()
     scenario.connection.exchange.return_value = {"ok": 0, "code": 391, "errmsg": "again"}
     scenario.connection.reauthenticate.side_effect = error
     scenario.connection.usable = False
@@ -168,7 +172,7 @@ def test_failed_reauthentication_marks_session_and_reaches_topology(error: BaseE
 
 
 def test_unreadable_reply_raises_protocol_error() -> None:
-    scenario = ready_to_run()
+    scenario = scenario_with_reply()
     scenario.attempt.operation.result.side_effect = failure = TypeError("'int' is not iterable")
     with pytest.raises(ProtocolError) as caught:
         scenario.runner.run(scenario.attempt, scenario.connection)
@@ -176,12 +180,12 @@ def test_unreadable_reply_raises_protocol_error() -> None:
     assert scenario.topology.handle_error.call_args.args == (scenario.connection, caught.value)
 
 
-@pytest.mark.parametrize("replied", [True, False])
-def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest.MonkeyPatch, replied: bool) -> None:
+@pytest.mark.parametrize("has_reply", [True, False])
+def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest.MonkeyPatch, has_reply: bool) -> None:
     scenario = CommandScenario()
     sent: Any = SimpleNamespace(started=1000.0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 1007.0)
-    if replied:
+    if has_reply:
         scenario.events.monitored_reply.side_effect = failure = KeyError("x")
         with pytest.raises(KeyError):
             scenario.runner._announce_end(sent, scenario.attempt.operation, {"ok": 1})
@@ -191,7 +195,7 @@ def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest
         scenario.events.succeeded.assert_called_once_with(sent, 7.0, {"ok": 1})
 
 
-def ready_to_run(acknowledged: bool = True) -> CommandScenario:
+def scenario_with_reply(acknowledged: bool = True) -> CommandScenario:
     scenario = CommandScenario()
     scenario.runner._fields = Mock()
     operation = scenario.attempt.operation
@@ -205,15 +209,15 @@ def ready_to_run(acknowledged: bool = True) -> CommandScenario:
 
 
 @pytest.mark.parametrize(("acknowledged", "flags"), [(True, 0), (False, 2)])
-def test_unacknowledged_command_sets_flag_and_is_only_sent(acknowledged: bool, flags: int) -> None:
-    scenario = ready_to_run(acknowledged)
+def test_unacknowledged_command_sets_more_to_come_and_reads_no_reply(acknowledged: bool, flags: int) -> None:
+    scenario = scenario_with_reply(acknowledged)
     scenario.runner.run(scenario.attempt, scenario.connection)
     assert [call.args[1] for call in scenario.attempt.operation.message.call_args_list] == [flags]
     assert scenario.connection.exchange.called is acknowledged and scenario.connection.send.called is not acknowledged
 
 
-def test_attempts_share_operation_id_of_first_request() -> None:
-    scenario = ready_to_run()
+def test_second_attempt_keeps_operation_id_of_first_attempt() -> None:
+    scenario = scenario_with_reply()
     scenario.runner._is_enabled = lambda: True
     for _ in range(2):
         scenario.runner.run(scenario.attempt, scenario.connection)

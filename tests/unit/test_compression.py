@@ -27,7 +27,7 @@ SENSITIVE = [
 
 
 @pytest.fixture(autouse=True)
-def libraries():
+def require_compression_libraries():
     for name in NAMES:
         if missing_package(name):
             pytest.skip(f"{name} is not installed")
@@ -62,16 +62,16 @@ def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
     """A long message is processed in a native thread, and the event loop runs meanwhile."""
     gate, threads = threading.Event(), []
 
-    def work(data, *_size):
+    def fake_codec(data, *_size):
         threads.append(threading.get_ident())
         assert size == 10_000 or gate.wait(20), "the event loop is blocked"
         return b"x" * size
 
     body = bson.encode({"insert": "c", "data": b"x" * size})
-    monkeypatch.setitem(compression._DECOMPRESS, compression.ZLIB, work)
+    monkeypatch.setitem(compression._DECOMPRESS, compression.ZLIB, fake_codec)
     greenlet = gevent.spawn(gate.set)
     if step == "compressing":
-        [message] = compressed(encode_op_msg(7, 0, body), Compressor(compression.ZLIB, work))
+        [message] = compressed(encode_op_msg(7, 0, body), Compressor(compression.ZLIB, fake_codec))
         assert message.endswith(b"x" * size)
     else:
         wrapper = struct.pack("<iiB", OP_MSG, size, compression.ZLIB)
@@ -95,13 +95,14 @@ def test_zlib_level_0_does_not_shrink_message(level):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    ("kept", "difference"), [*((None, each) for each in (-100, -1, 1, 1000)), *((each, 0) for each in (0, 1, 5, -1))]
+    ("kept_bytes", "size_error"),
+    [*((None, each) for each in (-100, -1, 1, 1000)), *((each, 0) for each in (0, 1, 5, -1))],
 )
-def test_wrong_size_or_truncated_content_raises_protocol_error(name, kept, difference):
+def test_wrong_size_or_truncated_content_raises_protocol_error(name, kept_bytes, size_error):
     content = bytes(range(256)) * 20
-    data = make_compressor(name, -1).compress(content)[:kept]
+    data = make_compressor(name, -1).compress(content)[:kept_bytes]
     with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
-        decompressed(op_compressed(data, len(content) + difference, IDS[name]), LIMIT)
+        decompressed(op_compressed(data, len(content) + size_error, IDS[name]), LIMIT)
 
 
 @pytest.mark.parametrize("identifier", [0, 1, 2, 3])
@@ -124,7 +125,7 @@ def test_content_above_stated_or_permitted_size_raises():
 
 
 @pytest.mark.parametrize(
-    ("payload", "words"),
+    ("payload", "error_text"),
     [
         (memoryview(b"12345678"), "too short"),
         (op_compressed(b"", -1), "-1 bytes"),
@@ -132,12 +133,12 @@ def test_content_above_stated_or_permitted_size_raises():
         (op_compressed(b"", 0, 0, OP_COMPRESSED), "contains another OP_COMPRESSED"),
     ],
 )
-def test_malformed_op_compressed_header_raises_protocol_error(payload, words):
-    with pytest.raises(ProtocolError, match=words):
+def test_malformed_op_compressed_header_raises_protocol_error(payload, error_text):
+    with pytest.raises(ProtocolError, match=error_text):
         decompressed(payload, LIMIT)
 
 
-def test_noop_compressor_returns_content():
+def test_noop_compressor_returns_content_unchanged():
     assert bytes(decompressed(op_compressed(b"abc", 3, 0), LIMIT)[1]) == b"abc"
 
 
@@ -157,7 +158,7 @@ CONTENT = b"x" * 5000
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "why"),
+    ("name", "data", "reason"),
     [
         ("snappy", b"\x89\x27rest", "it was announced as 5000 bytes, but begins with the length 5001"),
         ("snappy", b"", "its length is damaged"),
@@ -170,15 +171,15 @@ CONTENT = b"x" * 5000
          "it was announced as 5000 bytes, but its frame says 5001"),
     ],
 )  # fmt: skip
-def test_malformed_content_error_states_reason(name, data, why):
+def test_error_of_malformed_compressed_content_states_reason(name, data, reason):
     with pytest.raises(ProtocolError) as caught:
         decompressed(op_compressed(data, len(CONTENT), IDS[name]), LIMIT)
-    assert str(caught.value) == f"OP_COMPRESSED cannot be decompressed: {why}"
+    assert str(caught.value) == f"OP_COMPRESSED cannot be decompressed: {reason}"
     assert type(caught.value.__cause__) is compression._Mismatch
 
 
 @pytest.mark.parametrize("size", [100, 200_000])
-def test_error_of_compressor_reaches_caller(size):
+def test_exception_of_compressor_propagates_to_caller(size):
 
     class Failure(Exception):
         pass
@@ -205,7 +206,7 @@ def test_error_of_compressor_reaches_caller(size):
     (("zlib",), [7, None], None),
     (["noop"], ["noop"], None),
 ])  # fmt: skip
-def test_first_common_compressor_is_chosen_with_configured_level(monkeypatch, offered, accepted, chosen):
+def test_first_offered_compressor_that_server_accepts_is_chosen(monkeypatch, offered, accepted, chosen):
     compressor = choose(offered, accepted, -1)
     assert (compressor.id if compressor else None) == IDS.get(chosen)
     monkeypatch.setattr(compression, "make_compressor", lambda name, level: (name, level))

@@ -29,17 +29,20 @@ REQUEST = encode_op_msg(5, 0, bson.encode({"ping": 1}))
 STREAM = encode_op_msg(5, EXHAUST_ALLOWED, bson.encode({"ping": 1}))
 
 
-def payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
+def op_msg_payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
     return memoryview(struct.pack("<IB", flags, 0) + body)
 
 
-def connection_with(**steps: Any) -> tuple[Connection, Any]:
-    """Return a connection on a mock transport whose methods have the results `steps`."""
+def connection_with(**method_results: Any) -> tuple[Connection, Any]:
+    """Return a connection on a mock transport, and the transport.
+
+    :param method_results: for transport methods, the value that the method returns or the error that it raises.
+    """
     usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**usual)
     transport.release.return_value = True
     transport.round_trip.return_value = REPLY
-    for name, outcome in steps.items():
+    for name, outcome in method_results.items():
         if isinstance(outcome, BaseException):
             getattr(transport, name).side_effect = outcome
         else:
@@ -63,29 +66,29 @@ def test_immediate_reply_leaves_connection_usable() -> None:
     assert limit._timer is None and transport.close.called
 
 
-@pytest.mark.parametrize("more", [False, True])
-@pytest.mark.parametrize("clean", [False, True])
-def test_reply_in_pieces_is_read_and_extra_data_sets_error(more: bool, clean: bool) -> None:
+@pytest.mark.parametrize("more_to_come", [False, True])
+@pytest.mark.parametrize("stream_is_clean", [False, True])
+def test_extra_bytes_after_reply_in_pieces_set_connection_error(more_to_come: bool, stream_is_clean: bool) -> None:
     connection, transport = connection_with(
-        round_trip=None, receive=(9, 5, OP_MSG, payload(flags=2 if more else 0)), release=clean
+        round_trip=None, receive=(9, 5, OP_MSG, op_msg_payload(flags=2 if more_to_come else 0)), release=stream_is_clean
     )
     assert connection.exchange(5, STREAM, None, bson.decode) == {"ok": 1}
     transport.receive.assert_called_once_with(5, None)
-    assert connection.mid_message is more
-    assert isinstance(connection.error, ProtocolError) is (not more and not clean)
+    assert connection.mid_message is more_to_come
+    assert isinstance(connection.error, ProtocolError) is (not more_to_come and not stream_is_clean)
     if connection.error is not None:
         assert str(connection.error) == "the server sent more than the reply"
-    if more:
-        transport.receive.return_value = (10, 9, OP_MSG, payload())
+    if more_to_come:
+        transport.receive.return_value = (10, 9, OP_MSG, op_msg_payload())
         with pytest.raises(InvalidOperation, match="is in the middle of another request"):
             connection.exchange(6, REQUEST, None, bson.decode)
         assert connection.exchange(6, STREAM, None, bson.decode) == {"ok": 1}
         assert transport.receive.call_args.args == (9, 5) and not connection.mid_message
-        assert (str(connection.error) == "the server sent more than the stream") is not clean
+        assert (str(connection.error) == "the server sent more than the stream") is not stream_is_clean
 
 
 @pytest.mark.parametrize(
-    ("thrown", "raised", "unanswered"),
+    ("transport_error", "error_class", "is_unanswered"),
     [
         (TransportError("reset"), AutoReconnect, False),
         (ProtocolError("bad"), ProtocolError, False),
@@ -95,48 +98,50 @@ def test_reply_in_pieces_is_read_and_extra_data_sets_error(more: bool, clean: bo
         (AutoReconnect("interrupted"), AutoReconnect, True),
     ],
 )
-@pytest.mark.parametrize("state", ["in step", "out of step", "closed"])
-def test_failed_exchange_breaks_connection(thrown: BaseException, raised: Any, unanswered: bool, state: str) -> None:
-    connection, transport = connection_with(round_trip=thrown)
-    transport.out_of_step, transport.closed = state == "out of step", state == "closed"
-    with pytest.raises(raised or type(thrown)) as caught:
+@pytest.mark.parametrize("transport_state", ["in step", "out of step", "closed"])
+def test_failed_exchange_breaks_connection(
+    transport_error: BaseException, error_class: Any, is_unanswered: bool, transport_state: str
+) -> None:
+    connection, transport = connection_with(round_trip=transport_error)
+    transport.out_of_step, transport.closed = transport_state == "out of step", transport_state == "closed"
+    with pytest.raises(error_class or type(transport_error)) as caught:
         connection.exchange(5, REQUEST, None, bson.decode)
-    if isinstance(thrown, TransportError):
-        assert str(caught.value) == "h:1: reset" and caught.value.__cause__ is thrown
-    elif raised is not None:
-        assert caught.value is thrown
+    if isinstance(transport_error, TransportError):
+        assert str(caught.value) == "h:1: reset" and caught.value.__cause__ is transport_error
+    elif error_class is not None:
+        assert caught.value is transport_error
     assert connection.mid_message and not connection.usable
-    assert connection.unanswered == (5 if unanswered and state == "in step" else None)
+    assert connection.unanswered == (5 if is_unanswered and transport_state == "in step" else None)
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
-@pytest.mark.parametrize("call", ["exchange", "next_reply", "send"])
-def test_expired_timeout_raises_before_request_is_sent(seconds: float, call: str) -> None:
+@pytest.mark.parametrize("method", ["exchange", "next_reply", "send"])
+def test_expired_timeout_raises_before_request_is_sent(seconds: float, method: str) -> None:
     connection, transport = connection_with()
     with pytest.raises(NetworkTimeout) as caught:
-        if call == "exchange":
+        if method == "exchange":
             connection.exchange(5, REQUEST, seconds, bson.decode)
-        elif call == "send":
+        elif method == "send":
             connection.send(REQUEST, seconds)
         else:
             connection.next_reply(seconds, bson.decode)
     assert str(caught.value).endswith("ended before)")
     assert not transport.round_trip.called and not transport.send.called and not transport.receive.called
-    if call == "exchange":
+    if method == "exchange":
         assert connection.usable
 
 
-@pytest.mark.parametrize("thrown", [TransportError("reset"), GreenletExit()])
-def test_failed_send_leaves_connection_mid_message(thrown: BaseException) -> None:
+@pytest.mark.parametrize("transport_error", [TransportError("reset"), GreenletExit()])
+def test_failed_send_leaves_connection_mid_message(transport_error: BaseException) -> None:
     connection, transport = connection_with()
     connection.send(REQUEST, None)
     transport.send.assert_called_once_with(REQUEST)
     assert connection.usable
-    transport.send.side_effect = thrown
-    with pytest.raises(AutoReconnect if isinstance(thrown, TransportError) else GreenletExit):
+    transport.send.side_effect = transport_error
+    with pytest.raises(AutoReconnect if isinstance(transport_error, TransportError) else GreenletExit):
         connection.send(REQUEST, None)
     assert connection.mid_message
-    assert (connection.error is not None) is isinstance(thrown, TransportError)
+    assert (connection.error is not None) is isinstance(transport_error, TransportError)
 
 
 def test_requests_are_compressed_after_negotiation() -> None:
@@ -156,30 +161,30 @@ def test_requests_are_compressed_after_negotiation() -> None:
 
 
 @pytest.mark.parametrize(
-    "wire", [b"\x06\x00\x00\x00\x02\x00", bson.encode({"x": "ä"}).replace("ä".encode(), b"\xff\xfe")]
+    "body", [b"\x06\x00\x00\x00\x02\x00", bson.encode({"x": "ä"}).replace("ä".encode(), b"\xff\xfe")]
 )
-@pytest.mark.parametrize("call", ["immediate", "pieces", "next_reply"])
-def test_reply_that_no_options_can_decode_makes_connection_unusable(wire: bytes, call: str) -> None:
-    connection, transport = connection_with(round_trip=wire if call == "immediate" else None)
-    transport.receive.return_value = (9, 5, OP_MSG, payload(wire))
+@pytest.mark.parametrize("read_path", ["immediate", "pieces", "next_reply"])
+def test_reply_that_no_codec_options_can_decode_makes_connection_unusable(body: bytes, read_path: str) -> None:
+    connection, transport = connection_with(round_trip=body if read_path == "immediate" else None)
+    transport.receive.return_value = (9, 5, OP_MSG, op_msg_payload(body))
     with pytest.raises(InvalidBSON):
-        if call == "next_reply":
+        if read_path == "next_reply":
             connection.next_reply(None, bson.decode)
         else:
             connection.exchange(5, REQUEST, None, bson.decode)
-    assert connection.usable is (wire[4] == 2 and len(wire) > 6)
+    assert connection.usable is (body[4] == 2 and len(body) > 6)
 
 
 def test_unknown_opcode_leaves_transport_out_of_step() -> None:
-    connection, transport = connection_with(round_trip=None, receive=(9, 5, 4711, payload()))
+    connection, transport = connection_with(round_trip=None, receive=(9, 5, 4711, op_msg_payload()))
     with pytest.raises(ProtocolError):
         connection.exchange(5, REQUEST, None, bson.decode)
     assert transport.out_of_step is True and connection.unanswered is None
 
 
-def test_interrupt_during_decompression_expects_no_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_expects_no_late_reply_after_interrupt_during_decompression(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gmongo.cmap.server_connection.decompressed", Mock(side_effect=GreenletExit))
-    connection, transport = connection_with(round_trip=None, receive=(9, 5, OP_COMPRESSED, payload()))
+    connection, transport = connection_with(round_trip=None, receive=(9, 5, OP_COMPRESSED, op_msg_payload()))
     with pytest.raises(GreenletExit):
         connection.exchange(5, REQUEST, None, bson.decode)
     assert transport.out_of_step is True and connection.unanswered is None
@@ -194,7 +199,7 @@ def test_exchange_without_transport_raises_auto_reconnect() -> None:
     assert connection._ref is False and not connection.has_socket
 
 
-def test_interrupt_and_fork_mark_reach_transport() -> None:
+def test_connection_forwards_interrupt_and_fork_mark_to_transport() -> None:
     connection, transport = connection_with()
     error = PoolClearedError("x", ("h", 1))
     connection.interrupt(error)
@@ -212,14 +217,14 @@ def test_interrupt_and_fork_mark_reach_transport() -> None:
     transport.set_ref.assert_called_once_with(False)
 
 
-def test_first_failure_is_kept_as_error() -> None:
+def test_connection_keeps_first_error() -> None:
     connection, _ = connection_with()
     first, second = AutoReconnect("first"), AutoReconnect("second")
     connection.record_failure(first)
     assert connection.error is None
     connection.mid_message = True
-    for each in (first, second):
-        connection.record_failure(each)
+    for error in (first, second):
+        connection.record_failure(error)
         assert str(connection.error) == "first"
     connection.mark_unusable(second)
     assert str(connection.error) == "first"
@@ -230,7 +235,9 @@ def test_first_failure_is_kept_as_error() -> None:
 
 @pytest.mark.parametrize("purpose", Purpose)
 @pytest.mark.parametrize("unanswered", [None, 5])
-def test_late_reply_is_expected_only_for_unanswered_operation(purpose: Purpose, unanswered: int | None) -> None:
+def test_late_reply_is_expected_only_by_unanswered_connection_for_operations(
+    purpose: Purpose, unanswered: int | None
+) -> None:
     connection, _ = connection_with()
     connection.purpose, connection.unanswered = purpose, unanswered
     connection.expect_late_reply(callback := Mock(), True)
@@ -238,14 +245,14 @@ def test_late_reply_is_expected_only_for_unanswered_operation(purpose: Purpose, 
     assert (connection.late_reply, connection.reply_is_due) == (callback if waits else None, waits)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_interrupted_reauthentication_sets_error(fails: bool) -> None:
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
     connection, _ = connection_with()
     with pytest.raises(InvalidOperation, match="has not authenticated, so it cannot do so again"):
         connection.reauthenticate()
     connection.authentication = Mock()
     connection.unanswered = 5
-    if not fails:
+    if not is_interrupted:
         connection.reauthenticate(3.0)
         assert connection.error is None and connection.unanswered == 5
     else:
@@ -256,32 +263,35 @@ def test_interrupted_reauthentication_sets_error(fails: bool) -> None:
     connection.authentication.again.assert_called_once_with(3.0)
 
 
-@pytest.mark.parametrize("most", [500, 5000])
+@pytest.mark.parametrize("largest_reply", [500, 5000])
 @pytest.mark.parametrize(
-    ("clean", "flags", "failure"), [(True, 0, None), (True, 2, None), (False, 0, None), (True, 0, ProtocolError("no"))]
+    ("stream_is_clean", "flags", "callback_error"),
+    [(True, 0, None), (True, 2, None), (False, 0, None), (True, 0, ProtocolError("no"))],
 )
-def test_valid_late_reply_makes_connection_usable(most: int, clean: bool, flags: int, failure: Any) -> None:
+def test_valid_late_reply_without_extra_bytes_makes_connection_usable(
+    largest_reply: int, stream_is_clean: bool, flags: int, callback_error: Any
+) -> None:
     limits: list[int] = []
-    connection, transport = connection_with(release=clean)
+    connection, transport = connection_with(release=stream_is_clean)
 
     def receive(request_id: int, or_to: Any) -> Any:
         limits.append(transport.max_message_size)
         assert (request_id, or_to) == (5, None)
-        return 9, 5, OP_MSG, payload(flags=flags)
+        return 9, 5, OP_MSG, op_msg_payload(flags=flags)
 
     transport.receive.side_effect = receive
     connection.error, connection.mid_message, connection.unanswered = AutoReconnect("x"), True, 5
-    connection.late_reply = callback = Mock(side_effect=failure)
-    if clean and failure is None:
-        connection.read_late_reply(2.0, most)
+    connection.late_reply = callback = Mock(side_effect=callback_error)
+    if stream_is_clean and callback_error is None:
+        connection.read_late_reply(2.0, largest_reply)
         assert (connection.error, connection.late_reply, connection.unanswered) == (None, None, None)
         assert transport.max_message_size == 1000 and connection.mid_message is bool(flags)
         assert [call.args for call in transport.set_ref.call_args_list] == [(False,), (True,)]
     else:
         with pytest.raises(ProtocolError):
-            connection.read_late_reply(2.0, most)
+            connection.read_late_reply(2.0, largest_reply)
         assert connection.error is not None and connection.unanswered == 5
-    assert limits == [min(1000, most)] and bytes(callback.call_args.args[0]) == REPLY
+    assert limits == [min(1000, largest_reply)] and bytes(callback.call_args.args[0]) == REPLY
 
 
 @pytest.mark.parametrize(("name", "opcode"), [("hello", OP_MSG), ("isMaster", 2004)])
@@ -295,7 +305,7 @@ def test_hello_uses_op_msg_and_legacy_hello_uses_op_query(name: str, opcode: int
     assert (b"$db" in b"".join(buffers)) is (name == "hello")
 
 
-def test_late_reply_timeout_error_names_its_option() -> None:
+def test_late_reply_timeout_error_names_drain_late_replies_option() -> None:
     connection, transport = connection_with()
     transport.receive.side_effect = lambda *_: gevent.sleep(60)
     connection.unanswered, connection.late_reply = 5, Mock()
@@ -304,7 +314,7 @@ def test_late_reply_timeout_error_names_its_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "sound"),
+    ("body", "is_sound"),
     [
         (bson.encode({"a": 1}), True),
         (bson.encode({"a": DatetimeMS(2**62)}), True),
@@ -313,30 +323,32 @@ def test_late_reply_timeout_error_names_its_option() -> None:
         (b"\x05\x00\x00\x00", False),
     ],
 )
-def test_reply_is_sound_if_any_options_can_decode_it(body: bytes, sound: bool) -> None:
-    assert is_well_formed(body) is sound
+def test_body_is_well_formed_if_any_codec_options_can_decode_it(body: bytes, is_sound: bool) -> None:
+    assert is_well_formed(body) is is_sound
 
 
 def test_late_reply_timer_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[Any] = []
 
-    def limited(seconds: float, error: BaseException, ref: bool = True) -> Any:
+    def record_limit(seconds: float, error: BaseException, ref: bool = True) -> Any:
         limits.append((seconds, ref))
         return MagicMock()
 
-    monkeypatch.setattr("gmongo.cmap.connection.interrupt_after", limited)
+    monkeypatch.setattr("gmongo.cmap.connection.interrupt_after", record_limit)
     connection, transport = connection_with()
-    transport.receive.return_value = 9, 5, OP_MSG, payload()
+    transport.receive.return_value = 9, 5, OP_MSG, op_msg_payload()
     connection.unanswered, connection.late_reply = 5, Mock()
     connection.read_late_reply(2.0, 100)
     assert limits == [(2.0, False)]
 
 
 @pytest.mark.parametrize("mid_message", [False, True])
-@pytest.mark.parametrize("before", [None, AutoReconnect("before")])
+@pytest.mark.parametrize("earlier_error", [None, AutoReconnect("before")])
 @pytest.mark.parametrize("error", [None, GreenletExit()])
-def test_interruption_of_exchange_is_recorded_unless_error_exists(mid_message: bool, before: Any, error: Any) -> None:
+def test_interruption_of_exchange_sets_connection_error_unless_error_exists(
+    mid_message: bool, earlier_error: Any, error: Any
+) -> None:
     connection, _ = connection_with()
-    connection.mid_message, connection.error = mid_message, before
+    connection.mid_message, connection.error = mid_message, earlier_error
     connection.record_failure(error)
-    assert type(connection.error) is type(error if mid_message and before is None else before)
+    assert type(connection.error) is type(error if mid_message and earlier_error is None else earlier_error)

@@ -1,4 +1,4 @@
-"""The filter and the command fields of a cursor for each parameter and method, without a server."""
+"""Each parameter of `find` and each cursor method sets the filter or a command field, without a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmongo.errors import InvalidOperation
 COLLECTION = MongoClient[Any](connect=False).db.c
 HINT = {"hint": {"_id": 1}}
 
-# A parameter with its value, and the resulting fields of the command.
+# Parameters of `find` with values, and the command fields that result.
 PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {}),
     ({"projection": ["a"]}, {"projection": {"a": 1}}),
@@ -52,7 +52,7 @@ PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"allow_disk_use": False}, {"allowDiskUse": False}),
     ({"let": {"x": 1}}, {"let": {"x": 1}}),
 ]
-# The same fields by methods.
+# Cursor methods, and the command fields that result.
 METHODS: list[tuple[Callable[[Cursor[Any]], Cursor[Any]], dict[str, Any]]] = [
     (lambda cursor: cursor.skip(3), {"skip": 3}),
     (lambda cursor: cursor.limit(-3), {"limit": 3, "singleBatch": True}),
@@ -77,18 +77,20 @@ METHODS: list[tuple[Callable[[Cursor[Any]], Cursor[Any]], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("options", "fields"), PARAMETERS, ids=str)
-def test_find_parameter_becomes_command_field(options: dict[str, Any], fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("options", "command_fields"), PARAMETERS, ids=str)
+def test_find_parameter_becomes_command_field(options: dict[str, Any], command_fields: dict[str, Any]) -> None:
     for cursor in (COLLECTION.find({"a": 1}, **options), COLLECTION.find_raw_batches({"a": 1}, **options)):
-        assert cursor._query() == ({"a": 1}, fields)
-        assert cursor.clone()._query() == ({"a": 1}, fields)
+        assert cursor._query() == ({"a": 1}, command_fields)
+        assert cursor.clone()._query() == ({"a": 1}, command_fields)
 
 
-@pytest.mark.parametrize(("change", "fields"), METHODS)
-def test_method_becomes_command_field(change: Callable[[Cursor[Any]], Cursor[Any]], fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("call_method", "command_fields"), METHODS)
+def test_cursor_method_becomes_command_field(
+    call_method: Callable[[Cursor[Any]], Cursor[Any]], command_fields: dict[str, Any]
+) -> None:
     cursor = COLLECTION.find({"a": 1})
-    assert change(cursor) is cursor
-    assert cursor._query() == ({"a": 1}, fields)
+    assert call_method(cursor) is cursor
+    assert cursor._query() == ({"a": 1}, command_fields)
 
 
 def test_where_adds_condition_to_filter() -> None:
@@ -102,14 +104,14 @@ def test_legacy_query_operators_become_command_fields() -> None:
     assert fields == {"sort": {"b": 1}, "hint": "_id_", "comment": "why", "maxTimeMS": 3, "skip": 2}
 
 
-@pytest.mark.parametrize("bound", ["min", "max"])
-def test_bounds_without_hint_raise_invalid_operation(bound: str) -> None:
+@pytest.mark.parametrize("parameter", ["min", "max"])
+def test_min_or_max_without_hint_raises_invalid_operation(parameter: str) -> None:
     with pytest.raises(InvalidOperation, match="min and max are the bounds of an index: hint must name the index"):
-        COLLECTION.find(**{bound: [("_id", 1)]})._query()
+        COLLECTION.find(**{parameter: [("_id", 1)]})._query()
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "error_class", "message"),
     [
         ({"filter": 5}, TypeError, "filter must be a mapping such as a dict, not 5"),
         ({"let": 5}, TypeError, "let must be a mapping, not 5"),
@@ -127,7 +129,7 @@ def test_bounds_without_hint_raise_invalid_operation(bound: str) -> None:
     ],
     ids=str,
 )
-def test_invalid_find_parameter_raises(options: dict[str, Any], kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind) as caught:
+def test_invalid_find_parameter_raises(options: dict[str, Any], error_class: type[Exception], message: str) -> None:
+    with pytest.raises(error_class) as caught:
         COLLECTION.find(**options)
     assert str(caught.value) == message

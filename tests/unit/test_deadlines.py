@@ -1,4 +1,4 @@
-"""Time limits: validation, deadlines and remaining time."""
+"""Time limits: validated arguments, deadlines and remaining times."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from gmongo.execution.deadline import (
 
 
 @pytest.fixture(autouse=True)
-def now(monkeypatch: pytest.MonkeyPatch) -> None:
+def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the clock at 1000 seconds."""
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
 
 
-def test_deadline_and_remaining_time_follow_timeout() -> None:
+def test_timeout_determines_deadline_and_remaining_time() -> None:
     for seconds, deadline, left in ((None, None, None), (0, inf, None), (5, 1005.0, 5.0), (0.5, 1000.5, 0.5)):
         assert deadline_after(seconds, "timeoutMS") == deadline and remaining(deadline) == left
     assert remaining(999.0) == -1.0
 
 
 @pytest.mark.parametrize(
-    ("outer", "inner", "found"),
+    ("outer", "inner", "current"),
     [
         (None, None, None),
         (None, 5.0, 5.0),
@@ -45,13 +45,13 @@ def test_deadline_and_remaining_time_follow_timeout() -> None:
         (5.0, inf, 5.0),
     ],
 )
-@pytest.mark.parametrize("fails", [False, True])
-def test_earlier_deadline_of_nested_blocks_applies(outer: Any, inner: Any, found: Any, fails: bool) -> None:
+@pytest.mark.parametrize("body_raises", [False, True])
+def test_earlier_deadline_of_nested_blocks_applies(outer: Any, inner: Any, current: Any, body_raises: bool) -> None:
     with until(outer):
         try:
             with until(inner):
-                assert current_deadline() == found
-                if fails:
+                assert current_deadline() == current
+                if body_raises:
                     raise KeyError
         except KeyError:
             pass
@@ -85,15 +85,15 @@ def test_checked_timeout_converts_milliseconds_and_rejects_invalid_values() -> N
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "deadline", "left"),
+    ("milliseconds", "deadline", "remaining_text"),
     [(2000, 1002.0, "2000"), (2001, 1002.0, "2000"), (1, 1000.001, "1"), (5, 999.0, "0")],
 )
-def test_await_time_above_remaining_time_raises(milliseconds: int, deadline: float, left: str) -> None:
+def test_await_time_above_remaining_time_raises(milliseconds: int, deadline: float, remaining_text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_await_time(milliseconds, deadline)
     assert str(caught.value) == (
         "max_await_time_ms must be less than the time that is left of the limit of the operation, "
-        f"but {milliseconds} ms is not less than {left} ms"
+        f"but {milliseconds} ms is not less than {remaining_text} ms"
     )
 
 
@@ -102,5 +102,5 @@ def test_await_time_below_remaining_time_is_accepted(milliseconds: int | None, d
     check_await_time(milliseconds, deadline)
 
 
-def test_wtimeout_is_removed_from_write_concern() -> None:
+def test_without_wtimeout_keeps_other_fields_of_write_concern() -> None:
     assert without_wtimeout({"w": 2, "wtimeout": 5, "j": True}) == {"w": 2, "j": True}

@@ -22,12 +22,12 @@ from tests.support.wait import eventually
 NAME: ContextVar[str] = ContextVar("NAME", default="")
 
 
-class ForeignError(BaseException):
+class UnknownBaseException(BaseException):
     """An exception that the driver never raises."""
 
 
 @pytest.fixture(autouse=True)
-def limit() -> Iterator[None]:
+def time_limit_of_test() -> Iterator[None]:
     with gevent.Timeout(20):
         yield
 
@@ -38,96 +38,100 @@ def delivery() -> Delivery:
 
 
 @pytest.fixture
-def short_limit(monkeypatch: Any) -> None:
+def short_listener_limit(monkeypatch: Any) -> None:
     """Shorten the time after which a listener counts as stuck."""
     monkeypatch.setattr(delivery_module, "_PATIENCE", 0.03)
     monkeypatch.setattr(delivery_module, "_GRACE", 0.01)
 
 
-def emit(delivery: Delivery, *steps: Any) -> None:
-    """Note the events `steps`, each a function with arguments, and deliver them."""
-    for publish, *what in steps:
-        delivery.note(publish, *what)
+def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
+    """Queue events for a delivery, and deliver the events. Each event is a tuple of a function and its arguments."""
+    for publish, *arguments in events:
+        delivery.note(publish, *arguments)
     delivery.deliver()
 
 
 def spawn(function: Any, *arguments: Any) -> gevent.Greenlet[..., Any]:
-    """Start a greenlet, and run it until its first switch."""
+    """Start a greenlet, and run the greenlet until its first switch."""
     greenlet = gevent.spawn(function, *arguments)
     gevent.sleep(0)
     return greenlet
 
 
-class Gate:
+class BlockingListener:
     """A listener that blocks until the gate is open."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []
         self._event = Event()
 
-    def block(self, what: Any) -> None:
-        self.received.append(what)
+    def block(self, event: Any) -> None:
+        self.received.append(event)
         self._event.wait()
 
     def open(self) -> None:
         self._event.set()
 
 
-def test_pending_events_do_not_outnumber_their_greenlets(delivery: Delivery) -> None:
-    most = 0
+def test_queue_never_holds_more_events_than_greenlets_cause_them(delivery: Delivery) -> None:
+    longest_queue = 0
 
     def receive(_what: int) -> None:
-        nonlocal most
-        most = max(most, len(delivery._events))
+        nonlocal longest_queue
+        longest_queue = max(longest_queue, len(delivery._events))
         gevent.sleep(0.0001)
 
     def cause_events() -> None:
         for number in range(20):
-            emit(delivery, (receive, number))
+            queue_and_deliver(delivery, (receive, number))
 
     gevent.joinall([gevent.spawn(cause_events) for _ in range(10)], raise_error=True)
-    assert most <= 10
+    assert longest_queue <= 10
 
 
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout, ForeignError, ValueError])
-@pytest.mark.parametrize("when", ["inside listener", "waiting"])
-def test_events_of_interrupted_greenlet_are_delivered_in_order(delivery: Delivery, thrown: Any, when: str) -> None:
-    """A substitute delivers the events with the context of the greenlet, and delays no other greenlet."""
-    gate, contexts = Gate(), []
+@pytest.mark.parametrize("exception_class", [gevent.GreenletExit, gevent.Timeout, UnknownBaseException, ValueError])
+@pytest.mark.parametrize("victim_state", ["inside listener", "waiting"])
+def test_events_of_interrupted_greenlet_are_delivered_in_order(
+    delivery: Delivery, exception_class: Any, victim_state: str
+) -> None:
+    """A substitute greenlet delivers the events in the context of the interrupted greenlet. No other greenlet waits."""
+    listener, contexts = BlockingListener(), []
 
-    def receive(what: Any) -> None:
-        gate.received.append(what)
+    def receive(event: Any) -> None:
+        listener.received.append(event)
         contexts.append(NAME.get())
 
     def victim() -> None:
         NAME.set("victim")
-        emit(delivery, (gate.block if when == "inside listener" else receive, "a"), (receive, "b"))
+        queue_and_deliver(
+            delivery, (listener.block if victim_state == "inside listener" else receive, "a"), (receive, "b")
+        )
 
-    before = Gate()
-    if when == "waiting":
-        spawn(emit, delivery, (before.block, 0))
+    before = BlockingListener()
+    if victim_state == "waiting":
+        spawn(queue_and_deliver, delivery, (before.block, 0))
     doomed = spawn(victim)
-    others = [spawn(emit, delivery, (receive, number)) for number in range(3)]
-    error = thrown()
+    others = [spawn(queue_and_deliver, delivery, (receive, number)) for number in range(3)]
+    error = exception_class()
     doomed.kill(error)
     assert doomed.exception is error or doomed.value is error
     before.open()
     gevent.joinall(others, raise_error=True)
-    assert gate.received == ["a", "b", 0, 1, 2]
+    assert listener.received == ["a", "b", 0, 1, 2]
     assert contexts[-4:] == ["victim", "", "", ""]
     assert not delivery.pending
 
 
 def test_deliver_without_wait_does_not_wait_for_listeners(delivery: Delivery) -> None:
-    gate = Gate()
-    first = spawn(emit, delivery, (gate.block, 1))
-    delivery.note(gate.received.append, 2)
+    listener = BlockingListener()
+    first = spawn(queue_and_deliver, delivery, (listener.block, 1))
+    delivery.note(listener.received.append, 2)
     delivery.deliver(wait=False)
-    assert gate.received == [1]
-    third = spawn(emit, delivery, (gate.received.append, 3))
-    gate.open()
+    assert listener.received == [1]
+    third = spawn(queue_and_deliver, delivery, (listener.received.append, 3))
+    listener.open()
     gevent.joinall([first, third])
-    assert gate.received == [1, 2, 3]
+    assert listener.received == [1, 2, 3]
 
 
 def test_deliver_without_wait_delivers_events_if_listeners_are_idle(delivery: Delivery) -> None:
@@ -137,44 +141,44 @@ def test_deliver_without_wait_delivers_events_if_listeners_are_idle(delivery: De
     assert received == [1]
 
 
-@pytest.mark.parametrize("times", [1, 3])
-@pytest.mark.parametrize("when", ["before start", "inside listener"])
-def test_killed_substitute_is_replaced(delivery: Delivery, times: int, when: str) -> None:
-    gate, known = Gate(), set(living_greenlets())
-    first = spawn(emit, delivery, (gate.block, 0))
-    doomed = spawn(emit, delivery, *[(gate.block, number) for number in range(1, 6)])
+@pytest.mark.parametrize("kills", [1, 3])
+@pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
+def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
+    listener, known = BlockingListener(), set(living_greenlets())
+    first = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    doomed = spawn(queue_and_deliver, delivery, *[(listener.block, number) for number in range(1, 6)])
     doomed.kill()
-    gate_of_first, gate._event = gate._event, Event()
+    gate_of_first, listener._event = listener._event, Event()
     gate_of_first.set()
     first.join()
-    for _ in range(times):
-        if when == "inside listener":
+    for _ in range(kills):
+        if kill_point == "inside listener":
             gevent.sleep(0.005)
         gevent.killall(
             [each for each in living_greenlets() if each not in known and each is not getcurrent()], block=False
         )
         gevent.sleep(0.005)
-    gate.open()
+    listener.open()
     assert eventually(lambda: not delivery.pending)
-    assert gate.received == [0, 1, 2, 3, 4, 5]
+    assert listener.received == [0, 1, 2, 3, 4, 5]
 
 
 def test_substitute_killed_before_its_start_is_replaced(delivery: Delivery) -> None:
-    gate = Gate()
+    listener = BlockingListener()
 
     def first() -> None:
-        emit(delivery, (gate.block, 0))
+        queue_and_deliver(delivery, (listener.block, 0))
         assert left.substitute is not None
         left.substitute.kill(block=False)
 
     before = spawn(first)
-    doomed = spawn(emit, delivery, (gate.received.append, 1))
+    doomed = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
     left = delivery._turns[doomed]
     doomed.kill()
-    third = spawn(emit, delivery, (gate.received.append, 2))
-    gate.open()
+    third = spawn(queue_and_deliver, delivery, (listener.received.append, 2))
+    listener.open()
     gevent.joinall([before, third], timeout=5, raise_error=True)
-    assert gate.received == [0, 1, 2]
+    assert listener.received == [0, 1, 2]
 
 
 def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery) -> None:
@@ -183,89 +187,92 @@ def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery)
     def use() -> None:
         received.append("outer")
         gevent.sleep(0.001)
-        emit(delivery, (received.append, "inner 1"))
-        emit(delivery, (received.append, "inner 2"))
+        queue_and_deliver(delivery, (received.append, "inner 1"))
+        queue_and_deliver(delivery, (received.append, "inner 2"))
         received.append("end of outer")
 
-    outer = spawn(emit, delivery, (use,), (received.append, "next"))
-    other = spawn(emit, delivery, (received.append, "other"))
+    outer = spawn(queue_and_deliver, delivery, (use,), (received.append, "next"))
+    other = spawn(queue_and_deliver, delivery, (received.append, "other"))
     gevent.joinall([outer, other], raise_error=True)
     assert received == ["outer", "end of outer", "next", "other", "inner 1", "inner 2"]
 
 
-def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, short_limit: None) -> None:
+def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, short_listener_limit: None) -> None:
     received: list[str] = []
 
     def use() -> None:
-        other = gevent.spawn(emit, delivery, (received.append, "other"))
+        other = gevent.spawn(queue_and_deliver, delivery, (received.append, "other"))
         other.get(timeout=5)
         received.append("outer")
 
-    emit(delivery, (use,))
+    queue_and_deliver(delivery, (use,))
     gevent.sleep(0.01)
     assert received == ["outer", "other"]
 
 
-@pytest.mark.parametrize("end", ["returns", "killed"])
+@pytest.mark.parametrize("how_listener_ends", ["returns", "killed"])
 def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
-    virtual_time: VirtualTime, delivery: Delivery, short_limit: None, caplog: Any, end: str
+    virtual_time: VirtualTime, delivery: Delivery, short_listener_limit: None, caplog: Any, how_listener_ends: str
 ) -> None:
-    gate = Gate()
-    hung = spawn(emit, delivery, (gate.block, 0))
-    waited = spawn(emit, delivery, (gate.received.append, 1))
+    listener = BlockingListener()
+    hung = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    waited = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
     waited.get(timeout=5)
     assert "a listener has not returned" in caplog.text
     for number in range(2, 50):
         before = virtual_time.monotonic()
-        emit(delivery, (gate.received.append, number))
+        queue_and_deliver(delivery, (listener.received.append, number))
         assert virtual_time.monotonic() == before
-    assert gate.received == [0]
-    if end == "killed":
+    assert listener.received == [0]
+    if how_listener_ends == "killed":
         hung.kill()
-    gate.open()
+    listener.open()
     assert eventually(lambda: not delivery.pending)
-    assert gate.received == list(range(50))
-    emit(delivery, (gate.received.append, 50))
-    assert gate.received[-1] == 50
+    assert listener.received == list(range(50))
+    queue_and_deliver(delivery, (listener.received.append, 50))
+    assert listener.received[-1] == 50
 
 
-def test_events_above_limit_are_dropped(delivery: Delivery, short_limit: None, monkeypatch: Any, caplog: Any) -> None:
+def test_events_above_limit_are_dropped(
+    delivery: Delivery, short_listener_limit: None, monkeypatch: Any, caplog: Any
+) -> None:
     monkeypatch.setattr(delivery_module, "_MOST_LEFT", 20)
-    gate = Gate()
-    hung = spawn(emit, delivery, (gate.block, 0))
-    spawn(emit, delivery, (gate.received.append, 1)).get(timeout=5)
+    listener = BlockingListener()
+    hung = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    spawn(queue_and_deliver, delivery, (listener.received.append, 1)).get(timeout=5)
     for number in range(2, 100):
-        emit(delivery, (gate.received.append, number))
+        queue_and_deliver(delivery, (listener.received.append, number))
     assert len(delivery._events) <= 22
-    gate.open()
+    listener.open()
     hung.join()
     assert eventually(lambda: not delivery.pending)
-    assert gate.received == list(range(21))
+    assert listener.received == list(range(21))
     assert "79 events were not delivered" in caplog.text
-    assert delivery.note(gate.received.append, "again")
+    assert delivery.note(listener.received.append, "again")
     delivery.deliver()
-    assert gate.received[-1] == "again"
+    assert listener.received[-1] == "again"
 
 
 def test_blocked_event_loop_does_not_count_as_stuck_listener(
-    delivery: Delivery, short_limit: None, caplog: Any
+    delivery: Delivery, short_listener_limit: None, caplog: Any
 ) -> None:
-    gate = Gate()
-    first = spawn(emit, delivery, (gate.block, 1))
-    second = spawn(emit, delivery, (gate.received.append, 2))
-    gevent.spawn_later(0.05, gate.open)  # both timers expire late, first the timer of the limit
+    listener = BlockingListener()
+    first = spawn(queue_and_deliver, delivery, (listener.block, 1))
+    second = spawn(queue_and_deliver, delivery, (listener.received.append, 2))
+    # The event loop is blocked until both timers have expired. The timer of the limit fires first.
+    gevent.spawn_later(0.05, listener.open)
     time.sleep(0.1)
     gevent.joinall([first, second])
-    assert gate.received == [1, 2]
+    assert listener.received == [1, 2]
     assert caplog.text == ""
 
 
-def test_events_of_delivery_context_are_delivered_after_it(delivery: Delivery) -> None:
+def test_events_inside_delivery_context_are_delivered_after_its_end(delivery: Delivery) -> None:
     received: list[int] = []
     with delivery:
-        emit(delivery, (received.append, 1))
+        queue_and_deliver(delivery, (received.append, 1))
         with delivery:
-            emit(delivery, (received.append, 2))
+            queue_and_deliver(delivery, (received.append, 2))
         delivery.deliver()
         assert received == []
     delivery.deliver()
@@ -273,37 +280,37 @@ def test_events_of_delivery_context_are_delivered_after_it(delivery: Delivery) -
 
 
 def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
-    """Greenlets of the parent that deliver or wait also end in the child."""
-    gate, received = Gate(), []
+    """In the child, greenlets that delivered events or waited in the parent also end."""
+    listener, received = BlockingListener(), []
     inherited = [
-        spawn(emit, delivery, (gate.block, 0), (received.append, 1)),
-        spawn(emit, delivery, (received.append, 2)),
+        spawn(queue_and_deliver, delivery, (listener.block, 0), (received.append, 1)),
+        spawn(queue_and_deliver, delivery, (received.append, 2)),
     ]
-    spawn(emit, delivery, (received.append, 3)).kill()
+    spawn(queue_and_deliver, delivery, (received.append, 3)).kill()
     delivery.reset_after_fork()
-    emit(delivery, (received.append, "of the child"))
-    gate.open()
+    queue_and_deliver(delivery, (received.append, "of the child"))
+    listener.open()
     gevent.joinall(inherited)
     assert received == ["of the child"]
-    emit(delivery, (received.append, "more"))
+    queue_and_deliver(delivery, (received.append, "more"))
     assert received == ["of the child", "more"]
 
 
-def test_forked_child_forgets_stuck_listener_of_parent(short_limit: None) -> None:
-    delivery, gate, received = Delivery(), Gate(), []
-    inherited = spawn(emit, delivery, (gate.block, 0))
-    emit(delivery, (received.append, "left"))
+def test_forked_child_forgets_stuck_listener_of_parent(short_listener_limit: None) -> None:
+    delivery, listener, received = Delivery(), BlockingListener(), []
+    inherited = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    queue_and_deliver(delivery, (received.append, "left"))
     assert delivery._stuck and not received
     delivery.reset_after_fork()
     assert not delivery._stuck and not delivery.pending
-    gate.open()
+    listener.open()
     inherited.join()
 
 
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
 @pytest.mark.parametrize("seed", range(30))
-def test_all_listeners_receive_random_events_in_one_order(short_limit: None, seed: int) -> None:
-    """Kill random greenlets that note and deliver events. Listeners yield, wait and use the client."""
+def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: None, seed: int) -> None:
+    """Kill random greenlets that queue and deliver events. Listeners yield, sleep and cause new events."""
     delivery, random = Delivery(), Random(seed)
     noted: list[int] = []
     received: list[list[int]] = [[], []]
@@ -345,12 +352,12 @@ def test_all_listeners_receive_random_events_in_one_order(short_limit: None, see
             delivery.deliver(wait=random.random() < 0.9)
             gevent.sleep(random.choice([0, 0, 0.001]))
 
-    crowd = [gevent.spawn(work) for _ in range(8)]
-    while not all(each.ready() for each in crowd):
+    workers = [gevent.spawn(work) for _ in range(8)]
+    while not all(each.ready() for each in workers):
         gevent.sleep(0.002)
         if random.random() < 0.3:
-            random.choice(crowd).kill(block=False)
-            crowd.append(gevent.spawn(work))
+            random.choice(workers).kill(block=False)
+            workers.append(gevent.spawn(work))
     assert eventually(lambda: not delivery.pending)
     assert received == [noted, noted]
     assert not delivery._turns

@@ -1,4 +1,4 @@
-"""The docstrings of the public API: functions, classes, constructors, methods and properties."""
+"""Each public function, class, constructor, method and property has a complete docstring."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODULES = (
     ),
     "gmongo.gridfs.errors",
 )
-# Public objects that users receive without an import.
+# Public classes whose objects gmongo returns to applications. Applications do not import these classes.
 INDIRECT = (
     "gmongo.testing.command.Request",
     "gmongo.testing.deployment.Members",
@@ -68,7 +68,7 @@ def public_objects() -> dict[str, Any]:
 
 
 def public_members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods and properties that a class has from gmongo, including its private bases."""
+    """Yield the public methods and properties that a class defines or inherits from a private class of gmongo."""
     for name, _ in inspect.getmembers(kind):
         owner = next((base for base in kind.__mro__ if name in vars(base)), None)
         if is_public(name) and owner is not None and owner.__module__.startswith("gmongo"):
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Any, str | None]] = {name: (thing, None) for name, thing 
 
 
 def documented_object(thing: Any, member: str | None) -> tuple[Any, str]:
-    """Return the documented object and its docstring. A constructor is documented by its class."""
+    """Return an object and its docstring. The docstring of a class describes the parameters of the constructor."""
     if member is None:
         return thing, inspect.getdoc(thing) or ""
     return dict(public_members(thing))[member], inspect.getdoc(getattr(thing, member)) or ""
@@ -101,11 +101,11 @@ def constructor_of(kind: type) -> type:
 
 
 def is_documented_by_base(thing: Any) -> bool:
-    """Return True if another public class defines the constructor, and documents its parameters."""
+    """Return True if a class inherits its constructor from another public class, which documents the parameters."""
     return inspect.isclass(thing) and constructor_of(thing) in set(PUBLIC_OBJECTS.values()) - {thing}
 
 
-def parameters(thing: Any) -> list[str]:
+def public_parameters(thing: Any) -> list[str]:
     if isinstance(thing, property):
         return []
     if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
@@ -117,17 +117,22 @@ def parameters(thing: Any) -> list[str]:
     return [name for name in found if name not in ("self", "cls") and is_public(name)]
 
 
-def is_described(documented: Any, thing: Any, text: str) -> bool:
-    """Return True if a text describes its subject, and is no generated docstring."""
+def has_own_docstring(documented: Any, thing: Any, text: str) -> bool:
+    """Return True if an object has a docstring that Python did not generate.
+
+    :param documented: the documented object.
+    :param thing: the object, or for a member the class of the member.
+    :param text: the docstring.
+    """
     if type(thing) is type and text.startswith(f"{thing.__name__}("):
         return False
     return bool(text) and not (isinstance(documented, property) and text == inspect.getdoc(type(documented.fget)))
 
 
-def has_its_parameters(documented: Any, text: str) -> bool:
-    """Return True if a text describes all parameters of its subject in order, and no other parameter."""
+def documents_parameters(documented: Any, text: str) -> bool:
+    """Return True if a docstring describes exactly the parameters of its object, in the order of the parameters."""
     found = PARAMETER.findall(text)
-    return (not found and is_documented_by_base(documented)) or found == parameters(documented)
+    return (not found and is_documented_by_base(documented)) or found == public_parameters(documented)
 
 
 def has_well_formed_fields(text: str) -> bool:
@@ -140,15 +145,15 @@ def test_public_docstrings_describe_all_parameters() -> None:
     for name, (thing, member) in CASES.items():
         documented, text = documented_object(thing, member)
         if not (
-            is_described(documented, thing, text)
-            and has_its_parameters(documented, text)
+            has_own_docstring(documented, thing, text)
+            and documents_parameters(documented, text)
             and has_well_formed_fields(text)
         ):
             wrong.append(name)
     assert wrong == []
 
 
-def test_search_finds_public_api() -> None:
+def test_public_objects_include_known_classes_and_functions() -> None:
     assert {"gmongo.mongo_client.MongoClient", "gmongo.collection.Collection", "gmongo.timeout"} <= set(PUBLIC_OBJECTS)
     assert {"gmongo.collection.Collection.find", "gmongo.cursor.Cursor.sort", "gmongo.errors.BulkWriteError"} <= set(
         CASES
@@ -160,8 +165,8 @@ EXAMPLES = [pytest.param(*case, id=name) for name, case in CASES.items() if ">>>
 
 
 @pytest.fixture
-def names() -> Iterator[dict[str, Any]]:
-    """Yield the names for the examples: a client, a database, and a collection with two documents."""
+def variables() -> Iterator[dict[str, Any]]:
+    """Yield the variables of the docstring examples: a client, a database, and a collection with two documents."""
     with Deployment.replica_set(members=1) as deployment, gmongo.MongoClient(deployment.uri) as client:
         database = client.test
         database.notes.insert_one({"_id": 5, "title": "first", "tags": ["a"]})
@@ -177,9 +182,9 @@ def names() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("thing", "member"), EXAMPLES)
-def test_docstring_example_has_documented_output(thing: Any, member: str | None, names: dict[str, Any]) -> None:
+def test_docstring_example_has_documented_output(thing: Any, member: str | None, variables: dict[str, Any]) -> None:
     title = thing.__name__ if member is None else f"{thing.__name__}.{member}"
-    example = doctest.DocTestParser().get_doctest(documented_object(thing, member)[1], names, title, None, None)
+    example = doctest.DocTestParser().get_doctest(documented_object(thing, member)[1], variables, title, None, None)
     output: list[str] = []
     assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)
 
@@ -192,6 +197,6 @@ def test_client_docstring_lists_exactly_all_options() -> None:
     assert named - {"ssl"} == {option.key for option in OPTIONS if option.name not in own}
 
 
-def test_reference_pages_have_all_modules() -> None:
+def test_reference_pages_include_all_public_modules() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
     assert set(re.findall(r"automodule:: (\S+)", pages)) == set(MODULES) - {"gmongo"}

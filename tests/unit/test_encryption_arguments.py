@@ -1,4 +1,4 @@
-"""Arguments of explicit encryption: accepted values, and errors for wrong values."""
+"""Arguments of explicit encryption: accepted values, and the errors that invalid values raise."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ KEYS = {"local": {"key": b"0" * 96}}
 KEY = Binary(b"0" * 16, 4)
 
 
-def encryption(**options: Any) -> ClientEncryption[Any]:
+def client_encryption_with(**options: Any) -> ClientEncryption[Any]:
     client: MongoClient[Any] = MongoClient(connect=False)
     given = {"kms_providers": KEYS, "key_vault_namespace": "vault.keys", "key_vault_client": client}
     return ClientEncryption(**{**given, "codec_options": CodecOptions(), **options})
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "error_class", "message"),
     [
         ({"key_vault_client": 5}, TypeError, "key_vault_client must be a MongoClient, not 5"),
         ({"codec_options": 5}, TypeError, "codec_options must be an instance of CodecOptions, not 5"),
         ({"kms_providers": 5}, ValueError, "kms_providers must be a dict"),
     ],
 )
-def test_invalid_constructor_argument_raises(options: dict[str, Any], kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind) as caught:
-        encryption(**options)
+def test_invalid_constructor_argument_raises(
+    options: dict[str, Any], error_class: type[Exception], message: str
+) -> None:
+    with pytest.raises(error_class) as caught:
+        client_encryption_with(**options)
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("encryption_call", "message"),
     [
         (
             lambda client_encryption: client_encryption.encrypt("x", Algorithm.UNINDEXED, key_id=5),
@@ -79,26 +81,28 @@ def test_invalid_constructor_argument_raises(options: dict[str, Any], kind: type
         ),
     ],
 )
-def test_invalid_argument_raises_type_error(call: Callable[[ClientEncryption[Any]], object], message: str) -> None:
-    with encryption() as client_encryption, pytest.raises(TypeError) as caught:
-        call(client_encryption)
+def test_invalid_argument_raises_type_error(
+    encryption_call: Callable[[ClientEncryption[Any]], object], message: str
+) -> None:
+    with client_encryption_with() as client_encryption, pytest.raises(TypeError) as caught:
+        encryption_call(client_encryption)
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("timeout_ms", "seconds"), [(None, None), (0, 0), (700, 0.7)])
-def test_timeout_ms_limits_key_vault_operations(timeout_ms: float | None, seconds: float | None) -> None:
-    with encryption(timeout_ms=timeout_ms) as client_encryption:
+def test_timeout_ms_sets_time_limit_of_key_vault_operations(timeout_ms: float | None, seconds: float | None) -> None:
+    with client_encryption_with(timeout_ms=timeout_ms) as client_encryption:
         assert client_encryption._keys._executor._timeout == seconds
 
 
-def test_key_id_may_be_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encrypt_accepts_uuid_as_key_id(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
-    with encryption() as client_encryption:
+    with client_encryption_with() as client_encryption:
         monkeypatch.setattr(
             client_encryption._explicit, "encrypt", lambda *values, **options: given.append((values, options))
         )
         for key in (KEY, UUID(bytes=bytes(KEY))):
-            with pytest.raises(TypeError):  # the replaced method returns no value
+            with pytest.raises(TypeError):  # the mock of the encryption method returns no value
                 client_encryption.encrypt("x", Algorithm.UNINDEXED, key_id=key)
     assert given[0] == given[1]
     assert given[0][0][2] == bytes(KEY)
@@ -128,28 +132,28 @@ OPTIONS: list[tuple[type[Any], dict[str, tuple[str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "fields"), OPTIONS, ids=lambda value: getattr(value, "__name__", ""))
-def test_algorithm_options_become_document_fields(kind: type[Any], fields: dict[str, tuple[str, Any]]) -> None:
-    assert kind().document == {}
+@pytest.mark.parametrize(("options_class", "fields"), OPTIONS, ids=lambda value: getattr(value, "__name__", ""))
+def test_algorithm_options_become_document_fields(options_class: type[Any], fields: dict[str, tuple[str, Any]]) -> None:
+    assert options_class().document == {}
     for name, (field, value) in fields.items():
-        assert kind(**{name: value}).document == {field: value}
-        assert getattr(kind(**{name: value}), name) == value
-        assert getattr(kind(), name) is None
-    every = kind(**{name: value for name, (_, value) in fields.items()})
+        assert options_class(**{name: value}).document == {field: value}
+        assert getattr(options_class(**{name: value}), name) == value
+        assert getattr(options_class(), name) is None
+    every = options_class(**{name: value for name, (_, value) in fields.items()})
     assert every.document == dict(fields.values())
 
 
-def test_sparsity_is_sent_as_int64() -> None:
+def test_sparsity_of_range_options_is_sent_as_int64() -> None:
     assert type(RangeOpts(sparsity=2).document["sparsity"]) is Int64
 
 
 @pytest.mark.parametrize("name", ["sparsity", "trim_factor", "precision"])
-def test_range_option_that_is_no_number_raises(name: str) -> None:
+def test_range_option_that_is_no_number_raises_type_error(name: str) -> None:
     with pytest.raises(TypeError, match=f"^{name} must be "):
         RangeOpts(**{name: "x"})
 
 
-def test_rewrap_result_shows_bulk_write_result() -> None:
+def test_repr_of_rewrap_result_contains_bulk_write_result() -> None:
     result = BulkWriteResult({}, False)
     assert repr(RewrapManyDataKeyResult(result)) == f"RewrapManyDataKeyResult({result!r})"
     assert RewrapManyDataKeyResult().bulk_write_result is None

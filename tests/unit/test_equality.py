@@ -1,4 +1,4 @@
-"""Values compare with values of their own kind. Comparisons with other objects use the method of the other object."""
+"""A value equals only an equal value of the same class. Other comparisons call ``__eq__`` of the other object."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VALUES: list[tuple[Any, Any]] = [
 ]
 
 
-class Everything:
+class EqualToEverything:
     def __eq__(self, other: object) -> bool:
         return True
 
@@ -46,7 +46,7 @@ def test_value_equals_only_equal_value_of_same_kind(one: Any, other: Any) -> Non
     assert one == one and one != other
     for foreign in (object(), None, "a", 5):
         assert one != foreign
-    assert one == Everything()
+    assert one == EqualToEverything()
 
 
 def test_options_equal_mapping_with_same_items() -> None:

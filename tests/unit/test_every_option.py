@@ -1,4 +1,4 @@
-"""Each option changes a client, both as a keyword and in a URI."""
+"""Each option changes a client if it is a keyword argument, and equally if it is part of a URI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
 HOST = "mongodb://h.example.com/"
 SRV = "mongodb+srv://h.example.com/"
 
-# The value of each option. REQUIRED_OPTIONS has the other options that it needs.
+# A value of each option. REQUIRED_OPTIONS lists the other options that an option needs.
 VALUES: dict[str, Any] = {
     "maxPoolSize": 5, "minPoolSize": 5, "maxIdleTimeMS": 700, "maxConnecting": 5, "waitQueueTimeoutMS": 700,
     "drainLateReplies": True, "drainLateRepliesMS": 700, "drainLateRepliesBytes": 5, "connectTimeoutMS": 700,
@@ -59,26 +59,33 @@ REQUIRED_OPTIONS: dict[str, dict[str, Any]] = {
     "tlsAllowInvalidHostnames": {"tls": True}, "tlsDisableOCSPEndpointCheck": {"tls": True},
     "tlsDisableCertificateRevocationCheck": {"tls": True},
 }  # fmt: skip
-# Other files test options for files and encryption. No repr shows the mechanism properties.
+# Other test files test these options, which name files or configure encryption. A repr never shows
+# `authMechanismProperties`.
 TESTED_ELSEWHERE = {
     "authMechanismProperties", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile",
     "tlsCertificateKeyFilePassword", "auto_encryption_opts",
 }  # fmt: skip
 
 
-def _tls(tls: Any) -> object:
-    if tls is None:
+def _comparable_tls(tls_options: Any) -> object:
+    if tls_options is None:
         return None
-    context, revocation = tls.context, getattr(tls, "revocation", None)
+    context, revocation = tls_options.context, getattr(tls_options, "revocation", None)
     trust = getattr(context, "trust", None)
     checks = getattr(revocation, "_queries_responders", None) if revocation is not None else "no revocation check"
-    return type(tls).__name__, str(getattr(context, "verify_mode", None)), context.check_hostname, repr(trust), checks
+    return (
+        type(tls_options).__name__,
+        str(getattr(context, "verify_mode", None)),
+        context.check_hostname,
+        repr(trust),
+        checks,
+    )
 
 
 def _comparable(value: Any) -> object:
-    """Return a value and its parts in a comparable form."""
+    """Convert an option value to a form in which equal values compare as equal."""
     if type(value).__name__ in ("Tls", "CheckedTls"):
-        return _tls(value)
+        return _comparable_tls(value)
     if type(value).__name__ == "Authenticator":
         return repr(value)
     if type(value).__name__ == "EventListeners":
@@ -92,7 +99,7 @@ def _comparable(value: Any) -> object:
 
 
 def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
-    """Return the options of all parts of a client, and its public properties."""
+    """Return the options that each part of a client has received, the metadata, the credential and the seeds."""
     made = ClientOptions(host, None, options)
     names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
     found = {
@@ -107,12 +114,12 @@ def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
 
 
 @pytest.fixture(autouse=True)
-def dns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Let DNS return hosts of one domain, and return the list of queries."""
+def dns_queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Let DNS return two hosts of `example.com`. Return the list in which the fixture records the DNS queries."""
     queries: list[tuple[Any, ...]] = []
 
-    def lookup(name: str, kind: str, *rest: Any) -> srv.Answer:
-        queries.append((name, kind, *rest))
+    def lookup(name: str, kind: str, *arguments: Any) -> srv.Answer:
+        queries.append((name, kind, *arguments))
         hosts = [("a.example.com", 1), ("b.example.com", 2)]
         return srv.Answer(hosts if kind == "SRV" else [])
 
@@ -121,7 +128,7 @@ def dns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return queries
 
 
-def test_tables_have_every_option() -> None:
+def test_value_table_and_exception_list_contain_every_option() -> None:
     assert {option.name for option in OPTIONS} == VALUES.keys() | TESTED_ELSEWHERE
 
 
@@ -162,14 +169,14 @@ def _uri_text(value: Any) -> str:
 
 
 @pytest.mark.parametrize("by_keyword", [False, True])
-def test_dns_query_uses_service_name_and_connect_timeout(dns: list[tuple[Any, ...]], by_keyword: bool) -> None:
+def test_dns_query_uses_service_name_and_connect_timeout(dns_queries: list[tuple[Any, ...]], by_keyword: bool) -> None:
     options = {"srvServiceName": "other", "connectTimeoutMS": 700}
     query = "" if by_keyword else "?srvServiceName=other&connectTimeoutMS=700"
     client_state(SRV + query, options if by_keyword else {})
-    assert dns == [("_other._tcp.h.example.com", "SRV", 0.7, True), ("h.example.com", "TXT", 0.7, True)]
-    dns.clear()
+    assert dns_queries == [("_other._tcp.h.example.com", "SRV", 0.7, True), ("h.example.com", "TXT", 0.7, True)]
+    dns_queries.clear()
     client_state(SRV, {})
-    assert dns == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0, True)]
+    assert dns_queries == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0, True)]
 
 
 def test_client_repr_shows_options_but_no_secret() -> None:
@@ -193,7 +200,7 @@ def test_allowed_suffix_or_validator_permits_host_of_other_domain(monkeypatch: p
         assert client_state(SRV, options)["seeds"] == (("a.other.org", 1),)
 
 
-# Attributes of a default client that are not None.
+# The attributes that are not None in a client without options.
 DEFAULTS: dict[str, Any] = {
     "heartbeat_frequency": 10.0, "local_threshold": 0.015, "server_selection_timeout": 30.0,
     "monitoring_mode": "auto", "srv_max_hosts": 0, "srv_rescan_interval": 60.0, "direct_connection": False,
@@ -220,7 +227,7 @@ def test_client_without_options_has_defaults_of_its_parts() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 2**63 - 1])
-def test_wtimeout_outside_64_bits_raises_value_error(value: int) -> None:
+def test_wtimeout_that_is_negative_or_above_int64_raises_value_error(value: int) -> None:
     assert ClientOptions("mongodb://h/", None, {"wTimeoutMS": value}).write_concern.document["wtimeout"] == value
     for wrong in (-1, 2**63):
         with pytest.raises(ValueError, match=rf"^wTimeoutMS must be an integer from 0 to {2**63 - 1}"):

@@ -1,4 +1,4 @@
-"""All exceptions: their attributes, the timeout property, and their copies."""
+"""Each exception has its attributes, labels and `timeout` property, and its copies are equal."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _CONCERN_TIMED_OUT = {"writeConcernErrors": [{"code": 64}]}
 _WTIMEOUT = {"writeConcernErrors": [{"code": 1, "errInfo": {"wtimeout": True}}]}
 _CONCERN_FAILED = {"writeConcernErrors": [{"code": 100, "errInfo": {}}, {"code": 1, "errInfo": None}]}
 
-# Exception class, arguments, timeout property, labels and attributes.
-MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
+# For each case: the exception class, the constructor arguments, the `timeout` property, the labels, the attributes.
+EXCEPTION_CASES: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
     ("PyMongoError", (), False, set(), {"args": ("",)}),
     ("PyMongoError", ("m", ["A", "B"]), False, {"A", "B"}, {"args": ("m",)}),
     ("ProtocolError", ("m",), False, set(), {}),
@@ -85,38 +85,38 @@ MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "given", "timeout", "labels", "more"), MADE)
+@pytest.mark.parametrize(("name", "arguments", "is_timeout", "labels", "attributes"), EXCEPTION_CASES)
 def test_exception_has_timeout_labels_and_attributes(
-    name: str, given: tuple[Any, ...], timeout: bool, labels: set[str], more: dict[str, Any]
+    name: str, arguments: tuple[Any, ...], is_timeout: bool, labels: set[str], attributes: dict[str, Any]
 ) -> None:
-    error = getattr(errors, name)(*given)
-    assert error.timeout is timeout
+    error = getattr(errors, name)(*arguments)
+    assert error.timeout is is_timeout
     assert {label for label in ("A", "B", "Label", "Other") if error.has_error_label(label)} == labels
-    for attribute, value in more.items():
+    for attribute, value in attributes.items():
         found = getattr(error, attribute)
         assert found == value, attribute
 
 
 def test_cases_cover_every_exception() -> None:
     kinds = {name for name in errors.__all__ if issubclass(getattr(errors, name), PyMongoError)}
-    assert {name for name, *_ in MADE} == kinds
+    assert {name for name, *_ in EXCEPTION_CASES} == kinds
 
 
-def copies(error: Exception) -> list[Any]:
+def copies_of(error: Exception) -> list[Any]:
     return [copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))]
 
 
-@pytest.mark.parametrize(("name", "given", "timeout"), [case[:3] for case in MADE])
-def test_copy_equals_original(name: str, given: tuple[Any, ...], timeout: bool) -> None:
-    error = getattr(errors, name)(*given)
+@pytest.mark.parametrize(("name", "arguments", "is_timeout"), [case[:3] for case in EXCEPTION_CASES])
+def test_copy_equals_original(name: str, arguments: tuple[Any, ...], is_timeout: bool) -> None:
+    error = getattr(errors, name)(*arguments)
     error._add_error_label("Added")
-    for copied in copies(error):
-        assert type(copied) is type(error) and copied.timeout is timeout
+    for copied in copies_of(error):
+        assert type(copied) is type(error) and copied.timeout is is_timeout
         assert {*vars(copied)} == {*vars(error)} and str(copied) == str(error)
         assert copied.has_error_label("Added")
 
 
-def test_error_with_deeply_nested_reply_has_text() -> None:
+def test_error_with_deeply_nested_reply_has_printable_text() -> None:
     reply: dict[str, Any] = {}
     innermost = reply
     for _ in range(100_000):
@@ -124,7 +124,7 @@ def test_error_with_deeply_nested_reply_has_text() -> None:
     error = OperationFailure("m", 5, reply)
     assert str(error) == "m, full error: too deeply nested to be shown"
     assert error.details is reply
-    while reply:  # freeing the whole document would recurse too deeply
+    while reply:  # Python would recurse too deeply if the test freed the whole document together
         reply = reply.pop("x", {})
 
 
@@ -133,13 +133,13 @@ def test_operation_failure_without_message_has_a_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)]
+    "make_error", [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)]
 )
-def test_error_text_contains_reply_and_escapes_newlines(make: Callable[[str], Exception]) -> None:
-    assert str(make("no\nluck")) == f"no\\nluck, full error: {PLAIN}"
+def test_error_text_contains_reply_and_escapes_newlines(make_error: Callable[[str], Exception]) -> None:
+    assert str(make_error("no\nluck")) == f"no\\nluck, full error: {PLAIN}"
 
 
-def test_wait_queue_timeout_notes_list_checked_out_connections() -> None:
+def test_notes_of_wait_queue_timeout_list_checked_out_connections() -> None:
     error = WaitQueueTimeoutError("m", ADDRESS, [CHECKED_OUT, CHECKED_OUT])
     assert getattr(error, "__notes__", [error]) in (
         ["Connection 7 has been held for 1.500 s by <G>, for a find; its last command: find"] * 2,
@@ -147,18 +147,18 @@ def test_wait_queue_timeout_notes_list_checked_out_connections() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [EncryptionError, EncryptedCollectionError])
-def test_encryption_error_has_cause_and_printable_text(kind: Any) -> None:
+@pytest.mark.parametrize("error_class", [EncryptionError, EncryptedCollectionError])
+def test_encryption_error_has_cause_and_printable_text(error_class: Any) -> None:
     cause = ExecutionTimeout("m\x1b", 50)
-    error = kind(cause, {}) if kind is EncryptedCollectionError else kind(cause)
+    error = error_class(cause, {}) if error_class is EncryptedCollectionError else error_class(cause)
     assert error.cause is cause and error.timeout
     assert str(error) == r"m\x1b"
 
 
-def test_copy_of_bulk_error_has_details() -> None:
+def test_copy_of_bulk_write_error_keeps_details() -> None:
     bulk = BulkWriteError({"writeErrors": []})
     client_bulk = ClientBulkWriteException({"writeErrors": []}, True, None)
-    for copied in copies(bulk):
+    for copied in copies_of(bulk):
         assert copied.details == bulk.details
-    for copied in copies(client_bulk):
+    for copied in copies_of(client_bulk):
         assert (copied.details, copied.verbose) == (client_bulk.details, True)

@@ -1,4 +1,4 @@
-"""Use of an explicit session, and the times that the session takes from replies."""
+"""Rules for the use of an explicit session, and the times that a session copies from replies."""
 
 from __future__ import annotations
 
@@ -16,97 +16,106 @@ from gmongo.execution.session_state import OTHER_LIMIT, SessionState
 from gmongo.execution.transaction import State
 
 
-def executor_of(epoch: int = 0) -> Any:
+def make_executor(epoch: int = 0) -> Any:
     return SimpleNamespace(sessions=Mock(), epoch=epoch)
 
 
-def session_of(executor: Any, *, causal: bool = True, snapshot: bool = False) -> SessionState:
-    return SessionState(executor, Mock(), causal, snapshot)
+def make_session(executor: Any, *, causal_consistency: bool = True, snapshot: bool = False) -> SessionState:
+    return SessionState(executor, Mock(), causal_consistency, snapshot)
 
 
-def operation_of(*, acknowledged: bool = True, takes_session: bool = True, concern: Any = None, **more: Any) -> Any:
-    context = SimpleNamespace(write_concern=concern)
-    usual = {"takes_write_concern": concern is not None, "ends_transaction": False}
-    return SimpleNamespace(context=context, acknowledged=acknowledged, takes_session=takes_session, **{**usual, **more})
+def make_operation(
+    *, acknowledged: bool = True, takes_session: bool = True, write_concern: Any = None, **attributes: Any
+) -> Any:
+    context = SimpleNamespace(write_concern=write_concern)
+    usual = {"takes_write_concern": write_concern is not None, "ends_transaction": False}
+    return SimpleNamespace(
+        context=context, acknowledged=acknowledged, takes_session=takes_session, **{**usual, **attributes}
+    )
 
 
-def error_of_use(session: SessionState, executor: Any, operation: Any = None) -> str:
+def error_text_of_begin(session: SessionState, executor: Any, operation: Any = None) -> str:
     with pytest.raises((InvalidOperation, ConfigurationError)) as caught:
-        session.begin(executor, operation or operation_of())
+        session.begin(executor, operation or make_operation())
     return str(caught.value)
 
 
 def test_unusable_session_raises_error_with_reason() -> None:
-    executor = executor_of()
-    session = session_of(executor)
-    assert error_of_use(session, executor_of()) == "Can only use session with the MongoClient that started it"
+    executor = make_executor()
+    session = make_session(executor)
+    assert error_text_of_begin(session, make_executor()) == "Can only use session with the MongoClient that started it"
     executor.epoch = 1
-    assert error_of_use(session, executor) == "the session was started before a fork, and belongs to the parent process"
+    assert (
+        error_text_of_begin(session, executor)
+        == "the session was started before a fork, and belongs to the parent process"
+    )
     executor.epoch = 0
     session.limit = 5.0
-    assert error_of_use(session, executor) == OTHER_LIMIT
+    assert error_text_of_begin(session, executor) == OTHER_LIMIT
     with until(4.0):
-        assert error_of_use(session, executor) == OTHER_LIMIT
+        assert error_text_of_begin(session, executor) == OTHER_LIMIT
     with until(5.0):
-        session.begin(executor, operation_of())
+        session.begin(executor, make_operation())
     session.limit = None
-    other = gevent.spawn(session.begin, executor, operation_of())
+    other = gevent.spawn(session.begin, executor, make_operation())
     other.join()
     assert str(other.exception) == ("the session is in use by another greenlet: start one session for each greenlet")
-    session.begin(executor, operation_of())  # a listener can nest operations in one greenlet
+    session.begin(executor, make_operation())  # a listener can run an operation while an operation of its greenlet runs
     session.end_use()
-    other = gevent.spawn(session.begin, executor, operation_of())
+    other = gevent.spawn(session.begin, executor, make_operation())
     other.join()
     assert not other.successful()
     session.end_use()
-    gevent.spawn(session.begin, executor, operation_of()).get()
+    gevent.spawn(session.begin, executor, make_operation()).get()
     session.end_use()
     server_session = session.server_session
     for _ in range(2):
         session.release()
     executor.sessions.release.assert_called_once_with(server_session)
-    assert session.has_ended and error_of_use(session, executor) == "Cannot use ended session"
+    assert session.has_ended and error_text_of_begin(session, executor) == "Cannot use ended session"
     with pytest.raises(InvalidOperation, match=r"^Cannot use ended session$"):
         session.server_session  # noqa: B018
 
 
-@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize("in_transaction", [False, True])
 @pytest.mark.parametrize(
-    ("operation", "outside", "inside"),
+    ("operation", "permitted_outside", "permitted_inside"),
     [
-        (operation_of(), True, True),
-        (operation_of(concern={"w": 1}), True, True),
-        (operation_of(concern={"w": 0}), False, True),
-        (operation_of(concern={"w": 0}, takes_write_concern=False), True, True),
-        (operation_of(takes_session=False), False, True),
-        (operation_of(acknowledged=False), False, False),
+        (make_operation(), True, True),
+        (make_operation(write_concern={"w": 1}), True, True),
+        (make_operation(write_concern={"w": 0}), False, True),
+        (make_operation(write_concern={"w": 0}, takes_write_concern=False), True, True),
+        (make_operation(takes_session=False), False, True),
+        (make_operation(acknowledged=False), False, False),
     ],
 )
-def test_unacknowledged_write_in_session_raises(active: bool, operation: Any, outside: bool, inside: bool) -> None:
-    executor = executor_of()
-    session = session_of(executor)
-    session.transaction.state = State.IN_PROGRESS if active else State.NONE
-    if inside if active else outside:
+def test_unacknowledged_write_in_session_raises(
+    in_transaction: bool, operation: Any, permitted_outside: bool, permitted_inside: bool
+) -> None:
+    executor = make_executor()
+    session = make_session(executor)
+    session.transaction.state = State.IN_PROGRESS if in_transaction else State.NONE
+    if permitted_inside if in_transaction else permitted_outside:
         session.begin(executor, operation)
     else:
         message = "Explicit sessions are incompatible with unacknowledged write concern: w=0"
-        assert error_of_use(session, executor, operation) == message
+        assert error_text_of_begin(session, executor, operation) == message
         gevent.spawn(session.check_free).get()
 
 
 @pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("ends", [False, True])
-def test_operation_after_ended_transaction_resets_its_state(state: State, ends: bool) -> None:
-    executor = executor_of()
-    session = session_of(executor)
+@pytest.mark.parametrize("ends_transaction", [False, True])
+def test_next_operation_resets_state_of_ended_transaction(state: State, ends_transaction: bool) -> None:
+    executor = make_executor()
+    session = make_session(executor)
     session.transaction.state = state
-    session.begin(executor, operation_of(ends_transaction=ends))
-    stays = ends or state in (State.STARTING, State.IN_PROGRESS)
+    session.begin(executor, make_operation(ends_transaction=ends_transaction))
+    stays = ends_transaction or state in (State.STARTING, State.IN_PROGRESS)
     assert session.transaction.state is (state if stays else State.NONE)
 
 
-def test_session_times_never_decrease() -> None:
-    session = session_of(executor_of())
+def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:
+    session = make_session(make_executor())
     assert (session.cluster_time, session.operation_time, session.operation_time_to_follow) == (None, None, None)
     for seen, kept in ((5, 5), (4, 5), (6, 6)):
         time = {"clusterTime": Timestamp(seen, 0)}
@@ -115,30 +124,32 @@ def test_session_times_never_decrease() -> None:
         assert session.operation_time == Timestamp(kept, 1) == session.operation_time_to_follow
     session.observe({"ok": 1})
     assert session.operation_time == Timestamp(6, 1)
-    other = session_of(executor_of(), causal=False)
+    other = make_session(make_executor(), causal_consistency=False)
     other.observe({"operationTime": Timestamp(6, 1)})
     assert other.operation_time == Timestamp(6, 1) and other.operation_time_to_follow is None
 
 
-@pytest.mark.parametrize("consistent", [False, True])
-@pytest.mark.parametrize("seen", [False, True])
-def test_consistent_command_has_after_cluster_time(consistent: bool, seen: bool) -> None:
-    session = session_of(executor_of())
-    if seen:
+@pytest.mark.parametrize("is_causally_consistent", [False, True])
+@pytest.mark.parametrize("has_operation_time", [False, True])
+def test_causally_consistent_command_has_after_cluster_time(
+    is_causally_consistent: bool, has_operation_time: bool
+) -> None:
+    session = make_session(make_executor())
+    if has_operation_time:
         session.observe({"operationTime": Timestamp(6, 1)})
     hello: Any = SimpleNamespace(max_wire_version=21)
     concern = {"level": "majority"}
     for given in ({}, {"readConcern": concern}):
         command = dict(given)
-        session.add_read_concern(command, consistent, hello)
-        follows = {"afterClusterTime": Timestamp(6, 1)} if consistent and seen else {}
+        session.add_read_concern(command, is_causally_consistent, hello)
+        follows = {"afterClusterTime": Timestamp(6, 1)} if is_causally_consistent and has_operation_time else {}
         assert command == ({"readConcern": {**given.get("readConcern", {}), **follows}} if given or follows else {})
     assert concern == {"level": "majority"}
 
 
 @pytest.mark.parametrize("reply", [{"atClusterTime": Timestamp(3, 1)}, {"cursor": {"atClusterTime": Timestamp(3, 1)}}])
 def test_snapshot_time_comes_from_first_reply(reply: dict[str, Any]) -> None:
-    session = session_of(executor_of(), snapshot=True)
+    session = make_session(make_executor(), snapshot=True)
     hello: Any = SimpleNamespace(max_wire_version=13)
     command: dict[str, Any] = {}
     session.add_read_concern(command, True, hello)
@@ -150,6 +161,6 @@ def test_snapshot_time_comes_from_first_reply(reply: dict[str, Any]) -> None:
     hello.max_wire_version = 12
     with pytest.raises(ConfigurationError, match=r"^Snapshot reads require MongoDB 5.0 or later$"):
         session.add_read_concern({}, True, hello)
-    plain = session_of(executor_of())
+    plain = make_session(make_executor())
     plain.observe(reply)
     assert plain._snapshot_time is None

@@ -1,4 +1,4 @@
-"""An error about a missing extra names the extra."""
+"""If the package of an extra is missing, the error names the extra."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gmongo.testing.embedded import default_engine
 
 _ROOT = Path(__file__).parents[2]
-# A program that hides packages.
+# A program that makes imports of some packages fail.
 _HIDE = """
 import sys
 
@@ -35,7 +35,7 @@ _GSSAPI = (
 )
 _MODULE = "import runpy; sys.argv = ['x', '.']; runpy.run_module({!r}, run_name='__main__')"
 
-# The extra, its hidden package, and a program that needs the package.
+# For each extra: a package of the extra, which the test hides, and a program that needs the package.
 MISSING = [
     ("snappy", "snappy", "import gmongo; gmongo.MongoClient('h', connect=False, compressors='snappy')"),
     ("zstd", "zstandard", "import gmongo; gmongo.MongoClient('h', connect=False, compressors='zstd')"),
@@ -93,29 +93,29 @@ MISSING = [
         "    c.a.b.insert_one({'x': 'a'}); c.a.b.find_one({'x': 'a'}, collation={'locale': 'sv', 'strength': 4})",
     ),
 ]
-# Extras for the examples and for the development of gmongo.
+# These extras only install packages for the examples and for the development of gmongo.
 TOOL_EXTRAS = {"examples", "dev"}
 WITHOUT_PACKAGES = {"aws"}
 
 
-def extras() -> set[str]:
+def declared_extras() -> set[str]:
     setup = configparser.ConfigParser(interpolation=None)
     setup.read(_ROOT / "setup.cfg")
     return set(setup["options.extras_require"])
 
 
-def test_cases_cover_every_extra() -> None:
-    assert {extra for extra, *_ in MISSING} | TOOL_EXTRAS | WITHOUT_PACKAGES == extras()
+def test_case_table_covers_every_extra() -> None:
+    assert {extra for extra, *_ in MISSING} | TOOL_EXTRAS | WITHOUT_PACKAGES == declared_extras()
 
 
-def test_tox_tests_each_extra_alone() -> None:
+def test_tox_has_environment_for_each_extra() -> None:
     settings = (_ROOT / "tox.ini").read_text()
     [factors] = re.findall(r"^\[testenv:extra-\{(.*)\}\]$", settings, re.MULTILINE)
     programs = {path.stem.removesuffix("_extra") for path in (_ROOT / "tests" / "extras").glob("*_extra.py")}
-    assert set(factors.split(",")) == programs == extras() - TOOL_EXTRAS | {"none"}
+    assert set(factors.split(",")) == programs == declared_extras() - TOOL_EXTRAS | {"none"}
 
 
-@pytest.mark.parametrize("extra", sorted({"none", *extras()} - TOOL_EXTRAS))
+@pytest.mark.parametrize("extra", sorted({"none", *declared_extras()} - TOOL_EXTRAS))
 def test_program_of_extra_succeeds(extra: str) -> None:
     for package in {package for name, package, _ in MISSING if name == extra}:
         pytest.importorskip(package)

@@ -10,7 +10,7 @@ from gmongo import _clock
 from gmongo.cmap.wait_queue import WaitQueue
 
 
-class LateError(Exception):
+class WaitTimeout(Exception):
     pass
 
 
@@ -21,47 +21,50 @@ def queue():
 
 
 @pytest.fixture
-def returned():
+def returned_items():
     return []
 
 
-def wait(queue, limit, returned, timed_out=LateError):
-    """Wait like a check-out. An item that a leaving waiter has received goes to `returned`."""
+def wait_like_check_out(queue, seconds, returned_items, make_error=WaitTimeout):
+    """Wait in the queue like a check-out.
+
+    :param returned: the list that takes the item of an interrupted waiter.
+    """
     waiter = queue.join()
     try:
-        return waiter.sleep(limit, timed_out)
+        return waiter.sleep(seconds, make_error)
     except BaseException:
         item = queue.leave(waiter)
         if item is not None:
-            returned.append(item)
+            returned_items.append(item)
         raise
 
 
-def start(queue, count, returned, limit=None):
-    waiters = [gevent.spawn(wait, queue, limit, returned) for _ in range(count)]
+def start_waiters(queue, count, returned_items, seconds=None):
+    waiters = [gevent.spawn(wait_like_check_out, queue, seconds, returned_items) for _ in range(count)]
     gevent.sleep(0)
     assert len(queue.waiters) == count
     return waiters
 
 
-def test_waiters_receive_items_in_order_of_arrival(queue, returned):
-    waiters = start(queue, 3, returned)
+def test_waiters_receive_items_in_order_of_arrival(queue, returned_items):
+    waiters = start_waiters(queue, 3, returned_items)
     for item in "abc":
         queue.hand_over(item)
     assert len(queue.waiters) == 0
     gevent.joinall(waiters)
     assert [waiter.value for waiter in waiters] == ["a", "b", "c"]
-    assert returned == []
+    assert returned_items == []
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_hand_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
+def test_hand_over_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
     order = []
 
     def wait_twice(name):
         waiter = queue.join()
         for _ in range(2):
-            order.append(name + waiter.sleep(None, LateError))
+            order.append(name + waiter.sleep(None, WaitTimeout))
             waiter.item = None
             if order == ["a1", "b1"]:
                 for _ in range(times):
@@ -72,7 +75,7 @@ def test_hand_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
     gevent.sleep(0)
     queue.hand_over_to_all("1")
     gevent.idle()
-    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # waiter b was already awake
+    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # waiter "b" had woken before waiter "a" waited again
     assert len(queue.waiters) == 2
     queue.hand_over_to_all("3")
     gevent.joinall(waiters)
@@ -80,30 +83,30 @@ def test_hand_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
     assert order[6:] == ["c3", "d3"]
 
 
-def test_hand_returns_before_waiter_runs(queue, returned):
-    (waiter,) = start(queue, 1, returned)
+def test_hand_over_returns_before_waiter_runs(queue, returned_items):
+    (waiter,) = start_waiters(queue, 1, returned_items)
     queue.hand_over("a")
     assert not waiter.ready()
     assert waiter.get() == "a"
 
 
-def test_wait_raises_given_error_after_timeout(queue, returned):
-    error = LateError()
-    with pytest.raises(LateError) as caught:
-        wait(queue, 0.01, returned, lambda: error)
+def test_wait_raises_given_error_after_timeout(queue, returned_items):
+    error = WaitTimeout()
+    with pytest.raises(WaitTimeout) as caught:
+        wait_like_check_out(queue, 0.01, returned_items, lambda: error)
     assert caught.value is error
     assert len(queue.waiters) == 0
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_expired_timeout_raises_and_leaves_queue(queue, returned, limit):
-    with pytest.raises(LateError):
-        wait(queue, limit, returned)
+def test_expired_timeout_raises_and_leaves_queue(queue, returned_items, limit):
+    with pytest.raises(WaitTimeout):
+        wait_like_check_out(queue, limit, returned_items)
     assert len(queue.waiters) == 0
 
 
-def test_killed_waiter_leaves_queue_immediately(queue, returned):
-    first, second, third = start(queue, 3, returned)
+def test_killed_waiter_leaves_queue_immediately(queue, returned_items):
+    first, second, third = start_waiters(queue, 3, returned_items)
     second.kill()
     assert len(queue.waiters) == 2
     queue.hand_over("a")
@@ -112,23 +115,23 @@ def test_killed_waiter_leaves_queue_immediately(queue, returned):
     assert (first.value, third.value) == ("a", "b")
 
 
-@pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
-def test_item_of_interrupted_waiter_is_returned_once(queue, returned, thrown):
-    (waiter,) = start(queue, 1, returned)
-    error = thrown()
+@pytest.mark.parametrize("exception_class", [GreenletExit, Timeout, ValueError])
+def test_item_of_interrupted_waiter_is_returned_once(queue, returned_items, exception_class):
+    (waiter,) = start_waiters(queue, 1, returned_items)
+    error = exception_class()
     waiter.kill(error, block=False)
     queue.hand_over("a")
     gevent.joinall([waiter])
-    assert returned == ["a"]
+    assert returned_items == ["a"]
     assert waiter.exception is error or waiter.value is error
     assert len(queue.waiters) == 0
 
 
-def test_woken_waiter_keeps_item_despite_kill(queue, returned):
+def test_woken_waiter_keeps_item_despite_kill(queue, returned_items):
     taken = []
 
     def take():
-        taken.append(wait(queue, None, returned))
+        taken.append(wait_like_check_out(queue, None, returned_items))
         gevent.sleep(10)
 
     waiter = gevent.spawn(take)
@@ -136,11 +139,11 @@ def test_woken_waiter_keeps_item_despite_kill(queue, returned):
     queue.hand_over("a")
     waiter.kill(block=False)
     gevent.joinall([waiter])
-    assert (taken, returned) == (["a"], [])
+    assert (taken, returned_items) == (["a"], [])
 
 
-def test_eviction_raises_own_error_in_each_waiter(queue, returned):
-    waiters = start(queue, 3, returned)
+def test_eviction_raises_separate_error_in_each_waiter(queue, returned_items):
+    waiters = start_waiters(queue, 3, returned_items)
     detached = queue.detach()
     assert len(queue.waiters) == 0
     queue.evict(detached, lambda: ConnectionError("cleared"))
@@ -149,8 +152,8 @@ def test_eviction_raises_own_error_in_each_waiter(queue, returned):
     assert len({id(waiter.exception) for waiter in waiters}) == 3
 
 
-def test_waiter_killed_after_detach_is_not_evicted(queue, returned):
-    first, second = start(queue, 2, returned)
+def test_waiter_killed_after_detach_is_not_evicted(queue, returned_items):
+    first, second = start_waiters(queue, 2, returned_items)
     detached = queue.detach()
     first.kill()
     queue.evict(detached, lambda: ConnectionError("cleared"))
@@ -159,10 +162,10 @@ def test_waiter_killed_after_detach_is_not_evicted(queue, returned):
     assert isinstance(first.value, GreenletExit)
 
 
-def test_waiter_after_detach_is_not_evicted(queue, returned):
-    (old,) = start(queue, 1, returned)
+def test_waiter_after_detach_is_not_evicted(queue, returned_items):
+    (old,) = start_waiters(queue, 1, returned_items)
     detached = queue.detach()
-    (new,) = start(queue, 1, returned)
+    (new,) = start_waiters(queue, 1, returned_items)
     queue.hand_over("a")
     queue.evict(detached, ConnectionError)
     gevent.joinall([old, new])
@@ -170,13 +173,13 @@ def test_waiter_after_detach_is_not_evicted(queue, returned):
     assert isinstance(old.exception, ConnectionError)
 
 
-def test_oldest_returns_waiting_time_of_first_waiter(queue, returned, monkeypatch):
+def test_oldest_wait_is_waiting_time_of_first_waiter(queue, returned_items, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(_clock, "monotonic", lambda: now)
     assert queue.oldest_wait() is None
-    (first,) = start(queue, 1, returned)
+    (first,) = start_waiters(queue, 1, returned_items)
     now += 3
-    second = gevent.spawn(wait, queue, None, returned)
+    second = gevent.spawn(wait_like_check_out, queue, None, returned_items)
     gevent.sleep(0)
     now += 4
     assert queue.oldest_wait() == 7
@@ -186,17 +189,17 @@ def test_oldest_returns_waiting_time_of_first_waiter(queue, returned, monkeypatc
     assert second.get() == "a" and queue.oldest_wait() is None
 
 
-def test_wait_without_timeout_keeps_event_loop_alive(queue, returned):
-    """Without a watcher, gevent raises LoopExit in the main greenlet."""
+def test_wait_without_timeout_keeps_event_loop_alive(queue, returned_items):
+    """If no watcher were active, gevent would raise LoopExit in the main greenlet."""
     main = gevent.getcurrent()
     gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand_over("a"))
-    assert wait(queue, None, returned) == "a"
+    assert wait_like_check_out(queue, None, returned_items) == "a"
     assert gevent.getcurrent() is main
 
 
-def test_each_item_is_taken_or_returned_exactly_once(queue, returned):
+def test_each_item_is_taken_or_returned_exactly_once(queue, returned_items):
     taken = []
-    waiters = [gevent.spawn(lambda: taken.append(wait(queue, None, returned))) for _ in range(200)]
+    waiters = [gevent.spawn(lambda: taken.append(wait_like_check_out(queue, None, returned_items))) for _ in range(200)]
     gevent.sleep(0)
     for number, waiter in enumerate(waiters):
         if number % 3 == 0:
@@ -206,16 +209,16 @@ def test_each_item_is_taken_or_returned_exactly_once(queue, returned):
         if number % 7 == 0:
             gevent.sleep(0)
     gevent.sleep(0.01)
-    assert sorted(taken + returned) == list(range(0, 200, 2))
+    assert sorted(taken + returned_items) == list(range(0, 200, 2))
     gevent.killall(waiters)
     assert len(queue.waiters) == 0
 
 
-def test_item_is_not_lost_if_event_loop_is_late(queue, returned):
-    """Both timers expire before the next loop iteration, the timer of the limit last."""
-    (waiter,) = start(queue, 1, returned, limit=0.05)
+def test_item_is_not_lost_if_event_loop_is_late(queue, returned_items):
+    """Two timers expire in one loop iteration: the timer that hands over the item, then the timer of the limit."""
+    (waiter,) = start_waiters(queue, 1, returned_items, seconds=0.05)
     handing = gevent.get_hub().loop.timer(0.02)
     handing.start(queue.hand_over, "a")
     time.sleep(0.1)
     assert waiter.get() == "a"
-    assert returned == []
+    assert returned_items == []

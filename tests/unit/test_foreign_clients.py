@@ -1,4 +1,4 @@
-"""Databases and collections on clients of other libraries that keep documents in memory, like Ming."""
+"""gmongo databases and collections accept the client class of a library that keeps documents in memory, like Ming."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
 
 
 class MongoClient:
-    """A client with public attributes only. Any other name is a database."""
+    """A client of another library. Its attributes are its options. Any other attribute name selects a database."""
 
     codec_options = CodecOptions(tz_aware=True)
     read_preference = Nearest()
@@ -37,7 +37,7 @@ class MongoClient:
 
 
 class DerivedClient(MongoClient):
-    """A client that is recognized by the name of its base class."""
+    """A client whose class has another name. gmongo recognizes the name of the base class."""
 
 
 class MemoryDatabase(Database):
@@ -50,9 +50,9 @@ class MemoryCollection(Collection):
         return {"_id": self.full_name}
 
 
-@pytest.mark.parametrize("kind", [MongoClient, DerivedClient])
-def test_options_are_inherited_from_public_attributes(kind):
-    client = kind()
+@pytest.mark.parametrize("client_class", [MongoClient, DerivedClient])
+def test_database_and_collection_inherit_options_of_foreign_client(client_class):
+    client = client_class()
     for each in (client.shop, client.shop.orders, client.shop.orders.archive):
         assert [getattr(each, name) for name in NAMES] == [getattr(client, name) for name in NAMES]
     assert client.shop.client is client
@@ -75,7 +75,7 @@ def test_overridden_method_of_library_is_called():
         lambda database: GridFS(database.with_options(write_concern=WriteConcern(1))).put(b"x"),
     ],
 )
-def test_operation_without_override_raises_invalid_operation(operation):
+def test_operation_that_library_does_not_override_raises_invalid_operation(operation):
     with pytest.raises(InvalidOperation) as refused:
         operation(MongoClient().shop)
     assert str(refused.value) == (
@@ -90,7 +90,7 @@ def test_cursor_on_foreign_collection_can_be_created():
 
 
 class PlainCollection(MemoryCollection):
-    """A collection that accepts PyMongo's options only, and returns itself."""
+    """A collection whose ``with_options`` accepts only PyMongo's parameters, and returns the collection unchanged."""
 
     def __getitem__(self, name):
         return self.database[f"{self.name}.{name}"]
@@ -100,10 +100,10 @@ class PlainCollection(MemoryCollection):
 
 
 class KeyVault(PlainCollection):
-    kept: ClassVar[list] = []
+    stored_keys: ClassVar[list] = []
 
     def insert_one(self, document):
-        self.kept.append(document)
+        self.stored_keys.append(document)
 
 
 def test_key_vault_of_library_stores_data_keys(monkeypatch):
@@ -112,15 +112,15 @@ def test_key_vault_of_library_stores_data_keys(monkeypatch):
     providers = {"local": {"key": bytes(96)}}
     with ClientEncryption(providers, "keys.vault", DerivedClient(), CodecOptions()) as encryption:
         made = encryption.create_data_key("local")
-    assert [key["_id"] for key in KeyVault.kept] == [made]
+    assert [key["_id"] for key in KeyVault.stored_keys] == [made]
     with pytest.raises(TypeError, match="key_vault_client must be a MongoClient"):
         ClientEncryption(providers, "keys.vault", MongoClient().keys, CodecOptions())
 
 
-class WithoutIndexes(PlainCollection):
-    """A collection that describes an index as pairs."""
+class CollectionWithoutIndexes(PlainCollection):
+    """A collection without the indexes of GridFS. ``list_indexes`` returns an index key as a list of pairs."""
 
-    made: ClassVar[list] = []
+    created_indexes: ClassVar[list] = []
 
     def find_one(self, *arguments, **options):
         return None
@@ -129,26 +129,26 @@ class WithoutIndexes(PlainCollection):
         return [{"key": [["filename", 1]]}, {}]
 
     def create_index(self, keys, session=None, unique=False):
-        self.made.append((self.name, keys))
+        self.created_indexes.append((self.name, keys))
 
 
 def test_gridfs_creates_missing_indexes_on_foreign_client(monkeypatch):
-    monkeypatch.setattr(MemoryDatabase, "__getitem__", lambda database, name: WithoutIndexes(database, name))
+    monkeypatch.setattr(MemoryDatabase, "__getitem__", lambda database, name: CollectionWithoutIndexes(database, name))
     monkeypatch.setattr(MongoClient, "write_concern", WriteConcern(1))
     with pytest.raises(InvalidOperation):
         GridFS(MongoClient().shop).put(b"x")
     expected = [("fs.files", [("filename", 1), ("uploadDate", 1)]), ("fs.chunks", [("files_id", 1), ("n", 1)])]
-    assert WithoutIndexes.made == expected
+    assert CollectionWithoutIndexes.created_indexes == expected
 
 
-@pytest.mark.parametrize("wrong", [None, 5, "client", gmongo, object()])
-def test_wrong_type_of_client_or_database_raises(wrong):
+@pytest.mark.parametrize("not_a_client", [None, 5, "client", gmongo, object()])
+def test_wrong_type_of_client_or_database_raises_type_error(not_a_client):
     with pytest.raises(TypeError, match="is not a MongoClient"):
-        Database(wrong, "name")
+        Database(not_a_client, "name")
     with pytest.raises(TypeError, match="is not a Database"):
-        Collection(wrong, "name")
+        Collection(not_a_client, "name")
 
 
-def test_database_as_client_raises():
+def test_database_as_client_argument_raises_type_error():
     with pytest.raises(TypeError, match="is not a MongoClient"):
         Database(MongoClient().shop, "name")

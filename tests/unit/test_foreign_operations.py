@@ -1,4 +1,4 @@
-"""Each operation that a client of another library does not override raises an error."""
+"""An operation raises an error if the library of a foreign client does not override the operation."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from gmongo.write_concern import WriteConcern
 
 
 class MongoClient:
-    """A client with public attributes only, which records the requested databases."""
+    """A client of another library. The client records the names of the requested databases."""
 
     codec_options = CodecOptions()
     read_preference = Primary()
     write_concern = WriteConcern(1)
     read_concern = ReadConcern()
 
-    def __init__(self, kind):
-        self.kind = kind
+    def __init__(self, database_class):
+        self.database_class = database_class
         self.requested_names = []
 
     def __getattr__(self, name):
         self.requested_names.append(name)
-        return self.kind(self, name)
+        return self.database_class(self, name)
 
 
 class NarrowDatabase(Database):
-    """A database whose methods accept fewer parameters than in gmongo, like Ming's database."""
+    """A database whose methods accept fewer parameters than the methods of gmongo's database, like Ming's database."""
 
     def __getitem__(self, name):
         return NarrowCollection(self, name)
@@ -73,7 +73,7 @@ ARGUMENTS = {
     "name": "a", "name_or_collection": "a", "new_filename": "b", "new_name": "b", "pipeline": [],
     "replacement": {}, "requests": [InsertOne({})], "source": b"x", "update": {"$set": {"a": 1}},
 }  # fmt: skip
-# Values that select the code path of an operation.
+# Values of parameters that select another code path of an operation.
 CHOICES = {"check_exists": False, "encrypted_fields": {"fields": []}, "pipeline": [{"$out": "b"}], "timeout_ms": 5}
 CHOICES_OF_OPTIONS = {
     "create_collection": {"encryptedFields": {"fields": []}},
@@ -82,14 +82,18 @@ CHOICES_OF_OPTIONS = {
 }
 
 
-def calls_of(made, name):
-    takes = inspect.signature(getattr(made, name)).parameters.values()
-    required = [each.name for each in takes if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
-    given = {each: ARGUMENTS[each] for each in required}
-    chosen = {each.name: CHOICES[each.name] for each in takes if each.name in CHOICES}
-    if isinstance(made, (Database, Collection)):
-        chosen |= CHOICES_OF_OPTIONS.get(name, {})
-    return [given, *({**given, each: value} for each, value in chosen.items())]
+def arguments_of_calls(target, method_name):
+    signature_parameters = inspect.signature(getattr(target, method_name)).parameters.values()
+    required = [
+        each.name
+        for each in signature_parameters
+        if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
+    required_arguments = {each: ARGUMENTS[each] for each in required}
+    chosen = {each.name: CHOICES[each.name] for each in signature_parameters if each.name in CHOICES}
+    if isinstance(target, (Database, Collection)):
+        chosen |= CHOICES_OF_OPTIONS.get(method_name, {})
+    return [required_arguments, *({**required_arguments, each: value} for each, value in chosen.items())]
 
 
 CALLS = [
@@ -100,29 +104,29 @@ CALLS = [
     for name, _ in inspect.getmembers(type(made), callable)
     if not name.startswith("_") and name not in WITHOUT_OPERATION
     if library is Database or name not in vars(type(made)) or kind.startswith("GridFS")
-    for given in calls_of(made, name)
+    for given in arguments_of_calls(made, name)
 ]
 
 
-@pytest.mark.parametrize(("library", "kind", "name", "given"), CALLS)
-def test_operation_on_foreign_client_raises_invalid_operation(library, kind, name, given):
-    client = MongoClient(library)
-    method = getattr(OBJECTS[kind](client.shop), name)
+@pytest.mark.parametrize(("database_class", "target_class", "method_name", "arguments"), CALLS)
+def test_operation_on_foreign_client_raises_invalid_operation(database_class, target_class, method_name, arguments):
+    client = MongoClient(database_class)
+    method = getattr(OBJECTS[target_class](client.shop), method_name)
     with pytest.raises(InvalidOperation, match=f"on {__name__}.MongoClient, which is another library's class"):
-        run_operation(method(**given))
+        use_result(method(**arguments))
     assert client.requested_names == ["shop"], "gmongo read a private name as a database"
 
 
-def run_operation(made):
-    if isinstance(made, GridIn):
-        made.close()
-    elif hasattr(made, "read"):
-        made.read()
+def use_result(result):
+    if isinstance(result, GridIn):
+        result.close()
+    elif hasattr(result, "read"):
+        result.read()
     else:
-        next(made)
+        next(result)
 
 
-def test_call_without_operation_succeeds_on_foreign_client():
+def test_method_that_sends_no_command_succeeds_on_foreign_client():
     database = MongoClient(Database).shop
     assert database.get_collection("orders", timeout_ms=5) == database.orders
     assert database.with_options(timeout_ms=5) == database

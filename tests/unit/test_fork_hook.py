@@ -1,4 +1,4 @@
-"""The first steps of a child process after a fork."""
+"""The hook that runs first in a child process after a fork."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from gmongo import MongoClient, _fork, _native_threads, _object_ids
 
 
-class Forkable:
+class RecordingForkable:
     def __init__(self, steps: list[str]) -> None:
         self._steps = steps
 
@@ -29,15 +29,15 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_child_marks_objects_before_it_reinitializes_loop(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    living_greenlets, dropped = Forkable(steps), Forkable(steps)
+    living_greenlets, dropped = RecordingForkable(steps), RecordingForkable(steps)
     for each in (living_greenlets, dropped):
         _fork.register_after_fork(each)
     del dropped, each
     assert _fork.forkables() == [living_greenlets]
-    monkeypatch.setattr(_fork, "_process", -1)  # the ID of the parent process
+    monkeypatch.setattr(_fork, "_process", -1)  # the hook takes this value for the ID of the parent process
     _fork._begin_in_child()
     assert steps == ["marked", "loop reinitialized"]
-    _fork._begin_in_child()  # a second hook
+    _fork._begin_in_child()  # a second call of the hook
     assert steps == ["marked", "loop reinitialized"]
     assert _fork._process == os.getpid()
 
@@ -61,7 +61,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
 
 
 def test_hook_does_nothing_in_parent(steps: list[str]) -> None:
-    forkable = Forkable(steps)
+    forkable = RecordingForkable(steps)
     _fork.register_after_fork(forkable)
     _fork._begin_in_child()
     assert steps == []

@@ -1,4 +1,4 @@
-"""The style of the code: length of functions, uses of `Any`, forbidden words, names on the architecture page."""
+"""Rules of style: short functions, few uses of `Any`, no forbidden words, only existing names in ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import gmongo
-from tests.unit.test_layers import MODULES, part_of
+from tests.unit.test_layers import MODULES, layer_or_package_of
 
 ROOT = Path(gmongo.__file__).parent
 ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 LONGEST = 35
 LONGEST_WHEN_HOT = 80
-# A call inside these functions costs time in every operation.
+# Every operation runs these functions. They may be longer, because calls of smaller functions would cost time.
 HOT = {
     "execution/attempt.py:Attempt.run",
     "execution/command.py:CommandRunner.run",
@@ -35,8 +35,8 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
-def lengths(module: str) -> Iterator[tuple[str, int]]:
-    """Yield the functions of a module, each with the number of lines of its body without the docstring."""
+def function_lengths(module: str) -> Iterator[tuple[str, int]]:
+    """Yield the name of each function of a module, with the number of lines of the body without the docstring."""
     for name, function in _functions(_tree(module), ""):
         body = function.body[1:] if ast.get_docstring(function) is not None else function.body
         if body:
@@ -54,28 +54,28 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDe
 
 
 def test_only_hot_functions_exceed_35_lines() -> None:
-    found = {name: length for module in MODULES for name, length in lengths(module)}
+    found = {name: length for module in MODULES for name, length in function_lengths(module)}
     assert {name for name, length in found.items() if length > LONGEST} == HOT
     assert max(found[name] for name in HOT) <= LONGEST_WHEN_HOT
 
 
-# The permitted uses of `Any`: options, libraries without types, results of operations.
+# The permitted number of uses of `Any`. They are types of options, untyped libraries and results of operations.
 UNTYPED = 41
 
 
 def uses_of_any(module: str) -> int:
-    """Count the uses of `Any` in a module. `gmongo._documents` has names for documents."""
+    """Count the uses of `Any` in a module. The code uses the types of `gmongo._documents` for documents instead."""
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
 
 
 def test_number_of_any_does_not_increase() -> None:
-    uses = Counter({module: uses_of_any(module) for module in MODULES if part_of(module) != "testing"})
+    uses = Counter({module: uses_of_any(module) for module in MODULES if layer_or_package_of(module) != "testing"})
     assert uses.total() <= UNTYPED, f"reduce the uses of Any in {+uses}"
 
 
-# Words that describe a greenlet or a connection as a person, and other metaphors.
+# Words that describe a greenlet or a connection as a person, and words of other metaphors.
 METAPHORS = r"nobody|somebody|heirs?|bombs?|liars?|farewells?|lies?[ _]in[ _]wait|hangs?[ _]up|in[ _]passing"
-# Tests use these words as names of users, keys and authors.
+# Tests use two of these words as names of users, keys and authors.
 PROPER_NAMES = re.compile(r"""["'/.](nobody|somebody)["'-]""")
 
 
@@ -91,13 +91,13 @@ TEXTS = [
 ]
 
 
-# Texts about greenlets, connections and servers use no pronouns of persons. Other texts describe users.
+# Texts about greenlets, connections and servers use no pronouns for persons. Texts about users may use the pronouns.
 PERSONS = re.compile(r"(?<![a-z$.\"])(?:who|whom|whoever|everybody)(?![a-z\"])(?!_am_i)", flags=re.IGNORECASE)
 ABOUT_PEOPLE = {"docs", "examples", "status", "testing", "CHANGELOG.md", "SECURITY.md", "openssl.py", "ocsp.py"}
 ABOUT_THINGS = [path for path in TEXTS if ABOUT_PEOPLE.isdisjoint(path.relative_to(ROOT.parent).parts)]
 
 
-def test_texts_use_no_pronouns_of_persons() -> None:
+def test_texts_about_things_use_no_pronouns_for_persons() -> None:
     found = {str(path.relative_to(ROOT.parent)): PERSONS.findall(path.read_text("utf-8")) for path in ABOUT_THINGS}
     assert {path: words for path, words in found.items() if words} == {}
 
@@ -112,28 +112,28 @@ def test_metaphor_is_found(text: str) -> None:
     assert len(metaphors_in(text)) == 1
 
 
-def test_proper_name_is_no_metaphor() -> None:
+def test_user_name_in_quotes_is_no_metaphor() -> None:
     assert metaphors_in('login("nobody") at admin.nobody" and /nobody-1; anybody, bombarded, their') == []
 
 
 LONG, MAX_COPIES = 100, 15
 
 
-def repeated(texts: Iterable[str]) -> dict[str, int]:
-    """Return the long parameter descriptions that many docstrings repeat, with their counts."""
+def repeated_descriptions(texts: Iterable[str]) -> dict[str, int]:
+    """Return the long parameter descriptions that several docstrings repeat, each with the number of its docstrings."""
     described = re.compile(r":param \w+: ((?:.|\n(?=\s+[^\s:\"]))*)")
     found = Counter(" ".join(each.split()) for text in texts for each in described.findall(text))
     return {each: times for each, times in found.items() if len(each) > LONG and times > MAX_COPIES}
 
 
 def test_long_parameter_description_is_not_repeated() -> None:
-    assert repeated(path.read_text("utf-8") for path in MODULES.values()) == {}
+    assert repeated_descriptions(path.read_text("utf-8") for path in MODULES.values()) == {}
 
 
 def test_repeated_long_description_is_found() -> None:
     text = f"    :param one: {'word ' * 30}\n        continues\n    :param two: short\n"
-    assert list(repeated([text] * (MAX_COPIES + 1)).values()) == [MAX_COPIES + 1]
-    assert repeated([text] * MAX_COPIES) == {}
+    assert list(repeated_descriptions([text] * (MAX_COPIES + 1)).values()) == [MAX_COPIES + 1]
+    assert repeated_descriptions([text] * MAX_COPIES) == {}
 
 
 def names_in(text: str) -> list[str]:
@@ -142,7 +142,7 @@ def names_in(text: str) -> list[str]:
     return [name for name in quoted if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
 
 
-def exists(name: str) -> bool:
+def name_exists(name: str) -> bool:
     """Return True if the file, the folder, the name in a module or the attribute of a class exists."""
     if name.endswith((".py", "/")) or "/" in name:
         return any((base / name).exists() for base in (ROOT, ROOT.parent))
@@ -166,10 +166,10 @@ def _has_attribute(module: str, class_name: str, attribute: str) -> bool:
 
 
 def test_every_name_in_the_architecture_page_exists() -> None:
-    assert [name for name in names_in(ARCHITECTURE.read_text("utf-8")) if not exists(name)] == []
+    assert [name for name in names_in(ARCHITECTURE.read_text("utf-8")) if not name_exists(name)] == []
 
 
 @pytest.mark.parametrize("name", ["cmap/nothing.py", "nothing/", "Pool.nothing", "Nothing.check_out", "_clock.nothing"])
-def test_missing_name_is_found(name: str) -> None:
+def test_name_that_does_not_exist_is_found(name: str) -> None:
     assert names_in(f"`{name}`") == [name]
-    assert not exists(name)
+    assert not name_exists(name)

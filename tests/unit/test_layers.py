@@ -10,9 +10,9 @@ import gmongo
 
 ROOT = Path(gmongo.__file__).parent
 
-# The layers, from top to bottom. A module outside these packages belongs to the API.
+# The layers, from top to bottom. A module that is in none of the listed packages belongs to the layer `api`.
 LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
-# Any layer may import these modules. They import each other, and `bson`, but no layer.
+# Any layer may import these modules. These modules import only each other and `bson`.
 LEAVES = frozenset(
     {
         "_background", "_random", "_clock", "_cursor_type", "_documents", "_fork",
@@ -22,9 +22,9 @@ LEAVES = frozenset(
         "read_preferences", "results", "server_api", "server_type", "write_concern",
     }
 )  # fmt: skip
-# Packages beside the layers.
+# Packages that belong to no layer.
 BESIDE_LAYERS = frozenset({"options", "testing"})
-# Exceptions to the rule, each with its reason.
+# The permitted imports that break the rule of the layers, each with its reason.
 ALLOWED = {
     ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",
@@ -35,20 +35,20 @@ ALLOWED = {
 }
 
 
-def part_of(module: str) -> str:
-    """Return the layer, leaf or side package of a gmongo module."""
+def layer_or_package_of(module: str) -> str:
+    """Return the layer of a gmongo module, or the name in LEAVES or BESIDE_LAYERS that contains the module."""
     first = module.split(".")[1] if "." in module else "api"
     known = first in LAYERS or first in LEAVES or first in BESIDE_LAYERS
     return first if known else "api"
 
 
-def imports_of(path: Path, types: bool = False) -> set[str]:
-    """Return the gmongo modules that a file imports when it runs.
+def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]:
+    """Return the gmongo modules that a file imports at run time.
 
-    :param types: include imports for type checkers only.
+    :param include_type_imports: True to include the imports under `TYPE_CHECKING`.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    branches = [] if types else [node for node in ast.walk(tree) if _for_types_only(node)]
+    branches = [] if include_type_imports else [node for node in ast.walk(tree) if _for_types_only(node)]
     skipped = {id(node) for branch in branches for node in ast.walk(branch)}
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -67,11 +67,14 @@ def _for_types_only(node: ast.AST) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """``from gmongo import monitoring`` names a module, ``from gmongo.errors import X`` a name inside a module."""
+    """Return the longest prefix of a dotted name that is a module.
+
+    For example, ``gmongo.errors.X`` belongs to the module ``gmongo.errors``.
+    """
     return name if name in MODULES else name.rpartition(".")[0]
 
 
-def modules() -> dict[str, Path]:
+def gmongo_modules() -> dict[str, Path]:
     found = {}
     for path in ROOT.rglob("*.py"):
         parts = ("gmongo", *path.relative_to(ROOT).with_suffix("").parts)
@@ -79,10 +82,10 @@ def modules() -> dict[str, Path]:
     return found
 
 
-MODULES = modules()
+MODULES = gmongo_modules()
 
 
-def allowed(source: str, target: str) -> bool:
+def import_is_allowed(source: str, target: str) -> bool:
     if source == target or target in LEAVES or (source, target) in ALLOWED:
         return True
     if source == "api":
@@ -94,13 +97,13 @@ def test_modules_import_only_lower_layers():
     wrong = {
         (module, name)
         for module, path in MODULES.items()
-        for name in imports_of(path, types=True)
-        if not allowed(part_of(module), part_of(name))
+        for name in imported_modules(path, include_type_imports=True)
+        if not import_is_allowed(layer_or_package_of(module), layer_or_package_of(name))
     }
     assert wrong == set()
 
 
-# Groups of modules that import each other, including imports for type checkers. Each group has a reason.
+# Groups of modules that import each other, if imports under `TYPE_CHECKING` count. Each group has a reason.
 CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (
@@ -120,31 +123,38 @@ def import_cycles(imports: dict[str, set[str]]) -> set[tuple[str, ...]]:
     return {tuple(sorted(name.removeprefix("gmongo.") for name in group)) for group in groups}
 
 
-def test_only_listed_modules_import_one_another():
+def test_only_listed_groups_of_modules_import_one_another():
     imports = {
-        name: {target for target in imports_of(path, types=True) if MODULES[target].name != "__init__.py"} - {name}
+        name: {
+            target
+            for target in imported_modules(path, include_type_imports=True)
+            if MODULES[target].name != "__init__.py"
+        }
+        - {name}
         for name, path in MODULES.items()
-        if part_of(name) != "testing"
+        if layer_or_package_of(name) != "testing"
     }
     assert import_cycles(imports) == set(CYCLES)
 
 
 def test_modules_do_not_import_one_another_at_run_time():
-    assert import_cycles({module: imports_of(path) - {module} for module, path in MODULES.items()}) == set()
+    assert import_cycles({module: imported_modules(path) - {module} for module, path in MODULES.items()}) == set()
 
 
-def test_import_cycle_is_found():
+def test_import_cycle_of_three_modules_is_found():
     assert import_cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == {("a", "b", "c")}
 
 
-def test_each_import_exception_is_in_use():
+def test_each_permitted_exception_to_layers_is_in_use():
     used = {
-        (part_of(module), part_of(name)) for module, path in MODULES.items() for name in imports_of(path, types=True)
+        (layer_or_package_of(module), layer_or_package_of(name))
+        for module, path in MODULES.items()
+        for name in imported_modules(path, include_type_imports=True)
     }
     assert set(ALLOWED) <= used
 
 
-def test_pure_modules_import_neither_gevent_nor_sockets():
+def test_modules_without_input_and_output_import_neither_gevent_nor_sockets():
     for name in (
         "server_description",
         "topology_description",
@@ -168,7 +178,7 @@ def test_pure_modules_import_neither_gevent_nor_sockets():
         assert not roots & {"gevent", "greenlet", "socket", "_socket"}, name
 
 
-# Public modules that PyMongo does not have.
+# The public modules of gmongo that PyMongo does not have.
 GMONGO_ONLY = {
     "as_pymongo": "maps PyMongo's names to gmongo",
     "__main__": "runs a program with these names",
@@ -177,7 +187,7 @@ GMONGO_ONLY = {
 
 
 def test_top_level_module_exists_in_pymongo_or_is_private():
-    """A layer is a package. Any other public module must have a name of PyMongo."""
+    """Check the names of top-level modules. A public module that is no layer has the name of a module of PyMongo."""
     names = {path.stem for path in ROOT.glob("*.py")}
     private = {name for name in names if name.startswith("_") and not name.startswith("__")}
     assert {name for name in names - private - set(GMONGO_ONLY) if find_spec(f"pymongo.{name}") is None} == set()

@@ -1,4 +1,4 @@
-"""Log messages of a topology and of server selection: text and fields (Logging specification)."""
+"""Log messages of a topology and of server selection have the text and fields of the Logging specification."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def connection(**hello: Any) -> Connection:
     return found
 
 
-# The action, and the text and the fields of its message.
+# For each case: the action that logs, the text of the log message, and the fields of the log message.
 OF_TOPOLOGY: list[tuple[Callable[[TopologyEvents], object], str, dict[str, Any]]] = [
     (lambda it: it.topology_opened(), f"Starting topology monitoring {SUFFIX}", {}),
     (lambda it: it.topology_closed(), f"Stopped topology monitoring {SUFFIX}", {}),
@@ -92,15 +92,18 @@ OF_SELECTION: list[tuple[Callable[[SelectionEvents], object], str, dict[str, Any
 ]
 
 
-def check(
+def check_log_message(
     caplog: pytest.LogCaptureFixture,
     logger: logging.Logger,
     action: Callable[[bool], object],
-    own: int,
-    text: str,
-    structured: dict[str, Any],
+    message_level: int,
+    message_text: str,
+    message_fields: dict[str, Any],
 ) -> None:
-    """Check that the action logs one message at its level, unless logger or publisher suppress the message."""
+    """Check that an action logs one message at one level.
+
+    The action logs nothing if the level of the logger is higher, or if the publisher of the events is silent.
+    """
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)
         for silent in (False, True):
@@ -108,7 +111,7 @@ def check(
             action(silent)
             found = [record for record in caplog.records if record.name == logger.name]
             assert [(record.levelno, record.getMessage(), vars(record)["structured"]) for record in found] == (
-                [] if silent or level > own else [(own, text, structured)]
+                [] if silent or level > message_level else [(message_level, message_text, message_fields)]
             )
 
 
@@ -118,7 +121,7 @@ def test_topology_event_is_logged_with_text_and_fields(
 ) -> None:
     listeners: Any = SimpleNamespace(topology=(), server=(), heartbeat=())
     message = text.partition(" for h:1")[0].partition(f" {SUFFIX}")[0]
-    check(
+    check_log_message(
         caplog,
         log.topology_log,
         lambda silent: action(TopologyEvents(TOPOLOGY, listeners, Mock(), silent=silent)),
@@ -129,10 +132,10 @@ def test_topology_event_is_logged_with_text_and_fields(
 
 
 @pytest.mark.parametrize(("action", "text", "fields"), OF_SELECTION)
-def test_selection_step_is_logged_with_text_and_fields(
+def test_server_selection_step_is_logged_with_text_and_fields(
     action: Any, text: str, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    check(
+    check_log_message(
         caplog,
         log.server_selection_log,
         lambda silent: action(SelectionEvents(silent=silent)),
@@ -153,12 +156,14 @@ def test_selection_step_is_logged_with_text_and_fields(
         ("\\\\x", 10, '{"a": "\\\\...'),
     ],
 )
-def test_text_is_cut_between_escapes(value: str, length: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_document_text_is_cut_between_escape_sequences(
+    value: str, length: int, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", str(length))
     assert log.document_text({"a": value}) == text
 
 
 @pytest.mark.parametrize("length", ["", "many", "-5", "1e3"])
-def test_invalid_length_selects_default_length(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_maximum_length_selects_default_length(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", length)
     assert len(log.document_text({"a": "x" * 2000})) == len("...") + 1000

@@ -1,4 +1,4 @@
-"""Logger names of each module, with which applications set levels and handlers (docs/events.md)."""
+"""Each module has a documented logger name (docs/events.md). Applications use the name to set levels and handlers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOGGERS = {
 }
 
 
-def test_loggers_have_their_names() -> None:
+def test_loggers_of_modules_have_documented_names() -> None:
     for module, expected in LOGGERS.items():
         own = {name: each for name, each in vars(module).items() if isinstance(each, logging.Logger)}
         assert {name: own[name].name for name in expected} == {name: f"gmongo.{it}" for name, it in expected.items()}

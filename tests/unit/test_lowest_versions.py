@@ -1,4 +1,4 @@
-"""``tox -e floors,floors-core`` installs and tests the lowest versions that ``setup.cfg`` allows."""
+"""The version files of ``tox -e floors,floors-core`` pin the lowest versions that ``setup.cfg`` allows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Tools without tests, and libraries that need a C library.
+# ``tox -e floors`` does not install tools that no test runs, and packages that need a library of the system.
 NOT_TESTED = {"PyICU", "gssapi", "mypy", "ruff", "tox"}
 
 
 def required_versions() -> dict[str, dict[str, str]]:
-    """Return group -> name -> lowest version."""
+    """Return the lowest version of each required package, by the requirement group of ``setup.cfg``."""
     settings = configparser.ConfigParser(interpolation=None)
     settings.read(ROOT / "setup.cfg")
     groups = {"install_requires": settings["options"]["install_requires"], **settings["options.extras_require"]}
@@ -24,7 +24,7 @@ def pinned_versions(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([\w-]+)==([\d.]+)$", "\n".join(lines), re.MULTILINE))
 
 
-def release(version: str) -> tuple[int, ...]:
+def version_tuple(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
@@ -36,14 +36,14 @@ def test_lowest_versions_with_extras_match_setup():
     highest: dict[str, str] = {}
     for packages in required_versions().values():
         for name, version in packages.items():
-            highest[name] = max(highest.get(name, version), version, key=release)
+            highest[name] = max(highest.get(name, version), version, key=version_tuple)
     assert pinned_versions("floors.txt") == {
         name: version for name, version in highest.items() if name not in NOT_TESTED
     }
 
 
 def test_requirements_have_no_upper_bound():
-    """``docs/releasing.md`` has the reason. A requirement may exclude a single broken version."""
+    """Check that no requirement has an upper bound (see ``docs/releasing.md``). ``!=`` may exclude a broken version."""
     settings = configparser.ConfigParser(interpolation=None)
     settings.read(ROOT / "setup.cfg")
     needs = settings["options"]["install_requires"]

@@ -30,7 +30,7 @@ documents = st.dictionaries(
 )
 
 
-def header(message):
+def header_of(message):
     return struct.unpack_from("<iiii", message)
 
 
@@ -42,7 +42,7 @@ def payload_of(message):
 def test_encoded_message_decodes_to_body(document, request_id, flags):
     body = bson.encode(document)
     message = b"".join(encode_op_msg(request_id, flags, body))
-    assert header(message) == (len(message), request_id, 0, OP_MSG)
+    assert header_of(message) == (len(message), request_id, 0, OP_MSG)
     reply = decode_reply(OP_MSG, payload_of(message))
     assert (bytes(reply[0]), reply[1]) == (body, bool(flags & MORE_TO_COME))
 
@@ -51,7 +51,7 @@ def test_encoded_message_decodes_to_body(document, request_id, flags):
 def test_message_with_sequence_has_body_and_documents(document, sequence):
     body, encoded = bson.encode(document), [bson.encode(each) for each in sequence]
     message = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)]))
-    assert header(message)[0] == len(message)
+    assert header_of(message)[0] == len(message)
     assert bytes(decode_reply(OP_MSG, payload_of(message))[0]) == body
     section = message[21 + len(body) :]
     assert (section[0], struct.unpack_from("<i", section, 1)[0]) == (1, len(section) - 1)
@@ -59,10 +59,10 @@ def test_message_with_sequence_has_body_and_documents(document, sequence):
     assert (identifier, documents_beside) == (b"documents", b"".join(encoded))
 
 
-def test_request_ids_fit_signed_header_field():
-    """The header field is signed, and the ID 0 means no request."""
+def test_request_ids_are_positive_and_fit_signed_header_field():
+    """Check the smallest and the largest request ID. The header field is signed, and the ID 0 means "no request"."""
     assert REQUEST_IDS[0] == 1
-    assert header(b"".join(encode_op_msg(REQUEST_IDS[-1], 0, bson.encode({}))))[1] == REQUEST_IDS[-1]
+    assert header_of(b"".join(encode_op_msg(REQUEST_IDS[-1], 0, bson.encode({}))))[1] == REQUEST_IDS[-1]
     with pytest.raises(struct.error):
         encode_op_msg(REQUEST_IDS[-1] + 1, 0, bson.encode({}))
 
@@ -74,34 +74,34 @@ def test_consecutive_request_ids_differ():
 
 
 @given(st.binary(max_size=200), st.sampled_from([OP_MSG, OP_REPLY]))
-def test_random_bytes_decode_or_raise_protocol_error(noise, opcode):
+def test_random_bytes_decode_or_raise_protocol_error(random_bytes, opcode):
     try:
-        reply = decode_reply(opcode, memoryview(noise))
+        reply = decode_reply(opcode, memoryview(random_bytes))
     except ProtocolError:
         return
     assert struct.unpack_from("<i", reply[0])[0] == len(reply[0])
 
 
-@pytest.mark.parametrize(("room", "first"), [(2 * 100, 2), (2 * 100 - 1, 1), (100, 1)])
-def test_batch_fills_message_to_last_byte(room, first):
+@pytest.mark.parametrize(("free_bytes", "first_batch_size"), [(2 * 100, 2), (2 * 100 - 1, 1), (100, 1)])
+def test_first_batch_fills_message_up_to_last_byte(free_bytes, first_batch_size):
     document = {"_id": 0, "x": b""}
     document["x"] = b"x" * (100 - len(bson.encode(document)))
     assert len(bson.encode(document)) == 100
-    hello = Hello({"ok": 1, "maxMessageSizeBytes": 16 * 1024 + room, "maxWriteBatchSize": 10}, 0)
+    hello = Hello({"ok": 1, "maxMessageSizeBytes": 16 * 1024 + free_bytes, "maxWriteBatchSize": 10}, 0)
     statements = Statements("insert", [document] * 3, DEFAULT_CODEC_OPTIONS)
     sizes = []
     while taken := statements.take(hello)[0]:
         sizes.append(len(taken))
     assert sum(sizes) == 3
-    assert sizes[0] == first
+    assert sizes[0] == first_batch_size
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 5])
-def test_batch_has_at_most_max_write_batch_size_statements(most):
-    hello = Hello({"ok": 1, "maxWriteBatchSize": most}, 0)
+@pytest.mark.parametrize("max_write_batch_size", [1, 2, 3, 5])
+def test_batch_has_at_most_max_write_batch_size_statements(max_write_batch_size):
+    hello = Hello({"ok": 1, "maxWriteBatchSize": max_write_batch_size}, 0)
     statements = Statements("insert", [{"_id": number} for number in range(5)], DEFAULT_CODEC_OPTIONS)
     taken = []
     while batch := statements.take(hello)[0]:
-        assert len(batch) <= most
+        assert len(batch) <= max_write_batch_size
         taken += batch
     assert taken == [{"_id": number} for number in range(5)]

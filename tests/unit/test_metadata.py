@@ -1,4 +1,4 @@
-"""The client metadata of the handshake, with the cases of the MongoDB Handshake specification."""
+"""The client metadata of the handshake. The cases come from the MongoDB Handshake specification."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "expected"),
+    ("environment_variables", "expected"),
     [
         ({**AWS, "AWS_REGION": "us-east-2", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024"}, "aws full"),
         ({"FUNCTIONS_WORKER_RUNTIME": "node"}, {"name": "azure.func"}),
@@ -64,8 +64,10 @@ def no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, None),
     ],
 )
-def test_environment_selects_service(variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in variables.items():
+def test_environment_variables_select_cloud_service(
+    environment_variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment_variables.items():
         monkeypatch.setenv(name, value)
     if expected == "aws full":
         expected = {"name": "aws.lambda", "region": "us-east-2", "memory_mb": 1024}
@@ -75,7 +77,7 @@ def test_environment_selects_service(variables: dict[str, str], expected: Any, m
 
 
 @pytest.mark.parametrize(
-    ("docker", "kubernetes", "container"),
+    ("docker", "kubernetes", "container_metadata"),
     [
         (False, False, None),
         (True, False, {"runtime": "docker"}),
@@ -84,13 +86,13 @@ def test_environment_selects_service(variables: dict[str, str], expected: Any, m
     ],
 )
 def test_container_runtime_and_orchestrator_are_reported(
-    docker: bool, kubernetes: bool, container: Any, monkeypatch: pytest.MonkeyPatch
+    docker: bool, kubernetes: bool, container_metadata: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os.path, "exists", lambda path: path == "/.dockerenv" and docker)
     if kubernetes:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "1")
-    assert client_metadata(None).get("env", {}).get("container") == container
-    if container is None:
+    assert client_metadata(None).get("env", {}).get("container") == container_metadata
+    if container_metadata is None:
         assert "env" not in client_metadata(None)
 
 
@@ -111,7 +113,10 @@ def test_metadata_names_application_driver_platform_and_os() -> None:
 
 
 def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order is: fields of `env` except its name, fields of `os` except its type, `env`, the end of `platform`."""
+    """The driver first drops the fields of `env` except `env.name`, then the fields of `os` except `os.type`.
+
+    Then the driver drops `env`, and finally cuts the end of `platform`.
+    """
     monkeypatch.setenv("VERCEL", "1")
     monkeypatch.setattr(os.path, "exists", lambda path: False)
     stages = []
@@ -122,7 +127,7 @@ def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.
         if stage not in stages:
             stages.append(stage)
         assert len(bson.encode(document)) <= 512
-        if not stage[2]:  # the driver cuts no more than necessary
+        if not stage[2]:  # the driver cuts `platform` only as far as necessary
             assert len(bson.encode(document)) == 512
     name = {"name": "vercel"}
     assert stages == [
@@ -134,7 +139,7 @@ def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.
     ]
 
 
-def test_oversized_metadata_drops_last_library_first() -> None:
+def test_oversized_metadata_drops_last_added_library_first() -> None:
     libraries = tuple(DriverInfo(f"D{number}", f"1.{number}") for number in range(300))
     document = client_metadata(None, libraries)
     names, versions = document["driver"]["name"].split("|"), document["driver"]["version"].split("|")
@@ -159,14 +164,14 @@ def test_metadata_has_at_most_512_bytes_and_names_driver(app_name: str | None, l
     }
 
 
-def test_version_has_position_of_its_name() -> None:
+def test_version_of_library_has_position_of_library_name() -> None:
     driver = client_metadata(None, (DriverInfo("A"), DriverInfo("B", "2"), DriverInfo("C")))["driver"]
     assert driver["name"] == "gmongo|A|B|C"
     assert driver["version"].split("|")[1:] == ["", "2"]
 
 
 @pytest.mark.parametrize("empty", [None, ""])
-def test_empty_version_equals_missing_version(empty: str | None) -> None:
+def test_library_with_empty_version_equals_library_without_version(empty: str | None) -> None:
     client: MongoClient = MongoClient(connect=False, driver=DriverInfo("A", empty))
     client.append_metadata(DriverInfo("A"))
     client.append_metadata(DriverInfo("A", ""))
@@ -174,21 +179,21 @@ def test_empty_version_equals_missing_version(empty: str | None) -> None:
     assert metadata["driver"]["name"] == "gmongo|A"
 
 
-@pytest.mark.parametrize(("name", "version"), [(600, 600), (600, 10), (10, 600), (350, 900), (900, 350)])
-def test_longer_one_of_name_and_version_is_cut_first(name: int, version: int) -> None:
-    document = client_metadata("a" * 100, (DriverInfo("n" * name, "v" * version),))
+@pytest.mark.parametrize(("name_length", "version_length"), [(600, 600), (600, 10), (10, 600), (350, 900), (900, 350)])
+def test_longer_text_of_name_and_version_is_cut_first(name_length: int, version_length: int) -> None:
+    document = client_metadata("a" * 100, (DriverInfo("n" * name_length, "v" * version_length),))
     assert len(bson.encode(document)) == 512
     driver = document["driver"]
-    if name < version:
-        assert driver["version"].count("v") < version
-        assert driver["name"] == f"gmongo|{'n' * name}" or driver["version"] == __version__
-    elif name > version:
-        assert driver["name"].count("n") < name
-        assert driver["version"].endswith("|" + "v" * version) or driver["name"] == "gmongo"
+    if name_length < version_length:
+        assert driver["version"].count("v") < version_length
+        assert driver["name"] == f"gmongo|{'n' * name_length}" or driver["version"] == __version__
+    elif name_length > version_length:
+        assert driver["name"].count("n") < name_length
+        assert driver["version"].endswith("|" + "v" * version_length) or driver["name"] == "gmongo"
 
 
 @pytest.mark.parametrize("length", range(300, 304))
-def test_cut_text_ends_at_character_boundary(length: int) -> None:
+def test_cut_platform_ends_at_character_boundary(length: int) -> None:
     document = client_metadata("a" * 100, (DriverInfo("A", None, "\u2603" * length),))
     assert 510 <= len(bson.encode(document)) <= 512
     assert document["platform"].endswith("\u2603")

@@ -27,37 +27,37 @@ FILTERED = [
     lambda filter=None, **options: UpdateMany(filter, SET, **options),
 ]
 FILTERED_NAMES = ["DeleteOne", "DeleteMany", "ReplaceOne", "UpdateOne", "UpdateMany"]
-filtered = pytest.mark.parametrize("make", FILTERED, ids=FILTERED_NAMES)
+filtered = pytest.mark.parametrize("make_model", FILTERED, ids=FILTERED_NAMES)
 
 
-def test_index_list_with_direction_needs_one_name():
+def test_index_list_with_direction_accepts_only_one_field_name():
     assert index_list("a", DESCENDING) == [("a", -1)]
     with pytest.raises(TypeError, match="name of a key must be a string"):
         index_list([("a", 1)], DESCENDING)
 
 
 @filtered
-def test_filter_that_is_no_mapping_raises(make):
-    assert make({"a": 1}).filter == {"a": 1}
+def test_filter_that_is_no_mapping_raises(make_model):
+    assert make_model({"a": 1}).filter == {"a": 1}
     with pytest.raises(TypeError, match=r"filter must be a mapping.*not None"):
-        make(None)
+        make_model(None)
 
 
 @filtered
-def test_model_converts_options_for_server(make):
-    bare = make({})
+def test_model_converts_options_to_form_of_server(make_model):
+    bare = make_model({})
     assert (bare.collation, bare.hint, bare.namespace) == (None, None, None)
-    model = make({}, collation=Collation("en"), hint=[("a", -1)], namespace="db.coll")
+    model = make_model({}, collation=Collation("en"), hint=[("a", -1)], namespace="db.coll")
     assert model.collation == {"locale": "en"}
     assert model.hint == {"a": -1}
     assert model.namespace == "db.coll"
-    assert make({}, hint="a_1").hint == "a_1"
-    assert make({}, hint={"$natural": 1}).hint == {"$natural": 1}
+    assert make_model({}, hint="a_1").hint == "a_1"
+    assert make_model({}, hint={"$natural": 1}).hint == {"$natural": 1}
 
 
 @filtered
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error_class", "message"),
     [
         ({"collation": "en"}, TypeError, "collation"),
         ({"hint": 5}, TypeError, "hint.*5"),
@@ -66,23 +66,23 @@ def test_model_converts_options_for_server(make):
         ({"namespace": "coll"}, ValueError, "namespace.*'coll'"),
     ],
 )
-def test_malformed_model_option_raises(make, options, error, message):
-    with pytest.raises(error, match=message):
-        make({}, **options)
+def test_malformed_model_option_raises(make_model, options, error_class, message):
+    with pytest.raises(error_class, match=message):
+        make_model({}, **options)
 
 
-@pytest.mark.parametrize("make", FILTERED[2:], ids=FILTERED_NAMES[2:])
-def test_upsert_that_is_no_boolean_raises(make):
-    assert make({}).upsert is None
-    assert make({}, upsert=True).upsert is True
+@pytest.mark.parametrize("make_model", FILTERED[2:], ids=FILTERED_NAMES[2:])
+def test_upsert_that_is_no_boolean_raises(make_model):
+    assert make_model({}).upsert is None
+    assert make_model({}, upsert=True).upsert is True
     with pytest.raises(TypeError, match=r"upsert.*not 1"):
-        make({}, upsert=1)
+        make_model({}, upsert=1)
 
 
-@pytest.mark.parametrize("model", [UpdateOne, UpdateMany])
-def test_update_without_operator_or_pipeline_raises(model):
-    assert model({}, SET).update == SET
-    assert model({}, [SET]).update == [SET]
+@pytest.mark.parametrize("model_class", [UpdateOne, UpdateMany])
+def test_update_without_operator_or_pipeline_raises(model_class):
+    assert model_class({}, SET).update == SET
+    assert model_class({}, [SET]).update == [SET]
     for update, error, message in (
         ({"a": 1}, ValueError, "operator.*'a'"),
         ({1: 1}, ValueError, "operator"),
@@ -91,7 +91,7 @@ def test_update_without_operator_or_pipeline_raises(model):
         ("$set", TypeError, "'\\$set'"),
     ):
         with pytest.raises(error, match=message):
-            checked_change(model({}, update))
+            checked_change(model_class({}, update))
 
 
 def test_replacement_with_operator_raises():
@@ -104,7 +104,7 @@ def test_replacement_with_operator_raises():
 
 
 def test_raw_replacement_is_not_decoded():
-    # The length and the last byte are valid, but decoding raises an error.
+    # The length and the last byte of the document are valid, but a decoder raises an error for the field type 0xff.
     raw = RawBSONDocument(b"\x0b\0\0\0\xffabcde\0")
     with pytest.raises(InvalidBSON):
         raw["a"]
@@ -128,12 +128,14 @@ FIELDS = {  # model class -> two values of each argument
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, fields in FIELDS.items() for name in fields])
-def test_each_argument_affects_equality_and_repr(kind, name):
-    given = {each: values[0] for each, values in FIELDS[kind].items()}
-    other = {**given, name: FIELDS[kind][name][1]}
-    assert kind(**given) == kind(**given) != kind(**other)
-    assert repr(kind(**given)) == repr(kind(**given)) != repr(kind(**other))
+@pytest.mark.parametrize(
+    ("model_class", "argument"), [(kind, name) for kind, fields in FIELDS.items() for name in fields]
+)
+def test_each_argument_affects_equality_and_repr(model_class, argument):
+    given = {each: values[0] for each, values in FIELDS[model_class].items()}
+    other = {**given, argument: FIELDS[model_class][argument][1]}
+    assert model_class(**given) == model_class(**given) != model_class(**other)
+    assert repr(model_class(**given)) == repr(model_class(**given)) != repr(model_class(**other))
 
 
 @pytest.mark.parametrize(
@@ -146,6 +148,6 @@ def test_each_argument_affects_equality_and_repr(kind, name):
         (SearchIndexModel({"a": 1}, "x"), "SearchIndexModel(name='x', definition={'a': 1})"),
     ],
 )
-def test_repr_of_index_model_is_its_code(model, code):
+def test_repr_of_index_model_is_its_constructor_call(model, code):
     assert repr(model) == code
     assert eval(code) == model

@@ -34,18 +34,18 @@ def test_command_started_event_without_command_raises():
         monitoring.CommandStartedEvent({}, "db", 1, ADDRESS, 1)
 
 
-@pytest.mark.parametrize("kind", [monitoring.CommandSucceededEvent, monitoring.CommandFailedEvent])
+@pytest.mark.parametrize("event_class", [monitoring.CommandSucceededEvent, monitoring.CommandFailedEvent])
 @pytest.mark.requirement("LB-69", "LB-71")
-def test_command_end_events_have_their_fields_and_defaults(kind):
-    bare = kind(timedelta(seconds=2, microseconds=5), {"ok": 1}, "find", 1, ADDRESS, 2)
+def test_command_succeeded_and_failed_events_have_documented_fields(event_class):
+    bare = event_class(timedelta(seconds=2, microseconds=5), {"ok": 1}, "find", 1, ADDRESS, 2)
     assert bare.duration_micros == 2_000_005
     assert (bare.command_name, bare.request_id, bare.operation_id) == ("find", 1, 2)
     assert (bare.service_id, bare.database_name, bare.server_connection_id) == (None, "", None)
-    full = kind(SECOND, {}, "find", 1, ADDRESS, 2, SERVICE, "db", 9)
+    full = event_class(SECOND, {}, "find", 1, ADDRESS, 2, SERVICE, "db", 9)
     assert (full.service_id, full.database_name, full.server_connection_id) == (SERVICE, "db", 9)
 
 
-def test_event_repr_shows_failure_but_no_reply():
+def test_repr_of_failed_event_shows_failure_but_succeeded_event_hides_reply():
     succeeded = monitoring.CommandSucceededEvent(SECOND, {"secret": 1}, "find", 1, ADDRESS, 2)
     failed = monitoring.CommandFailedEvent(SECOND, {"errmsg": "no"}, "find", 1, ADDRESS, 2)
     assert succeeded.reply == {"secret": 1}
@@ -97,16 +97,16 @@ SERVER_EVENTS = [
     "CMAP-196", "CMAP-200", "CMAP-202", "LB-72", "SM-84",
 )  # fmt: skip
 @pytest.mark.parametrize(
-    ("kind", "fields"),
+    ("event_class", "arguments"),
     [(kind, {"address": ADDRESS, **fields}) for kind, fields in POOL_EVENTS] + SERVER_EVENTS,
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_events_store_and_show_fields_in_order(kind, fields):
-    event = kind(*fields.values())
-    assert {name: getattr(event, name) for name in fields} == fields
-    shown = ", ".join(f"{name}={value!r}" for name, value in fields.items())
-    assert repr(event) == f"{kind.__name__}({shown})"
-    assert repr(kind(**fields)) == repr(event)
+def test_events_store_arguments_and_repr_shows_arguments_in_order(event_class, arguments):
+    event = event_class(*arguments.values())
+    assert {name: getattr(event, name) for name in arguments} == arguments
+    shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    assert repr(event) == f"{event_class.__name__}({shown})"
+    assert repr(event_class(**arguments)) == repr(event)
 
 
 @pytest.mark.requirement("CMAP-191", "CMAP-192", "CMAP-193", "CMAP-194", "CMAP-197", "CMAP-198", "CMAP-199")
@@ -120,7 +120,7 @@ class TwoKindsListener(monitoring.CommandListener, monitoring.ServerHeartbeatLis
     pass
 
 
-def test_listeners_are_grouped_by_kind():
+def test_event_listeners_are_grouped_by_listener_class():
     both, pool = TwoKindsListener(), monitoring.ConnectionPoolListener()
     server, topology = monitoring.ServerListener(), monitoring.TopologyListener()
     sorted_out = monitoring.EventListeners([both, pool, server, topology])
@@ -132,7 +132,7 @@ def test_listeners_are_grouped_by_kind():
 
 
 @pytest.mark.requirement("CMAP-05")
-def test_registered_listeners_precede_listeners_of_new_clients():
+def test_registered_listeners_precede_listeners_of_later_client():
     before = monitoring.EventListeners()
     first, own = monitoring.CommandListener(), monitoring.CommandListener()
     monitoring.register(first)
@@ -141,12 +141,12 @@ def test_registered_listeners_precede_listeners_of_new_clients():
     assert monitoring.EventListeners([own]).command == (first, own)
 
 
-@pytest.mark.parametrize("other", [object(), "started", monitoring.CommandListener])
-def test_object_that_is_no_listener_raises_type_error(other):
+@pytest.mark.parametrize("not_a_listener", [object(), "started", monitoring.CommandListener])
+def test_object_that_is_no_listener_raises_type_error(not_a_listener):
     with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
-        monitoring.register(other)
+        monitoring.register(not_a_listener)
     with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
-        monitoring.EventListeners([other])
+        monitoring.EventListeners([not_a_listener])
     assert monitoring.global_listeners() == ()
 
 
@@ -166,7 +166,7 @@ class PoolReadyListener(monitoring.ConnectionPoolListener):
             raise self.error
 
 
-def test_failing_listener_is_logged_and_next_listener_runs(caplog):
+def test_error_of_listener_is_logged_and_next_listener_runs(caplog):
     event = monitoring.PoolReadyEvent(ADDRESS)
     failing, next_one = PoolReadyListener(RuntimeError("my fault")), PoolReadyListener()
     monitoring.publish((failing, next_one), "pool_ready", event)
@@ -177,25 +177,25 @@ def test_failing_listener_is_logged_and_next_listener_runs(caplog):
     assert "my fault" in caplog.text
 
 
-def test_missing_listener_method_is_logged(caplog):
+def test_error_about_missing_listener_method_is_logged(caplog):
     monitoring.publish((PoolReadyListener(),), "pool_closed", monitoring.PoolClosedEvent(ADDRESS))
     assert "NotImplementedError" in caplog.text
 
 
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1), KeyboardInterrupt()])
-def test_exception_thrown_into_greenlet_propagates(thrown, caplog):
-    with pytest.raises(type(thrown)) as caught:
-        monitoring.publish((PoolReadyListener(thrown),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
-    assert caught.value is thrown
+@pytest.mark.parametrize("exception_class", [gevent.GreenletExit(), gevent.Timeout(1), KeyboardInterrupt()])
+def test_exception_thrown_into_greenlet_propagates(exception_class, caplog):
+    with pytest.raises(type(exception_class)) as caught:
+        monitoring.publish((PoolReadyListener(exception_class),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
+    assert caught.value is exception_class
     assert not caplog.records
 
 
-def _description(kind, writable=True, readable=True):
+def _description(type_name, writable=True, readable=True):
     return SimpleNamespace(
-        server_type=kind,
-        server_type_name=kind,
-        topology_type=kind,
-        topology_type_name=kind,
+        server_type=type_name,
+        server_type_name=type_name,
+        topology_type=type_name,
+        topology_type_name=type_name,
         has_writable_server=lambda: writable,
         has_readable_server=lambda: readable,
     )
@@ -205,8 +205,8 @@ def _server_change(old, new):
     return monitoring.ServerDescriptionChangedEvent(_description(old), _description(new), ADDRESS, TOPOLOGY)
 
 
-def _topology_change(old, new, **able):
-    return monitoring.TopologyDescriptionChangedEvent(_description(old), _description(new, **able), TOPOLOGY)
+def _topology_change(old, new, **capabilities):
+    return monitoring.TopologyDescriptionChangedEvent(_description(old), _description(new, **capabilities), TOPOLOGY)
 
 
 LOGGED = [
@@ -255,15 +255,17 @@ LOGGED += [
 
 
 @pytest.mark.parametrize(
-    ("logger", "method", "event", "words"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
+    ("logger", "method", "event", "message_part"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
 )
-def test_loggers_log_losses_as_warnings_and_other_events_at_info(logger, method, event, words, caplog):
+def test_event_loggers_log_lost_servers_as_warnings_and_other_events_at_info(
+    logger, method, event, message_part, caplog
+):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((logger(),), method, event)
     record = caplog.records[-1]
     lost = (logger, method) in ((event_loggers.HeartbeatLogger, "failed"), (event_loggers.ServerLogger, "closed"))
     assert (record.name, record.levelno) == ("gmongo.event_loggers", logging.WARNING if lost else logging.INFO)
-    for word in words:
+    for word in message_part:
         assert word in record.getMessage()
 
 
@@ -291,13 +293,13 @@ LISTENERS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name"), LISTENERS, ids=lambda value: getattr(value, "__name__", value))
-def test_listener_method_without_override_raises_not_implemented_error(kind, name):
+@pytest.mark.parametrize(("listener_class", "method"), LISTENERS, ids=lambda value: getattr(value, "__name__", value))
+def test_listener_method_without_override_raises_not_implemented_error(listener_class, method):
     with pytest.raises(NotImplementedError):
-        getattr(kind(), name)(None)
+        getattr(listener_class(), method)(None)
 
 
-def test_table_of_listener_methods_is_complete():
+def test_table_lists_every_method_of_listener_classes():
     assert len(LISTENERS) == 23
     assert {kind.__name__ for kind, _ in LISTENERS} == {
         name for name in monitoring.__all__ if name.endswith("Listener")

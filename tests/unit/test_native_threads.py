@@ -1,4 +1,4 @@
-"""Jobs in native threads: their results, and whether the event loop stays alive."""
+"""Jobs in native threads return their results. A job keeps the event loop alive if `ref` is True."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gate() -> Iterator[threading.Event]:
     eventually(lambda: not _native_threads._calls.under_way)
 
 
-def active() -> int:
+def count_active_watchers() -> int:
     """Return the number of watchers that keep the event loop alive."""
     return int(get_hub().loop.activecnt)
 
@@ -40,7 +40,7 @@ def test_job_runs_in_other_thread_and_returns_result(ref: bool) -> None:
     assert thread != threading.get_ident()
 
 
-def test_exception_of_job_is_returned(capfd: pytest.CaptureFixture[str]) -> None:
+def test_run_in_native_thread_returns_exception_of_job(capfd: pytest.CaptureFixture[str]) -> None:
     error = OSError("no")
 
     def job() -> None:
@@ -51,14 +51,14 @@ def test_exception_of_job_is_returned(capfd: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("ref", [True, False])
-def test_waiting_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref: bool) -> None:
-    before = active()
+def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref: bool) -> None:
+    before = count_active_watchers()
     waiting = gevent.spawn(run_in_native_thread, gate.wait, ref)
     gevent.sleep(0)
-    assert active() - before == ref
+    assert count_active_watchers() - before == ref
     waiting.kill()
-    assert active() == before
-    assert len(_native_threads._calls.under_way) == 1  # the thread still works
+    assert count_active_watchers() == before
+    assert len(_native_threads._calls.under_way) == 1  # the native thread still runs the job
 
 
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
@@ -71,7 +71,9 @@ def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
     eventually(lambda: not _native_threads._calls.under_way)
 
 
-def test_jobs_above_limit_use_thread_pool_of_gevent(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_above_thread_limit_uses_thread_pool_of_gevent(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_native_threads, "_MOST", 2)
     jobs = [gevent.spawn(run_in_native_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
@@ -83,38 +85,38 @@ def test_jobs_above_limit_use_thread_pool_of_gevent(gate: threading.Event, monke
 
 
 def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def raise_error(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    get_hub().threadpool.apply(int)  # starts the thread of the pool
-    monkeypatch.setattr(_native_threads, "_start_new_thread", refuse)
-    before = active()
+    get_hub().threadpool.apply(int)  # starts a thread of gevent's pool before the test prevents new threads
+    monkeypatch.setattr(_native_threads, "_start_new_thread", raise_error)
+    before = count_active_watchers()
     assert run_in_native_thread(lambda: 7, True) == 7
     assert not _native_threads._calls.under_way
-    assert active() == before
+    assert count_active_watchers() == before
 
 
 def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event) -> None:
-    before = active()
+    before = count_active_watchers()
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     calls = _native_threads._calls
     under_way = calls.under_way
     calls.mark_forked()
-    assert active() == before
+    assert count_active_watchers() == before
     assert not calls.under_way and not calls.awaited
     calls.under_way = under_way
     waiting.kill()
 
 
-@pytest.mark.parametrize("destroys", [True, False])
-def test_job_of_ended_hub_frees_its_place(
-    gate: threading.Event, destroys: bool, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("hub_is_destroyed", [True, False])
+def test_job_of_ended_hub_is_removed_from_running_jobs(
+    gate: threading.Event, hub_is_destroyed: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def begin_and_leave() -> None:
         gevent.spawn(run_in_native_thread, gate.wait, False)
         gevent.sleep(0)
-        if destroys:
+        if hub_is_destroyed:
             get_hub().destroy(destroy_loop=True)
 
     leaver = _NativeThread(target=begin_and_leave)
@@ -123,12 +125,12 @@ def test_job_of_ended_hub_frees_its_place(
     assert len(_native_threads._calls.under_way) == 1
     gate.set()
     eventually(lambda: not _native_threads._calls.under_way)
-    eventually(lambda: not (destroys and _native_threads._calls.awaited))
+    eventually(lambda: not (hub_is_destroyed and _native_threads._calls.awaited))
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("outcome", [7, OSError("no")])
-def test_call_delivers_outcome_to_hub(outcome: object) -> None:
+def test_call_delivers_result_or_error_to_waiting_greenlet(outcome: object) -> None:
     def job() -> object:
         if isinstance(outcome, Exception):
             raise outcome
@@ -137,7 +139,7 @@ def test_call_delivers_outcome_to_hub(outcome: object) -> None:
     call = _native_threads._Call(job, True)
     _native_threads._calls.awaited.add(call)
     call.run()
-    assert call in _native_threads._calls.awaited  # the call stays until the hub has closed the watcher
+    assert call in _native_threads._calls.awaited  # the call stays in the set until the hub has closed the watcher
     assert call.wait() is outcome
     assert call not in _native_threads._calls.awaited
 
@@ -152,12 +154,14 @@ def test_foreign_switch_to_waiting_greenlet_raises_invalid_switch(gate: threadin
         waiting.get(timeout=5)
 
 
-@pytest.mark.parametrize(("under_way", "own"), [(0, True), (31, True), (32, False)])
-def test_32_jobs_have_own_threads(under_way: int, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    others: Any = {object() for _ in range(under_way)}
+@pytest.mark.parametrize(("running_jobs", "has_own_thread"), [(0, True), (31, True), (32, False)])
+def test_at_most_32_running_jobs_have_own_threads(
+    running_jobs: int, has_own_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: Any = {object() for _ in range(running_jobs)}
     started: list[Any] = []
     monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(under_way=others))
     monkeypatch.setattr(_native_threads, "_start_call", lambda job, ref: started.append((job, ref)))
     job = Mock(return_value=5)
     assert _native_threads.run_in_native_thread(job, False) == 5
-    assert started == ([(job, False)] if own else [])
+    assert started == ([(job, False)] if has_own_thread else [])

@@ -18,7 +18,7 @@ def test_no_test_asserts_upper_limit_in_seconds() -> None:
     found = [
         f"{path.relative_to(TESTS)}:{line}"
         for path in sorted(TESTS.rglob("*.py"))
-        for line in upper_limits(path.read_text("utf-8"))
+        for line in lines_with_upper_limits(path.read_text("utf-8"))
     ]
     assert not found
 
@@ -35,8 +35,8 @@ def test_no_test_asserts_upper_limit_in_seconds() -> None:
         "assert all(each.duration < 2 for each in events)",
     ],
 )
-def test_upper_limit_is_found(code: str) -> None:
-    assert list(upper_limits(code))
+def test_asserted_upper_limit_in_seconds_is_found(code: str) -> None:
+    assert list(lines_with_upper_limits(code))
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ def test_upper_limit_is_found(code: str) -> None:
         "took = virtual.monotonic() - began\nassert took < 2",
     ],
 )
-def test_limit_that_is_independent_of_machine_is_accepted(code: str) -> None:
-    assert not list(upper_limits(code))
+def test_time_comparison_that_is_independent_of_machine_is_accepted(code: str) -> None:
+    assert not list(lines_with_upper_limits(code))
 
 
-def upper_limits(code: str) -> Iterator[int]:
+def lines_with_upper_limits(code: str) -> Iterator[int]:
     """Yield the lines of assertions that compare a measured time with an upper limit in seconds."""
     if not any(name in code for name in (*CLOCKS, "duration")):
         return
@@ -64,12 +64,14 @@ def upper_limits(code: str) -> Iterator[int]:
     for scope in outermost or [module]:
         measured = _Measured(scope)
         for assertion in ast.walk(scope):
-            if isinstance(assertion, ast.Assert) and any(measured.limited(each) for each in ast.walk(assertion.test)):
+            if isinstance(assertion, ast.Assert) and any(
+                measured.has_upper_limit(each) for each in ast.walk(assertion.test)
+            ):
                 yield assertion.lineno
 
 
 class _Measured:
-    """The expressions of a function that come from a clock of the machine."""
+    """The names of a function that hold times of the machine's clock, and the expressions that contain such times."""
 
     def __init__(self, scope: ast.AST) -> None:
         self._own_clocks = {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)} | {
@@ -78,7 +80,9 @@ class _Measured:
             if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name)
         }
         self._names: set[str] = set()
-        for _ in range(3):  # a loop may assign the source of a name after its use
+        for _ in range(
+            3
+        ):  # in a loop, the statement that assigns a measured time may come after the statement that uses it
             for each in ast.walk(scope):
                 self._learn(each)
 
@@ -107,7 +111,7 @@ class _Measured:
             and called.value.id in MODULES - self._own_clocks
         )
 
-    def limited(self, node: ast.AST) -> bool:
+    def has_upper_limit(self, node: ast.AST) -> bool:
         """Return True if a node states that a measured time is below a limit."""
         if not isinstance(node, ast.Compare):
             return False
@@ -122,7 +126,7 @@ class _Measured:
         return False
 
     def _is_limit(self, expression: ast.expr) -> bool:
-        """Return True for a number of seconds, also if the number is added to a measured time."""
+        """Return True for a number of seconds, or for the sum of a measured time and a number of seconds."""
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
             return self._is_limit(expression.left) or self._is_limit(expression.right)
         names = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Call | ast.Attribute)]

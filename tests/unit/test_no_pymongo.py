@@ -1,4 +1,4 @@
-"""gmongo needs only the `bson` package of PyMongo."""
+"""gmongo imports only `bson` from the PyMongo distribution, and never the `pymongo` package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import gmongo
 
-# A program that an import would run, and the module that replaces pymongo on import.
+# Two modules that an import of gmongo must not load: a module that is a program, and the stand-in for pymongo.
 NOT_HERE = ("gmongo.testing.__main__", "gmongo.as_pymongo")
 MODULES = sorted(
     found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(NOT_HERE)
@@ -35,8 +35,10 @@ def test_no_module_imports_pymongo():
     assert imported_by(*MODULES) == "[]"
 
 
-@pytest.mark.parametrize("expression", ["'gmongo.testing' in sys.modules", "gevent.monkey.is_module_patched('socket')"])
-def test_import_of_gmongo_imports_no_test_server_and_patches_no_module(expression):
-    program = f"import gmongo, socket, sys, time; import gevent.monkey; print({expression})"
+@pytest.mark.parametrize(
+    "import_statement", ["'gmongo.testing' in sys.modules", "gevent.monkey.is_module_patched('socket')"]
+)
+def test_import_of_gmongo_imports_no_test_server_and_patches_no_module(import_statement):
+    program = f"import gmongo, socket, sys, time; import gevent.monkey; print({import_statement})"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
     assert found == "False"

@@ -1,6 +1,7 @@
-"""The constants at the top of the core modules: limits, sizes, times, and values of the wire protocol.
+"""The constants of the core modules equal the table in `numbers.tsv`.
 
-A test cannot observe many of these numbers. `numbers.tsv` lists all numbers, so a change affects two files.
+The constants are limits, sizes, times and values of the wire protocol. Many constants have no effect that a test can
+observe. Because of the table, a change of such a constant must change two files.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ for line in Path(__file__).with_name("numbers.tsv").read_text("utf-8").splitline
     NUMBERS.setdefault(_module, {})[_name] = eval(_value, {"timedelta": timedelta})
 
 
-def is_plain(value: object) -> bool:
+def contains_only_numbers_and_names(value: object) -> bool:
     """Return True if a value consists of numbers and names only."""
     if isinstance(value, dict):
-        return is_plain([*value, *value.values()])
+        return contains_only_numbers_and_names([*value, *value.values()])
     if isinstance(value, (list, tuple)):
-        return all(map(is_plain, value))
+        return all(map(contains_only_numbers_and_names, value))
     return isinstance(value, (int, float, str, range, timedelta))
 
 
-def numbers_of(module: str) -> dict[str, object]:
+def constants_with_numbers(module: str) -> dict[str, object]:
     """Return the values of module-level assignments that contain a number."""
     there = importlib.import_module(f"gmongo.{module}")
     found = {}
@@ -39,7 +40,9 @@ def numbers_of(module: str) -> dict[str, object]:
         ):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-            found.update({name: vars(there)[name] for name in names if is_plain(vars(there)[name])})
+            found.update(
+                {name: vars(there)[name] for name in names if contains_only_numbers_and_names(vars(there)[name])}
+            )
     return found
 
 
@@ -49,7 +52,7 @@ def test_module_constants_match_table() -> None:
         module = name.removeprefix("gmongo.")
         if module.partition(".")[0] in CORE:
             try:
-                found[module] = numbers_of(module)
+                found[module] = constants_with_numbers(module)
             except ImportError:  # an extra is not installed
                 found[module] = NUMBERS.get(module, {})
     assert {module: numbers for module, numbers in found.items() if numbers} == NUMBERS

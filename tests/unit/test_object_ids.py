@@ -1,4 +1,4 @@
-"""Generated ``_id`` values: format of the ObjectId specification, as in ``bson``."""
+"""Generated ``_id`` values have the format of the ObjectId specification, like ``bson.ObjectId()``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo import _clock, _object_ids
 from gmongo._object_ids import new_object_id
 
 
-def parts(object_id):
+def parts_of(object_id):
     data = object_id.binary
     return data[:4], data[4:9], int.from_bytes(data[9:], "big")
 
@@ -24,31 +24,32 @@ def test_object_id_contains_current_time():
     assert type(made) is ObjectId
 
 
-def test_object_ids_of_process_share_random_part_and_count():
-    made = [parts(new_object_id()) for _ in range(1000)]
+def test_object_ids_of_one_process_share_random_part_and_count_up():
+    made = [parts_of(new_object_id()) for _ in range(1000)]
     assert len({random for _, random, _ in made}) == 1
     first = made[0][2]
     assert [number for _, _, number in made] == [(first + n) % 2**24 for n in range(1000)]
 
 
 def test_random_part_differs_between_makers():
-    assert parts(new_object_id())[1] != parts(ObjectId())[1]
-    assert len({parts(_object_ids._Maker().make())[1] for _ in range(10)}) == 10
+    assert parts_of(new_object_id())[1] != parts_of(ObjectId())[1]
+    assert len({parts_of(_object_ids._Maker().make())[1] for _ in range(10)}) == 10
 
 
-def test_counter_starts_randomly_and_wraps_to_zero(monkeypatch):
-    assert len({parts(_object_ids._Maker().make())[2] for _ in range(10)}) == 10
+def test_object_id_counter_starts_randomly_and_wraps_to_zero(monkeypatch):
+    assert len({parts_of(_object_ids._Maker().make())[2] for _ in range(10)}) == 10
     monkeypatch.setattr(_object_ids._random, "urandom", lambda size: b"\xff" * size)
     maker = _object_ids._Maker()
-    assert [parts(maker.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
+    assert [parts_of(maker.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0x7FFFFFFF, b"\x7f\xff\xff\xff"), (0x80000000, b"\x80\0\0\0"), (0xFFFFFFFF, b"\xff" * 4)]
+    ("seconds", "stored_seconds"),
+    [(0x7FFFFFFF, b"\x7f\xff\xff\xff"), (0x80000000, b"\x80\0\0\0"), (0xFFFFFFFF, b"\xff" * 4)],
 )
-def test_time_is_unsigned(monkeypatch, seconds, shown):
+def test_time_of_object_id_is_unsigned(monkeypatch, seconds, stored_seconds):
     monkeypatch.setattr(_clock, "time", lambda: seconds + 0.9)
-    assert parts(new_object_id())[0] == shown
+    assert parts_of(new_object_id())[0] == stored_seconds
 
 
 def test_forked_child_has_own_random_part():
@@ -62,5 +63,5 @@ def test_forked_child_has_own_random_part():
     with os.fdopen(reader, "rb") as pipe:
         os.close(writer)
         its = ObjectId(pipe.read(12))
-    assert parts(its)[1] != parts(mine)[1]
-    assert parts(new_object_id())[1] == parts(mine)[1]
+    assert parts_of(its)[1] != parts_of(mine)[1]
+    assert parts_of(new_object_id())[1] == parts_of(mine)[1]

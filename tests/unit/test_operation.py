@@ -1,4 +1,4 @@
-"""Defaults of operations, and delegation of an encrypted operation to its inner operation."""
+"""Operations have default attributes. An encrypted operation delegates attributes and calls to its inner operation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from gmongo.wire.message import encode_op_msg
 CONTEXT = OperationContext("db", "c")
 
 
-class Plain(Operation):
+class PlainOperation(Operation):
     name = "plain"
 
 
 def test_operation_without_overrides_has_defaults() -> None:
-    operation = Plain(CONTEXT)
+    operation = PlainOperation(CONTEXT)
     with pytest.raises(NotImplementedError):
         operation.command(Mock())
     document: dict[str, Any] = {"ok": 1}
@@ -56,14 +56,14 @@ def test_operation_without_overrides_has_defaults() -> None:
         ("db.a$cmd", "a$cmd"),
     ],
 )
-def test_collection_is_empty_for_database_commands(namespace: str, collection: str) -> None:
-    assert Plain(OperationContext(*namespace.split(".", 1))).collection == collection
+def test_collection_name_is_empty_for_database_command(namespace: str, collection: str) -> None:
+    assert PlainOperation(OperationContext(*namespace.split(".", 1))).collection == collection
 
 
 @pytest.mark.parametrize("is_write", [False, True])
 @pytest.mark.parametrize("takes_read_concern", [False, True])
-def test_write_or_read_concern_makes_operation_causally_consistent(is_write: bool, takes_read_concern: bool) -> None:
-    kind = type("Kind", (Plain,), {"is_write": is_write, "takes_read_concern": takes_read_concern})
+def test_write_or_operation_with_read_concern_is_causally_consistent(is_write: bool, takes_read_concern: bool) -> None:
+    kind = type("Kind", (PlainOperation,), {"is_write": is_write, "takes_read_concern": takes_read_concern})
     operation: Operation = kind(CONTEXT)
     assert operation.is_causally_consistent is (is_write or takes_read_concern)
     assert operation.needs_retry_writes is is_write
@@ -71,11 +71,11 @@ def test_write_or_read_concern_makes_operation_causally_consistent(is_write: boo
 
 # Encrypted operations
 
-# The wrapper does not delegate these attributes separately.
+# The encrypted operation has its own versions of these attributes.
 OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}
 
 
-def encrypted(inner: Any) -> Any:
+def encrypted_operation(inner: Any) -> Any:
     pytest.importorskip("pymongocrypt")
     from gmongo._encryption.operation import EncryptedOperation
 
@@ -83,7 +83,7 @@ def encrypted(inner: Any) -> Any:
 
 
 def inner_operation() -> Any:
-    inner = Mock(spec=Plain(CONTEXT), context=CONTEXT)
+    inner = Mock(spec=PlainOperation(CONTEXT), context=CONTEXT)
     return inner
 
 
@@ -95,38 +95,38 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
-def test_encrypted_operation_has_properties_of_inner_operation(name: str) -> None:
+@pytest.mark.parametrize("property_name", PROPERTIES)
+def test_encrypted_operation_has_property_values_of_inner_operation(property_name: str) -> None:
     inner = inner_operation()
     value = object()
-    setattr(type(inner), name, PropertyMock(return_value=value))
-    assert getattr(encrypted(inner), name) is value
+    setattr(type(inner), property_name, PropertyMock(return_value=value))
+    assert getattr(encrypted_operation(inner), property_name) is value
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_encrypted_operation_delegates_calls_to_inner_operation(name: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_encrypted_operation_delegates_calls_to_inner_operation(method: str) -> None:
     inner = inner_operation()
-    arguments = [object() for _ in inspect.signature(getattr(Operation, name)).parameters][1:]
+    arguments = [object() for _ in inspect.signature(getattr(Operation, method)).parameters][1:]
     inner.notify_transaction.return_value = None
-    assert getattr(encrypted(inner), name)(*arguments) is getattr(inner, name).return_value
-    getattr(inner, name).assert_called_once_with(*arguments)
+    assert getattr(encrypted_operation(inner), method)(*arguments) is getattr(inner, method).return_value
+    getattr(inner, method).assert_called_once_with(*arguments)
 
 
-@pytest.mark.parametrize("name", sorted(Operation.__annotations__))
-def test_encrypted_operation_has_attributes_of_inner_operation(name: str) -> None:
+@pytest.mark.parametrize("attribute", sorted(Operation.__annotations__))
+def test_encrypted_operation_has_attribute_values_of_inner_operation(attribute: str) -> None:
     inner = inner_operation()
     value = object()
-    setattr(inner, name, value)
-    assert getattr(encrypted(inner), name) is value
+    setattr(inner, attribute, value)
+    assert getattr(encrypted_operation(inner), attribute) is value
 
 
-@pytest.mark.parametrize("decrypts", [False, True])
+@pytest.mark.parametrize("has_encrypted_fields", [False, True])
 @pytest.mark.parametrize("is_pinned", [False, True])
-def test_decrypted_result_is_read_from_decrypted_reply(decrypts: bool, is_pinned: bool) -> None:
+def test_decrypted_result_is_computed_from_decrypted_reply(has_encrypted_fields: bool, is_pinned: bool) -> None:
     inner = inner_operation()
-    operation = encrypted(inner)
+    operation = encrypted_operation(inner)
     body, plain, pin = b"encrypted", b"plain", object()
-    operation._encrypter.decrypt.return_value = plain if decrypts else None
+    operation._encrypter.decrypt.return_value = plain if has_encrypted_fields else None
     first = operation.result(operation.decode(body), ("h", 1))
     assert first is inner.result.return_value
     if is_pinned:
@@ -136,7 +136,7 @@ def test_decrypted_result_is_read_from_decrypted_reply(decrypts: bool, is_pinned
     inner.pinned.side_effect = lambda result, pin: (result, pin)
     found = operation.decrypted(first)
     operation._encrypter.decrypt.assert_called_once_with(body, None)
-    if not decrypts:
+    if not has_encrypted_fields:
         assert found is first
     else:
         expected: Any = ((plain,), ("h", 1))
@@ -144,12 +144,12 @@ def test_decrypted_result_is_read_from_decrypted_reply(decrypts: bool, is_pinned
 
 
 def test_result_without_reply_is_not_decrypted() -> None:
-    operation, result = encrypted(inner_operation()), object()
+    operation, result = encrypted_operation(inner_operation()), object()
     assert operation.decrypted(result) is result
     operation._encrypter.decrypt.assert_not_called()
 
 
-def test_sessions_end_in_batches_of_10000_on_any_server() -> None:
+def test_end_sessions_ends_10000_sessions_per_command_on_any_server() -> None:
     operations = list(EndSessions.batches([{"id": number} for number in range(20_001)]))
     assert [len(each.command(Mock())["endSessions"]) for each in operations] == [10_000, 10_000, 1]
     assert all(each.context.selector is ANY_SERVER and each.context.database == "admin" for each in operations)
@@ -163,7 +163,7 @@ DEFAULTS: dict[str, Any] = {
     "takes_max_time": True, "waits_for_documents": False, "opens_cursor": False, "pins_connection": False,
     "pin": None, "in_background": False, "selector_is_explicit": False, "trace": None,
 }  # fmt: skip
-# The attributes in which each kind of operation differs from the defaults, without per-operation attributes.
+# For each class of operations, the class attributes whose values differ from the defaults. Properties are not listed.
 OVERRIDES: dict[str, set[str]] = {
     "AbortAgain": {
         "in_background", "is_write", "retries_overload", "takes_max_time", "takes_session",
@@ -198,7 +198,7 @@ OVERRIDES: dict[str, set[str]] = {
 }  # fmt: skip
 
 
-def kinds_of_operations() -> dict[str, type[Operation]]:
+def operation_classes() -> dict[str, type[Operation]]:
     modules = [importlib.import_module(f"gmongo.operations.{each.name}") for each in iter_modules(operations.__path__)]
     return {
         name: each
@@ -208,7 +208,7 @@ def kinds_of_operations() -> dict[str, type[Operation]]:
     }
 
 
-def test_operation_kinds_differ_from_defaults_as_listed() -> None:
+def test_operation_classes_override_exactly_listed_defaults() -> None:
     assert {
         name: getattr(Operation, name) for name in Operation.__annotations__ if hasattr(Operation, name)
     } == DEFAULTS
@@ -218,7 +218,7 @@ def test_operation_kinds_differ_from_defaults_as_listed() -> None:
             for each in DEFAULTS
             if (value := getattr(kind, each)) != DEFAULTS[each] and not isdatadescriptor(value)
         }
-        for name, kind in kinds_of_operations().items()
+        for name, kind in operation_classes().items()
         if not name.startswith("_")
     }
     assert found == OVERRIDES

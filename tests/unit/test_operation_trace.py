@@ -1,4 +1,4 @@
-"""The trace of an operation: durations of its phases, and callbacks of observers."""
+"""The trace of an operation measures the phases of the operation, and calls the observers of the client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADDRESS = ("h", 1)
 TIMES = ("selecting", "checking_out", "backing_off", "connecting", "exchanging", "decoding", "round_trip")
 
 
-class Clock:
+class AdjustableClock:
     """A clock that a test advances."""
 
     def __init__(self) -> None:
@@ -32,33 +32,33 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> AdjustableClock:
+    clock = AdjustableClock()
     monkeypatch.setattr(_clock, "monotonic", clock)
     return clock
 
 
 @pytest.fixture
-def trace(clock: Clock) -> OperationTrace:
+def trace(clock: AdjustableClock) -> OperationTrace:
     return OperationTrace("find", "shop", "orders", Mock())
 
 
-def times_of(trace: OperationTrace) -> dict[str, float]:
+def nonzero_durations(trace: OperationTrace) -> dict[str, float]:
     """Return the durations that are not 0."""
     return {name: getattr(trace, name) for name in TIMES if getattr(trace, name)}
 
 
-def topology(round_trip: float | None, known: bool = True) -> Any:
-    described = {ADDRESS: SimpleNamespace(round_trip_time=round_trip)} if known else {}
+def topology_with_round_trip_time(round_trip_time: float | None, server_is_known: bool = True) -> Any:
+    described = {ADDRESS: SimpleNamespace(round_trip_time=round_trip_time)} if server_is_known else {}
     return SimpleNamespace(description=described)
 
 
-def connection(established_in: float, last_command: str | None) -> Any:
+def connection_established_in(established_in: float, last_command: str | None) -> Any:
     return SimpleNamespace(established_in=established_in, last_command=last_command)
 
 
-def test_new_trace_is_empty(trace: OperationTrace, clock: Clock) -> None:
-    assert times_of(trace) == {} and trace.notes == {}
+def test_new_trace_is_empty(trace: OperationTrace, clock: AdjustableClock) -> None:
+    assert nonzero_durations(trace) == {} and trace.notes == {}
     assert (trace.address, trace.cursor_id, trace.waits_for, trace.wait_started) == (None, None, None, 0.0)
     assert (trace.sensitive, trace.tries, trace.commands) == (False, 0, 0)
     assert (trace.started, trace.elapsed()) == (1000.0, 0.0)
@@ -69,53 +69,56 @@ def test_new_trace_is_empty(trace: OperationTrace, clock: Clock) -> None:
     assert not [name for name in OperationTrace.__slots__ if not hasattr(trace, name)]
 
 
-@pytest.mark.parametrize("round_trip", [None, 0.25])
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("round_trip_time", [None, 0.25])
+@pytest.mark.parametrize("server_is_known", [True, False])
 @pytest.mark.parametrize(
-    ("established", "used", "connecting"), [(1.0, False, 1.0), (9.0, False, 2.0), (1.0, True, 0.0)]
+    ("established_in", "connection_was_used", "connecting_time"),
+    [(1.0, False, 1.0), (9.0, False, 2.0), (1.0, True, 0.0)],
 )
-def test_each_second_counts_for_one_phase(
+def test_each_second_of_operation_counts_for_one_phase(
     trace: OperationTrace,
-    clock: Clock,
-    round_trip: float | None,
-    known: bool,
-    established: float,
-    used: bool,
-    connecting: float,
+    clock: AdjustableClock,
+    round_trip_time: float | None,
+    server_is_known: bool,
+    established_in: float,
+    connection_was_used: bool,
+    connecting_time: float,
 ) -> None:
     for number in (1, 2):
         trace.begin_attempt()
         assert (trace.tries, trace.waits_for, trace.wait_started) == (number, Phase.SELECTION, clock.now)
         clock.now += 1
-        trace.selected(ADDRESS, topology(round_trip, known))
+        trace.selected(ADDRESS, topology_with_round_trip_time(round_trip_time, server_is_known))
         assert (trace.address, trace.waits_for, trace.wait_started) == (ADDRESS, Phase.CHECK_OUT, clock.now)
         clock.now += 2
-        trace.checked_out(connection(established, "ping" if used else None))
+        trace.checked_out(connection_established_in(established_in, "ping" if connection_was_used else None))
         assert trace.waits_for is None
         began = clock.now
         clock.now += 4
         trace.wait_ended(Phase.BACK_OFF, began, None)
-    expected = {"selecting": 2.0, "checking_out": 4.0, "backing_off": 8.0, "connecting": 2 * connecting}
-    if known and round_trip:
-        expected["round_trip"] = round_trip
-    assert times_of(trace) == {name: seconds for name, seconds in expected.items() if seconds}
+    expected = {"selecting": 2.0, "checking_out": 4.0, "backing_off": 8.0, "connecting": 2 * connecting_time}
+    if server_is_known and round_trip_time:
+        expected["round_trip"] = round_trip_time
+    assert nonzero_durations(trace) == {name: seconds for name, seconds in expected.items() if seconds}
     calls: Any = trace.observer.wait_ended
     assert [call.args[1:] for call in calls.call_args_list] == [
         (Phase.SELECTION, 1.0, 0.0, None),
-        (Phase.CHECK_OUT, 2.0, connecting, None),
+        (Phase.CHECK_OUT, 2.0, connecting_time, None),
         (Phase.BACK_OFF, 4.0, 0.0, None),
     ] * 2
 
 
-@pytest.mark.parametrize("when", ["selecting", "checking_out", "running", "pinned"])
-def test_failed_attempt_ends_its_phase(trace: OperationTrace, clock: Clock, when: str) -> None:
+@pytest.mark.parametrize("failing_phase", ["selecting", "checking_out", "running", "pinned"])
+def test_failed_attempt_ends_current_phase_of_trace(
+    trace: OperationTrace, clock: AdjustableClock, failing_phase: str
+) -> None:
     trace.begin_attempt()
     clock.now += 1
-    if when != "selecting":
-        trace.selected(ADDRESS, topology(None))
-    if when == "running":
-        trace.checked_out(connection(0.0, None))
-    if when == "pinned":
+    if failing_phase != "selecting":
+        trace.selected(ADDRESS, topology_with_round_trip_time(None))
+    if failing_phase == "running":
+        trace.checked_out(connection_established_in(0.0, None))
+    if failing_phase == "pinned":
         trace.pinned()
         assert trace.waits_for is None
     calls: Any = trace.observer.wait_ended
@@ -125,32 +128,34 @@ def test_failed_attempt_ends_its_phase(trace: OperationTrace, clock: Clock, when
     for _ in range(2):
         trace.end_attempt(error)
     assert trace.waits_for is None
-    if when == "selecting":
+    if failing_phase == "selecting":
         calls.assert_called_once_with(trace, Phase.SELECTION, 3.0, 0.0, error)
-    elif when == "checking_out":
+    elif failing_phase == "checking_out":
         calls.assert_called_once_with(trace, Phase.CHECK_OUT, 2.0, 0.0, error)
     else:
         calls.assert_not_called()
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_decoding_time_is_added_to_trace(trace: OperationTrace, clock: Clock, fails: bool) -> None:
+@pytest.mark.parametrize("decoder_raises", [False, True])
+def test_decoding_time_is_added_to_trace_even_if_decoder_raises(
+    trace: OperationTrace, clock: AdjustableClock, decoder_raises: bool
+) -> None:
     def decode(body: Any) -> str:
         clock.now += 2
-        if fails:
+        if decoder_raises:
             raise ValueError
         return f"decoded {body}"
 
     for _ in range(2):
-        if fails:
+        if decoder_raises:
             with pytest.raises(ValueError):
                 trace.decode(decode, b"")
         else:
             assert trace.decode(decode, "body") == "decoded body"  # type: ignore[arg-type]
-    assert times_of(trace) == {"decoding": 4.0}
+    assert nonzero_durations(trace) == {"decoding": 4.0}
 
 
-def test_trace_has_names_of_its_operation() -> None:
+def test_trace_has_operation_database_and_collection_names() -> None:
     operation: Any = SimpleNamespace(
         title="getMore", context=SimpleNamespace(database="d"), collection="c", cursor_id=7
     )
@@ -172,25 +177,28 @@ CALLBACKS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-def observer(**members: Any) -> Observer:
+def make_observer(**members: Any) -> Observer:
     kind: type[Observer] = type("One", (Observer,), members)
     return kind()
 
 
-def observer_of(received: list[Any], name: str, method: str, raises: BaseException | None = None) -> Observer:
+def recording_observer(received: list[Any], name: str, method: str, error: BaseException | None = None) -> Observer:
     def receive(self: Any, *arguments: Any) -> None:
         received.append((name, *arguments))
-        if raises is not None:
-            raise raises
+        if error is not None:
+            raise error
 
-    return observer(**{method: receive})
+    return make_observer(**{method: receive})
 
 
 @pytest.mark.parametrize("method", CALLBACKS)
 def test_each_observer_is_called_despite_error_of_another(method: str, capsys: pytest.CaptureFixture[str]) -> None:
     received: list[Any] = []
     arguments = CALLBACKS[method]
-    first, second = observer_of(received, "first", method, ValueError("mine")), observer_of(received, "second", method)
+    first, second = (
+        recording_observer(received, "first", method, ValueError("mine")),
+        recording_observer(received, "second", method),
+    )
     for observers, names in (
         ((), []),
         ((Observer(),), []),
@@ -202,8 +210,8 @@ def test_each_observer_is_called_despite_error_of_another(method: str, capsys: p
         assert received == [(name, *arguments) for name in names]
         assert ("ValueError: mine" in capsys.readouterr().err) is ("first" in names)
     for each in (
-        (observer_of(received, "x", method, GreenletExit()),),
-        (observer_of(received, "x", method, GreenletExit()), second),
+        (recording_observer(received, "x", method, GreenletExit()),),
+        (recording_observer(received, "x", method, GreenletExit()), second),
     ):
         with pytest.raises(GreenletExit):
             getattr(Observers(each), method)(*arguments)
@@ -217,20 +225,20 @@ def test_base_observer_methods_do_nothing() -> None:
         assert getattr(plain, method)(*arguments) is None
 
 
-@pytest.mark.parametrize("wants", [(), (False,), (True,), (False, True), (True, False), (False, False)])
-def test_observers_are_wanted_if_any_observer_is(wants: tuple[bool, ...]) -> None:
-    each = tuple(observer(is_enabled=lambda _, want=want: want, times_decoding=want) for want in wants)
+@pytest.mark.parametrize("enabled_observers", [(), (False,), (True,), (False, True), (True, False), (False, False)])
+def test_observers_are_enabled_if_any_observer_is_enabled(enabled_observers: tuple[bool, ...]) -> None:
+    each = tuple(make_observer(is_enabled=lambda _, want=want: want, times_decoding=want) for want in enabled_observers)
     observers = Observers(each)
-    assert observers.is_enabled() is any(wants) is observers.times_decoding
+    assert observers.is_enabled() is any(enabled_observers) is observers.times_decoding
     assert observers.active is False and observers.all is each
 
 
-def test_carried_function_has_contexts_of_all_observers() -> None:
+def test_bound_function_runs_in_contexts_of_all_observers() -> None:
     def observer_that_records(name: str) -> Any:
-        def carried(run: Callable[[], None]) -> Callable[[], None]:
+        def wrap_with_name(run: Callable[[], None]) -> Callable[[], None]:
             return lambda: (ran.append(name), run())[0]  # type: ignore[func-returns-value]
 
-        return observer(bind_context=lambda _, run: carried(run))
+        return make_observer(bind_context=lambda _, run: wrap_with_name(run))
 
     ran: list[str] = []
     Observers((observer_that_records("a"), observer_that_records("b"))).bind_context(lambda: ran.append("run"))()
@@ -243,7 +251,7 @@ class RecordingListener(CommandListener):
 
 
 @pytest.fixture
-def sent(trace: OperationTrace) -> Iterator[Any]:
+def sent_command(trace: OperationTrace) -> Iterator[Any]:
     hello = SimpleNamespace(connection_id=5)
     link = SimpleNamespace(address=ADDRESS, hello=hello, id=3, service_id=None)
     yield Mock(
@@ -252,67 +260,73 @@ def sent(trace: OperationTrace) -> Iterator[Any]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("listens", [False, True])
+@pytest.mark.parametrize("has_listener", [False, True])
 @pytest.mark.parametrize("has_trace", [False, True])
-@pytest.mark.parametrize("sensitive", [False, True])
-def test_traced_command_reaches_listeners_and_observer(
-    sent: Any, trace: OperationTrace, listens: bool, has_trace: bool, sensitive: bool
+@pytest.mark.parametrize("is_sensitive", [False, True])
+def test_listeners_and_observer_receive_events_of_traced_command(
+    sent_command: Any, trace: OperationTrace, has_listener: bool, has_trace: bool, is_sensitive: bool
 ) -> None:
     received: list[Any] = []
     observers: Any = Mock(active=False)
-    commands = TracedCommands((RecordingListener(received),) if listens else (), observers)
-    assert commands.is_enabled() is listens
+    commands = TracedCommands((RecordingListener(received),) if has_listener else (), observers)
+    assert commands.is_enabled() is has_listener
     observers.active = True
     assert commands.is_enabled() is True
-    sent.sensitive = sensitive
+    sent_command.sensitive = is_sensitive
     if not has_trace:
-        sent.trace = None
+        sent_command.trace = None
     error, reply = AutoReconnect("gone"), {"ok": 1}
-    commands.started(sent)
-    commands.succeeded(sent, 0.5, reply)
-    commands.failed(sent, 0.25, error)
+    commands.started(sent_command)
+    commands.succeeded(sent_command, 0.5, reply)
+    commands.failed(sent_command, 0.25, error)
     assert [type(event).__name__ for event in received] == (
-        ["CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"] if listens else []
+        ["CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"] if has_listener else []
     )
     calls: Any = trace.observer
     if has_trace:
-        assert (trace.commands, trace.sensitive, trace.exchanging) == (1, sensitive, 0.75)
-        calls.command_started.assert_called_once_with(trace, sent)
+        assert (trace.commands, trace.sensitive, trace.exchanging) == (1, is_sensitive, 0.75)
+        calls.command_started.assert_called_once_with(trace, sent_command)
         assert [call.args for call in calls.command_ended.call_args_list] == [
-            (trace, sent, reply, None),
-            (trace, sent, None, error),
+            (trace, sent_command, reply, None),
+            (trace, sent_command, None, error),
         ]
     else:
         assert not calls.mock_calls
 
 
-@pytest.mark.parametrize("how", ["succeeded", "failed"])
-def test_observer_receives_command_end_despite_interrupted_listener(sent: Any, trace: OperationTrace, how: str) -> None:
-    def interrupted(event: Any) -> None:
+@pytest.mark.parametrize("end_event", ["succeeded", "failed"])
+def test_observer_receives_command_end_despite_interrupted_listener(
+    sent_command: Any, trace: OperationTrace, end_event: str
+) -> None:
+    def raise_greenlet_exit(event: Any) -> None:
         raise GreenletExit
 
     listener = RecordingListener([])
-    setattr(listener, how, interrupted)
+    setattr(listener, end_event, raise_greenlet_exit)
     commands = TracedCommands((listener,), Mock(active=True))
     with pytest.raises(GreenletExit):
-        getattr(commands, how)(sent, 0.5, {"ok": 1} if how == "succeeded" else AutoReconnect("gone"))
+        getattr(commands, end_event)(
+            sent_command, 0.5, {"ok": 1} if end_event == "succeeded" else AutoReconnect("gone")
+        )
     assert trace.exchanging == 0.5 and trace.observer.command_ended.called  # type: ignore[attr-defined]
 
 
-def test_trace_with_sensitive_command_stays_sensitive(sent: Any, trace: OperationTrace) -> None:
+def test_trace_stays_sensitive_after_sensitive_command(sent_command: Any, trace: OperationTrace) -> None:
     commands = TracedCommands((), Mock(active=True))
     for sensitive in (False, True, False):
-        sent.sensitive = sensitive
-        commands.started(sent)
+        sent_command.sensitive = sensitive
+        commands.started(sent_command)
     assert trace.sensitive and trace.commands == 3
 
 
-@pytest.mark.parametrize("pinned", [False, True])
-def test_check_in_reports_duration_of_use_unless_pinned(trace: OperationTrace, clock: Clock, pinned: bool) -> None:
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_check_in_reports_use_of_connection_unless_connection_is_pinned(
+    trace: OperationTrace, clock: AdjustableClock, is_pinned: bool
+) -> None:
     attempt = Attempt(Mock(trace=trace, is_write=True), None)
     used, pool = Mock(checked_out_at=clock.now, address=ADDRESS), Mock()
     clock.now += 7
-    attempt._check_in(pool, used, pinned)
-    assert pool.check_in.called is not pinned
+    attempt._check_in(pool, used, is_pinned)
+    assert pool.check_in.called is not is_pinned
     calls = [call.args for call in trace.observer.connection_used.call_args_list]  # type: ignore[attr-defined]
-    assert calls == ([] if pinned else [(trace, ADDRESS, 7.0)])
+    assert calls == ([] if is_pinned else [(trace, ADDRESS, 7.0)])

@@ -1,4 +1,4 @@
-"""Every option: its accepted values with results, and its rejected values with messages."""
+"""Each option converts its accepted values, and rejects other values with an error that states the rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gmongo.server_api import ServerApi
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 TYPE, VALUE = InvalidOptionType, InvalidOption
-SAME = object()  # the result is the given value
+SAME = object()  # marks a value that the option accepts unchanged
 LISTENER = CommandListener()
 UTC = datetime.timezone.utc
 REGISTRY = TypeRegistry()
@@ -40,28 +40,33 @@ Good = Mapping[Any, Any] | list[tuple[Any, Any]]
 Bad = list[tuple[str, type, list[Any]]]
 
 
-def integers(lowest: int, highest: int = INT32) -> tuple[Good, Bad]:
+def integer_rules(lowest: int, highest: int = INT32) -> tuple[Good, Bad]:
     rule = f"an integer from {lowest} to {highest}"
     good = [(lowest, lowest), (highest, highest), (str(lowest), lowest), (str(highest), highest)]
     wrong = ["", "x", "1.5", " 1", "+1", lowest - 1, highest + 1, str(highest + 1)]
     return good, [(rule, TYPE, [True, 1.0, None, [], {}]), (rule, VALUE, wrong)]
 
 
-def choices(*names: str) -> tuple[Good, Bad]:
+def choice_rules(*names: str) -> tuple[Good, Bad]:
     return [(name, name) for name in names], [
         (f"one of {', '.join(names)}", VALUE, [None, 5, [], "", names[0].upper() + "x", names[0] + " "])
     ]
 
 
-def merged(good: Good, bad: Bad, others: list[tuple[Any, Any]]) -> tuple[Good, Bad]:
-    """Move the values `others` of a rule from the rejected values to the accepted values."""
-    taken = [value for value, _ in others]
+def rules_with_more_accepted_values(good: Good, bad: Bad, added: list[tuple[Any, Any]]) -> tuple[Good, Bad]:
+    """Add accepted values to the accepted values of a rule, and remove the added values from the rejected values.
 
-    def is_taken(value: Any) -> bool:
-        return any(value is each for each in taken)
+    :param good: the accepted values of the rule.
+    :param bad: the rejected values of the rule.
+    :param added: the accepted values that are added, each with its result.
+    """
+    added_values = [value for value, _ in added]
 
-    return [*(good.items() if isinstance(good, Mapping) else good), *others], [
-        (rule, kind, [value for value in values if not is_taken(value)]) for rule, kind, values in bad
+    def is_added(value: Any) -> bool:
+        return any(value is each for each in added_values)
+
+    return [*(good.items() if isinstance(good, Mapping) else good), *added], [
+        (rule, kind, [value for value in values if not is_added(value)]) for rule, kind, values in bad
     ]
 
 
@@ -69,7 +74,7 @@ BOOLEANS: tuple[Good, Bad] = (
     [(True, True), (False, False), ("true", True), ("false", False)],
     [("True or False", TYPE, [0, 1, None, [], 1.0]), ("'true' or 'false'", VALUE, ["", "True", "yes", "1"])],
 )
-FLAGS = merged(*BOOLEANS, [(None, False)])
+FLAGS = rules_with_more_accepted_values(*BOOLEANS, [(None, False)])
 _MILLISECONDS = "a number of milliseconds from 0 to 999999999"
 MILLISECONDS: tuple[Good, Bad] = (
     [(0, 0.0), (5, 5.0), (0.5, 0.5), ("1500", 1500.0), ("1.5", 1.5), (999999999, 999999999.0)],
@@ -79,8 +84,8 @@ MILLISECONDS: tuple[Good, Bad] = (
     ],
 )
 SECONDS: tuple[Good, Bad] = [(value, shown / 1000) for value, shown in MILLISECONDS[0]], MILLISECONDS[1]
-OPTIONAL_SECONDS = merged(*SECONDS, [(None, None)])
-LIMITS = merged(
+OPTIONAL_SECONDS = rules_with_more_accepted_values(*SECONDS, [(None, None)])
+LIMITS = rules_with_more_accepted_values(
     [each for each in SECONDS[0] if each[1]], SECONDS[1], [(None, None), (0, None), ("0", None), (0.0, None)]
 )
 POSITIVE: tuple[Good, Bad] = (
@@ -88,7 +93,7 @@ POSITIVE: tuple[Good, Bad] = (
     [*SECONDS[1], ("a number of milliseconds above 0", VALUE, [0, 0.0, "0"])],
 )
 STRINGS: tuple[Good, Bad] = [("", ""), ("x y", "x y")], [("a string", TYPE, [None, 5, b"x", ["x"]])]
-OPTIONAL_STRINGS = merged(*STRINGS, [(None, None)])
+OPTIONAL_STRINGS = rules_with_more_accepted_values(*STRINGS, [(None, None)])
 PATHS: tuple[Good, Bad] = (
     [("/a b", "/a b"), (Path("/a"), "/a"), (b"/a", "/a"), (None, None)],
     [("the path of a file", TYPE, [5, [], True]), ("the path of a file", VALUE, ["", "a\0b", b""])],
@@ -108,12 +113,12 @@ _CONVERSIONS = "DATETIME, DATETIME_CLAMP, DATETIME_MS, DATETIME_AUTO"
 _STALENESS = "an integer: a positive number of seconds, or -1"
 
 
-def observed(provider: str, other: str, thing: Any) -> tuple[Good, Bad]:
-    names = ", ".join(each for each in ("enabled", other, provider) if each)
+def observability_rules(provider: str, other_key: str, provider_object: Any) -> tuple[Good, Bad]:
+    names = ", ".join(each for each in ("enabled", other_key, provider) if each)
     method = f"get_{provider.partition('_')[0]}"
     good = [
         (value, value)
-        for value in (None, {}, {"enabled": True}, {"enabled": None}, {provider: thing}, {provider: None})
+        for value in (None, {}, {"enabled": True}, {"enabled": None}, {provider: provider_object}, {provider: None})
     ]
     return good, [
         (f"a mapping with {names}", TYPE, [5, "x", []]),
@@ -123,15 +128,18 @@ def observed(provider: str, other: str, thing: Any) -> tuple[Good, Bad]:
     ]
 
 
-_SPANS, _METRICS = observed("tracer_provider", "query_text_max_length", TRACER), observed("meter_provider", "", METER)
+_SPANS, _METRICS = (
+    observability_rules("tracer_provider", "query_text_max_length", TRACER),
+    observability_rules("meter_provider", "", METER),
+)
 _LENGTH = "query_text_max_length"
 RULES: dict[tuple[str, ...], tuple[Good, Bad]] = {
-    ("maxPoolSize",): merged(*integers(0), [(None, None)]),
-    ("minPoolSize", "srvMaxHosts", "maxAdaptiveRetries"): integers(0),
-    ("maxConnecting", "drainLateRepliesBytes"): integers(1),
-    ("zlibCompressionLevel",): integers(-1, 9),
-    ("proxyPort",): integers(1, 65535),
-    ("wTimeoutMS",): integers(0, INT64),
+    ("maxPoolSize",): rules_with_more_accepted_values(*integer_rules(0), [(None, None)]),
+    ("minPoolSize", "srvMaxHosts", "maxAdaptiveRetries"): integer_rules(0),
+    ("maxConnecting", "drainLateRepliesBytes"): integer_rules(1),
+    ("zlibCompressionLevel",): integer_rules(-1, 9),
+    ("proxyPort",): integer_rules(1, 65535),
+    ("wTimeoutMS",): integer_rules(0, INT64),
     ("maxIdleTimeMS", "waitQueueTimeoutMS", "connectTimeoutMS", "socketTimeoutMS"): LIMITS,
     ("timeoutMS", "slow_operation_ms"): OPTIONAL_SECONDS,
     ("serverSelectionTimeoutMS", "baseBackoffMS"): SECONDS,
@@ -145,10 +153,10 @@ RULES: dict[tuple[str, ...], tuple[Good, Bad]] = {
     ("replicaSet", "tlsCertificateKeyFilePassword", "username", "password", "readConcernLevel"): OPTIONAL_STRINGS,
     ("tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile"): PATHS,
     ("srv_host_validator", "server_selector"): FUNCTIONS,
-    ("serverMonitoringMode",): choices("auto", "stream", "poll"),
-    ("authMechanism",): choices(*MECHANISMS),
-    ("readPreference",): choices("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"),
-    ("unicode_decode_error_handler",): choices("strict", "replace", "ignore"),
+    ("serverMonitoringMode",): choice_rules("auto", "stream", "poll"),
+    ("authMechanism",): choice_rules(*MECHANISMS),
+    ("readPreference",): choice_rules("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"),
+    ("unicode_decode_error_handler",): choice_rules("strict", "replace", "ignore"),
     ("uuidRepresentation",): (
         [("unspecified", UuidRepresentation.UNSPECIFIED), ("standard", UuidRepresentation.STANDARD),
          ("pythonLegacy", UuidRepresentation.PYTHON_LEGACY), ("javaLegacy", UuidRepresentation.JAVA_LEGACY),
@@ -233,17 +241,17 @@ RULES: dict[tuple[str, ...], tuple[Good, Bad]] = {
 NAMED = [(option, RULES[names]) for names in RULES for option in map(find, names)]
 
 
-def identifier(value: Any) -> str:
+def option_name_or_empty(value: Any) -> str:
     return value.name if isinstance(value, Option) else ""
 
 
-def test_table_of_rules_has_every_option() -> None:
+def test_table_of_option_rules_contains_every_option() -> None:
     names = [name for group in RULES for name in group]
     assert sorted(names) == sorted(option.name for option in OPTIONS)
 
 
 @pytest.mark.filterwarnings("ignore:compressors")
-@pytest.mark.parametrize(("option", "rules"), NAMED, ids=identifier)
+@pytest.mark.parametrize(("option", "rules"), NAMED, ids=option_name_or_empty)
 def test_option_converts_accepted_values(option: Option, rules: tuple[Good, Bad]) -> None:
     for value, expected in rules[0]:
         found = option.check(value)
@@ -252,20 +260,20 @@ def test_option_converts_accepted_values(option: Option, rules: tuple[Good, Bad]
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-09", "CMAP-10", "CMAP-13")
-@pytest.mark.parametrize(("option", "rules"), NAMED, ids=identifier)
+@pytest.mark.parametrize(("option", "rules"), NAMED, ids=option_name_or_empty)
 def test_option_rejects_invalid_values_and_states_rule(option: Option, rules: tuple[Good, Bad]) -> None:
-    for rule, kind, values in rules[1]:
+    for rule, error_class, values in rules[1]:
         for value in values:
-            with pytest.raises(kind) as caught:
+            with pytest.raises(error_class) as caught:
                 option.check(value)
-            assert type(caught.value) is kind, value
+            assert type(caught.value) is error_class, value
             text = str(caught.value)
             assert text.startswith(f"{option.name} must be {rule}"), value
             rest = text.removeprefix(f"{option.name} must be {rule}")
             assert (rest == "") if option.secret else rest.startswith(", not "), value
 
 
-def test_client_without_options_has_defaults_of_each_layer() -> None:
+def test_client_without_options_has_default_settings_of_each_layer() -> None:
     options = ClientOptions("mongodb://a/", None, {})
     topology = options.topology()
     own = {"seeds", "listeners", "topology_id", "connection_made"}
@@ -289,30 +297,30 @@ def test_client_without_options_has_defaults_of_each_layer() -> None:
     assert (pool.background_interval, topology.srv_rescan_interval) == (10.0, 60)
 
 
-def names_with(condition: Any) -> set[str]:
+def option_names_with(condition: Any) -> set[str]:
     return {option.name for option in OPTIONS if condition(option)}
 
 
-def test_options_have_their_attributes_and_aliases() -> None:
-    assert names_with(lambda option: option.secret) == {
+def test_options_have_documented_attributes_and_aliases() -> None:
+    assert option_names_with(lambda option: option.secret) == {
         *("proxyUsername", "proxyPassword", "tlsCertificateKeyFilePassword", "authMechanismProperties"),
         *("username", "password", "auto_encryption_opts"),
     }
-    assert names_with(lambda option: option.protects) == {
+    assert option_names_with(lambda option: option.protects) == {
         *("srvAllowedHostsSuffix", "tls", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile", "authMechanism"),
         *("tlsCertificateKeyFilePassword", "authSource", "username", "password", "auto_encryption_opts"),
     }
-    assert names_with(lambda option: option.source is Source.KEYWORD) == {
+    assert option_names_with(lambda option: option.source is Source.KEYWORD) == {
         *("srv_host_validator", "server_selector", "driver", "server_api", "event_listeners", "username", "password"),
         *("auto_encryption_opts", "read_preference", "document_class", "type_registry", "tzinfo", "tracing", "metrics"),
         "slow_operation_ms",
     }
-    assert names_with(lambda option: option.insecure is True) == {
+    assert option_names_with(lambda option: option.insecure is True) == {
         *("tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"),
         *("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"),
     }
-    assert names_with(lambda option: option.insecure is False) == {"tls"}
-    assert names_with(lambda option: option.decodes) == {"readPreferenceTags"}
+    assert option_names_with(lambda option: option.insecure is False) == {"tls"}
+    assert option_names_with(lambda option: option.decodes) == {"readPreferenceTags"}
     for alias, name in (("ssl", "tls"), ("max_adaptive_retries", "maxAdaptiveRetries"), ("wtimeout", "wTimeoutMS"),
                         ("j", "journal"), ("enable_overload_retargeting", "enableOverloadRetargeting")):  # fmt: skip
         assert find(alias) is find(name) is find(alias.upper())
@@ -322,7 +330,7 @@ def test_options_have_their_attributes_and_aliases() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "secret"), [("PLAIN", "the password"), ("MONGODB-OIDC", "an access token"), ("SCRAM-SHA-256", None)]
 )
-def test_mechanism_without_tls_warns_of_plain_text_secret(mechanism: str, secret: str | None, recwarn: Any) -> None:
+def test_mechanism_that_sends_secret_without_tls_warns(mechanism: str, secret: str | None, recwarn: Any) -> None:
     credential = Credential(mechanism, "$external", "ann", "secret", {})
     _check_mechanism_without_tls(credential, [("localhost", 27017)])
     assert not recwarn.list

@@ -1,4 +1,4 @@
-"""The overloads of a function have the defaults of the function itself."""
+"""The overloads of a function have the parameter defaults of the implementation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def is_overload(function: ast.FunctionDef) -> bool:
     return any(ast.unparse(decorator) == "overload" for decorator in function.decorator_list)
 
 
-def defaults(function: ast.FunctionDef) -> dict[str, str]:
+def parameter_defaults(function: ast.FunctionDef) -> dict[str, str]:
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     with_one = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
@@ -22,7 +22,7 @@ def defaults(function: ast.FunctionDef) -> dict[str, str]:
     return {name.arg: ast.unparse(value) for name, value in with_one}
 
 
-def overloaded(tree: ast.AST) -> list[tuple[ast.FunctionDef, ast.FunctionDef]]:
+def overloads_with_implementations(tree: ast.AST) -> list[tuple[ast.FunctionDef, ast.FunctionDef]]:
     pairs = []
     for node in ast.walk(tree):
         waiting: list[ast.FunctionDef] = []
@@ -35,10 +35,10 @@ def overloaded(tree: ast.AST) -> list[tuple[ast.FunctionDef, ast.FunctionDef]]:
     return pairs
 
 
-def test_overloads_have_defaults_of_their_functions() -> None:
+def test_overloads_have_parameter_defaults_of_implementation() -> None:
     sources = {path: path.read_text("utf-8") for path in Path(gmongo.__file__).parent.rglob("*.py")}
     for path, text in sources.items():
-        for overload, function in overloaded(ast.parse(text)) if "@overload" in text else ():
+        for overload, function in overloads_with_implementations(ast.parse(text)) if "@overload" in text else ():
             assert overload.name == function.name
-            wrong = defaults(overload).items() - defaults(function).items()
+            wrong = parameter_defaults(overload).items() - parameter_defaults(function).items()
             assert not wrong, f"{path}:{overload.lineno} has the wrong defaults {wrong}"

@@ -1,4 +1,4 @@
-"""Parts of a pool: generations, report of checked-out connections, pins, background, late replies."""
+"""Parts of a pool: generations, the report of checked-out connections, pins, the background run, late replies."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from gmongo.execution.late_reply import LateReply
 ONE, OTHER = ObjectId(), ObjectId()
 
 
-def test_service_has_own_generation_while_it_has_connections() -> None:
+def test_service_has_own_generation_while_pool_has_connections_to_it() -> None:
     found = Generations()
-    found.advance(ONE)  # the service is unknown
+    found.advance(ONE)  # no effect, because the pool has no connection to the service
     assert (found.current, found.of(None), found.of(ONE)) == (0, 0, 0)
     found.advance()
     assert (found.current, found.of(None), found.of(ONE)) == (1, 1, 0)
@@ -47,10 +47,10 @@ def test_service_has_own_generation_while_it_has_connections() -> None:
     assert found.of(OTHER) == 1
 
 
-def checked_out_connection(number: int, since: float, holder: Any, **more: Any) -> Connection:
+def checked_out_connection(connection_id: int, checked_out_at: float, holder: Any, **attributes: Any) -> Connection:
     connection = Connection(("h", 1))
-    connection.id, connection.checked_out_at, connection.holder = number, since, holder
-    for name, value in more.items():
+    connection.id, connection.checked_out_at, connection.holder = connection_id, checked_out_at, holder
+    for name, value in attributes.items():
         setattr(connection, name, value)
     return connection
 
@@ -68,7 +68,7 @@ def test_report_lists_checked_out_connections_oldest_first(monkeypatch: pytest.M
     assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
     assert [each["connection"] for each in checked_out([second, first], 1)] == [1]
     assert checked_out([second, first], 0) == [] == checked_out([])
-    assert checked_out([Connection(("h", 1))]) == []  # a waiter takes the connection next
+    assert checked_out([Connection(("h", 1))]) == []  # no greenlet holds the connection until a waiter takes it
 
 
 def test_greenlet_name_shows_state_and_function() -> None:
@@ -86,7 +86,7 @@ def test_greenlet_name_shows_state_and_function() -> None:
     assert greenlet_name(raw) == "SimpleNamespace"
 
 
-def test_last_release_of_shared_pin_checks_in_connection() -> None:
+def test_last_release_of_shared_pin_checks_connection_in() -> None:
     pool, connection = Mock(), Connection(("h", 1))
     pin = PinnedConnection(pool, connection, Purpose.TRANSACTION)
     assert connection.purpose is Purpose.TRANSACTION and pin.share() is pin
@@ -126,7 +126,7 @@ def test_pin_in_use_rejects_other_greenlet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "state", "rest", "pause"),
+    ("options", "state", "remaining_backoff", "next_pause"),
     [
         ((10.0, None), PoolState.READY, 0.0, 10.0),
         ((10.0, None), PoolState.PAUSED, 0.0, 10.0),
@@ -140,88 +140,104 @@ def test_pin_in_use_rejects_other_greenlet() -> None:
         ((10.0, None), PoolState.CLOSED, 0.0, None),
     ],
 )
-@pytest.mark.parametrize("short", [False, True])
-def test_background_run_removes_perished_and_populates_short_pool(
-    monkeypatch: pytest.MonkeyPatch, options: Any, state: PoolState, rest: float, pause: float | None, short: bool
+@pytest.mark.parametrize("needs_connection", [False, True])
+def test_background_run_removes_perished_connections_and_populates_pool(
+    monkeypatch: pytest.MonkeyPatch,
+    options: Any,
+    state: PoolState,
+    remaining_backoff: float,
+    next_pause: float | None,
+    needs_connection: bool,
 ) -> None:
     spawned: list[Any] = []
     monkeypatch.setattr(background, "spawn", lambda function, reference: spawned.append((function, reference())))
     pool = Mock(state=state, options=SimpleNamespace(background_interval=options[0], max_idle_time=options[1]))
-    pool.machine.needs_connection.return_value, pool.machine.remaining_backoff.return_value = short, rest
-    assert background.background_run(pool) == (background.END if pause is None else pause)
-    assert pool.remove_perished.called is (pause is not None)
-    assert spawned == ([(background._populate, pool)] if short and pause is not None else [])
+    pool.machine.needs_connection.return_value, pool.machine.remaining_backoff.return_value = (
+        needs_connection,
+        remaining_backoff,
+    )
+    assert background.background_run(pool) == (background.END if next_pause is None else next_pause)
+    assert pool.remove_perished.called is (next_pause is not None)
+    assert spawned == ([(background._populate, pool)] if needs_connection and next_pause is not None else [])
 
 
-@pytest.mark.parametrize("raised", [None, AutoReconnect("x"), GreenletExit()])
-def test_background_connection_is_kept_if_established(raised: BaseException | None) -> None:
+@pytest.mark.parametrize("establishing_error", [None, AutoReconnect("x"), GreenletExit()])
+def test_connection_of_background_run_becomes_available_if_established(
+    establishing_error: BaseException | None,
+) -> None:
     pool, connection = Mock(), Mock()
     pool.machine.begin_populating.return_value = connection
-    pool.establisher.establish.side_effect = raised
-    if isinstance(raised, GreenletExit):
+    pool.establisher.establish.side_effect = establishing_error
+    if isinstance(establishing_error, GreenletExit):
         with pytest.raises(GreenletExit):
             background._populate(ref(pool))
     else:
         background._populate(ref(pool))
     pool.establisher.establish.assert_called_once_with(connection, ref=False)
     holds = [call.args for call in connection.set_ref.call_args_list]
-    assert holds == ([(False,), (True,)] if raised is None else [(False,)])
-    assert pool.machine.make_available.called is (raised is None) and pool.finish.call_count == 1
+    assert holds == ([(False,), (True,)] if establishing_error is None else [(False,)])
+    assert pool.machine.make_available.called is (establishing_error is None) and pool.finish.call_count == 1
     pool.machine.begin_populating.return_value = None
     background.populate(pool)
     assert pool.finish.call_count == 1 == pool.establisher.establish.call_count
     background._populate(lambda: None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("raised", [None, AutoReconnect("x"), "killed before start"])
-@pytest.mark.parametrize("left", [False, True])
-def test_end_of_drain_returns_or_closes_connection(monkeypatch: pytest.MonkeyPatch, raised: Any, left: bool) -> None:
+@pytest.mark.parametrize("reading_error", [None, AutoReconnect("x"), "killed before start"])
+@pytest.mark.parametrize("is_inherited", [False, True])
+def test_end_of_draining_returns_connection_or_closes_inherited_connection(
+    monkeypatch: pytest.MonkeyPatch, reading_error: Any, is_inherited: bool
+) -> None:
     made: list[Any] = []
     greenlet = gevent.Greenlet
     monkeypatch.setattr(pending_replies, "Greenlet", lambda *arguments: made.append(greenlet(*arguments)) or made[-1])
     pool: Any = Mock(options=SimpleNamespace(drains=True, drain_time=2.0, drain_bytes=100))
-    connection = Mock(inherited=left)
-    connection.read_late_reply.side_effect = raised if isinstance(raised, Exception) else None
+    connection = Mock(inherited=is_inherited)
+    connection.read_late_reply.side_effect = reading_error if isinstance(reading_error, Exception) else None
     pending_replies.start_reading_late_reply(pool, connection)
-    if isinstance(raised, str):
+    if isinstance(reading_error, str):
         made[0].kill()
     gevent.joinall(made)
     gevent.sleep(0)
-    assert connection.close.called is left
-    assert [call.args for call in pool.end_draining.call_args_list] == ([] if left else [(connection,)])
-    if not isinstance(raised, str):
+    assert connection.close.called is is_inherited
+    assert [call.args for call in pool.end_draining.call_args_list] == ([] if is_inherited else [(connection,)])
+    if not isinstance(reading_error, str):
         connection.read_late_reply.assert_called_once_with(2.0, 100)
     pending_replies._end_draining(lambda: None, gone := Mock(inherited=False))  # type: ignore[arg-type]
     assert gone.close.called
 
 
 @pytest.mark.parametrize("cursor", [None, "cursor"])
-@pytest.mark.parametrize("takes", [False, True])
-def test_cursor_of_late_reply_goes_to_cursor_killer(cursor: Any, takes: bool) -> None:
+@pytest.mark.parametrize("has_killer", [False, True])
+def test_cursor_killer_receives_cursor_of_late_reply(cursor: Any, has_killer: bool) -> None:
     taken: list[Any] = []
     operation: Any = Mock()
     operation.late_cursor.return_value = cursor
     session = Mock()
-    LateReply(operation, ("h", 1), lambda: taken.append if takes else None, session)(b"body")
+    LateReply(operation, ("h", 1), lambda: taken.append if has_killer else None, session)(b"body")
     assert session.answered.call_count == 1
     operation.late_cursor.assert_called_once_with(b"body", ("h", 1))
-    assert taken == ([cursor] if takes and cursor else [])
+    assert taken == ([cursor] if has_killer and cursor else [])
 
 
 @pytest.mark.parametrize("state", PoolState)
-@pytest.mark.parametrize("drains", [False, True])
-@pytest.mark.parametrize("stale", [False, True])
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("due", [False, True])
-def test_only_ready_pool_awaits_late_reply(state: PoolState, drains: bool, stale: bool, late: bool, due: bool) -> None:
-    options = PoolSettings(drains=drains)
+@pytest.mark.parametrize("drains_late_replies", [False, True])
+@pytest.mark.parametrize("is_stale", [False, True])
+@pytest.mark.parametrize("awaits_late_reply", [False, True])
+@pytest.mark.parametrize("reply_is_due", [False, True])
+def test_pool_drains_connection_only_if_ready_and_late_reply_is_awaited(
+    state: PoolState, drains_late_replies: bool, is_stale: bool, awaits_late_reply: bool, reply_is_due: bool
+) -> None:
+    options = PoolSettings(drains=drains_late_replies)
     machine = StateMachine(("h", 1), options, ConnectionSettings(), Mock())
     machine.state = state
     connection = Connection(("h", 1))
-    connection.generation = -1 if stale else 0
-    connection.late_reply = Mock() if late else None
-    connection.reply_is_due = due
-    assert machine._may_drain(connection) is (state is PoolState.READY and (drains or due) and late and not stale)
+    connection.generation = -1 if is_stale else 0
+    connection.late_reply = Mock() if awaits_late_reply else None
+    connection.reply_is_due = reply_is_due
+    assert machine._may_drain(connection) is (
+        state is PoolState.READY and (drains_late_replies or reply_is_due) and awaits_late_reply and not is_stale
+    )
 
 
 def test_forked_child_may_populate_despite_pending_connection_of_parent() -> None:
@@ -236,11 +252,11 @@ def test_forked_child_may_populate_despite_pending_connection_of_parent() -> Non
     assert machine.begin_populating() is not None
 
 
-def test_purposes_have_documented_names() -> None:
+def test_connection_purposes_have_documented_names() -> None:
     assert [each.value for each in Purpose] == ["cursors", "transactions", "other operations"]
 
 
-def test_fork_marks_each_connection_with_same_error() -> None:
+def test_fork_marks_all_connections_with_one_error() -> None:
     machine = StateMachine(("h", 1), PoolSettings(), ConnectionSettings(), Mock())
     everything = {name: [Mock(), Mock()] for name in ("pending", "available", "in_use", "draining")}
     for name, found in everything.items():

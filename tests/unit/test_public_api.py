@@ -1,6 +1,6 @@
-"""The public names with their parameters, as recorded in ``public_api.txt``.
+"""The public names and their parameters equal the record in ``public_api.txt``.
 
-A changed name is a decision: `CHANGELOG.md` and `docs/upgrading.md` get an entry. Then
+A change of a public name needs an entry in `CHANGELOG.md` and in `docs/upgrading.md`. Then
 ``python -m tests.unit.test_public_api`` records the name.
 """
 
@@ -50,7 +50,7 @@ def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(name: str, thing: Any) -> Iterator[str]:
-    """Yield a class or function, and the members of a class that no public base class has."""
+    """Yield the line of a function or class. Also yield the lines of class members that no public base class has."""
     yield f"{name}{signature_of(thing)}"
     if inspect.isclass(thing):
         bases = {base for base in thing.__mro__[1:] if base in PUBLIC_OBJECTS.values()}
@@ -77,7 +77,7 @@ def test_all_of_each_module_lists_its_public_objects() -> None:
     assert set(PUBLIC_OBJECTS) - set(INDIRECT) <= listed_names()
 
 
-def test_record_has_parameters_and_members() -> None:
+def test_record_contains_parameters_and_class_members() -> None:
     lines = RECORD.read_text("utf-8").splitlines()
     assert {
         "ASCENDING",

@@ -1,4 +1,4 @@
-"""Driver and simulated deployments have one source of random values, which a seed controls."""
+"""The driver and the simulated deployments draw random values from one module, which a seed controls."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import gmongo
 from gmongo import _random
 
 ROOT = Path(gmongo.__file__).parent
-# Modules that create random values. `uuid`, `os` and `bson` also have other uses.
+# Only `gmongo._random` may import the generators. Other modules may import `uuid`, `os` and `bson`, but must not call
+# the random functions of these modules.
 _GENERATORS = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
-# Modules that use the random generator in the options of a deployment network.
+# These modules use the random generator that a deployment network has as an option.
 _GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 
@@ -27,7 +28,7 @@ def test_only_random_module_imports_generators() -> None:
 
 
 def random_sources(code: str) -> set[str]:
-    """Return the generators that a module imports, and the functions of other modules that draw random values."""
+    """Return the sources of random values that a module uses: imported generators, and random functions of modules."""
     found = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -54,7 +55,7 @@ def random_values() -> list[object]:
     return [_random.random(), _random.sample(range(1000), 3), _random.urandom(8), _random.uuid4()]
 
 
-def test_same_seed_repeats_values() -> None:
+def test_equal_seed_repeats_random_values() -> None:
     with _random.repeatable(3):
         first = random_values()
     with _random.repeatable(3):
@@ -63,12 +64,12 @@ def test_same_seed_repeats_values() -> None:
         assert random_values() != first
 
 
-def test_seed_has_same_values_in_every_python_version() -> None:
+def test_seed_produces_equal_values_in_every_python_version() -> None:
     with _random.repeatable(7):
         assert random_values()[1:3] == [[154, 404, 666], bytes.fromhex("d07f5c0c332f8b12")]
 
 
-def test_block_restores_random_functions() -> None:
+def test_end_of_seeded_block_restores_random_functions() -> None:
     before = _random.random, _random.sample, _random.urandom
     with _random.repeatable(3):
         assert _random.urandom != before[2]

@@ -1,4 +1,4 @@
-"""A server message that quotes sent data is not shown."""
+"""The driver withholds a server message that quotes a value of the sent command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECRET = b"\x00s3cret \xffword"
 
 
 @pytest.mark.parametrize(
-    ("sent", "message", "is_withheld"),
+    ("sent_value", "message", "is_withheld"),
     [
         ("abcd", "it was abcd.", True),
         ("abc", "it was abc.", False),
@@ -36,21 +36,23 @@ SECRET = b"\x00s3cret \xffword"
     ],
 )
 @pytest.mark.parametrize("field", ["errmsg", "$err"])
-def test_message_that_quotes_sent_value_is_withheld(sent: Any, message: str, is_withheld: bool, field: str) -> None:
+def test_message_that_quotes_sent_value_is_withheld(
+    sent_value: Any, message: str, is_withheld: bool, field: str
+) -> None:
     reply = {"ok": 0, "code": 18, field: message, "other": message}
     other = "$err" if field == "errmsg" else "errmsg"
-    assert redacted(reply, sent) == {"ok": 0, "code": 18, field: REFUSED if is_withheld else message}
-    assert redacted({**reply, other: "plain"}, sent)[other] == "plain"
+    assert redacted(reply, sent_value) == {"ok": 0, "code": 18, field: REFUSED if is_withheld else message}
+    assert redacted({**reply, other: "plain"}, sent_value)[other] == "plain"
     assert reply[field] == message
 
 
-def test_message_may_quote_permitted_name() -> None:
+def test_message_that_quotes_permitted_name_is_not_withheld() -> None:
     reply = {"ok": 0, "errmsg": "no user anna"}
     assert redacted(reply, ["anna"], ["anna"]) == reply
     assert redacted(reply, ["anna"], ["otto"])["errmsg"] == REFUSED
 
 
-def test_successful_reply_is_unchanged() -> None:
+def test_redaction_does_not_change_successful_reply() -> None:
     reply = {"ok": 1, "errmsg": "hidden", "other": "hidden"}
     assert redacted(reply, "hidden") is reply
     assert redacted({"ok": 0, "code": 5}, "hidden") == {"ok": 0, "code": 5}

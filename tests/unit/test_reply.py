@@ -66,7 +66,7 @@ def decode_all(batch):
 
 
 @given(batches, st.sampled_from(["firstBatch", "nextBatch"]))
-def test_lazy_decoding_equals_eager_decoding(batch, field):
+def test_lazily_decoded_batch_equals_eagerly_decoded_batch(batch, field):
     body = reply_with(batch, field, operationTime=Timestamp(1, 1))
     eager = bson.decode(body, PLAIN)
     lazy = cut_batch(body, PLAIN)
@@ -77,7 +77,7 @@ def test_lazy_decoding_equals_eager_decoding(batch, field):
 
 
 @given(batches)
-def test_batch_survives_reuse_of_receive_buffer(batch):
+def test_batch_keeps_documents_after_reuse_of_receive_buffer(batch):
     buffer = bytearray(reply_with(batch))
     cut = cut_batch(memoryview(buffer), PLAIN)["cursor"]["firstBatch"]
     buffer[:] = b"\xff" * len(buffer)
@@ -92,7 +92,7 @@ def test_reply_without_batch_is_decoded_whole(document):
 
 
 @given(documents, documents)
-def test_fields_around_batch_are_decoded(before, after):
+def test_reply_fields_before_and_after_batch_are_decoded(before, after):
     before = {f"b{name}": value for name, value in before.items()}
     after = {f"a{name}": value for name, value in after.items()}
     body = bson.encode({**before, "cursor": {**before, "id": 0, "firstBatch": [{"a": 1}], **after}, **after})
@@ -168,7 +168,7 @@ def test_distinct_values_have_custom_types():
 
 
 @given(documents)
-def test_decoded_field_equals_plain_decoding(document):
+def test_decode_field_equals_plain_decoding_of_reply(document):
     body = bson.encode({"value": document, "ok": 1})
     options = CodecOptions(document_class=OrderedDict)
     assert decode_field(body, options, "value") == bson.decode(body)
@@ -177,7 +177,7 @@ def test_decoded_field_equals_plain_decoding(document):
 ACCEPTED = (ProtocolError, bson.errors.InvalidBSON)
 
 
-def read_all(body):
+def decode_whole_reply(body):
     reply = cut_batch(body, PLAIN)
     cursor = reply.get("cursor")
     for field in ("firstBatch", "nextBatch"):
@@ -191,33 +191,33 @@ def test_truncated_reply_raises_documented_error():
     body = reply_with([{"a": 1, "b": Regex("x"), "c": [1, "two"]}, {"d": Code("f", {"x": 1})}])
     for size in range(len(body)):
         with pytest.raises(ACCEPTED):
-            read_all(body[:size])
+            decode_whole_reply(body[:size])
 
 
 @settings(max_examples=150)
 @given(batches, st.floats(0, 1), st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-3, 400)))
 @example([{}, {}, {}, {}], 0.69, -1)
-def test_overwritten_length_raises_only_documented_errors(batch, where, length):
+def test_overwritten_length_raises_only_documented_errors(batch, relative_position, length):
     body = bytearray(reply_with(batch))
-    struct.pack_into("<i", body, round(where * (len(body) - 4)), length)
+    struct.pack_into("<i", body, round(relative_position * (len(body) - 4)), length)
     try:
-        read_all(bytes(body))
+        decode_whole_reply(bytes(body))
     except ACCEPTED:
         pass
 
 
 @settings(max_examples=150)
 @given(st.binary(max_size=60))
-def test_noise_in_reply_raises_only_documented_errors(noise):
+def test_random_bytes_in_reply_raise_only_documented_errors(noise):
     body = bytearray(reply_with([{"a": 1}]))
     body[20 : 20 + len(noise)] = noise
     try:
-        read_all(bytes(body))
+        decode_whole_reply(bytes(body))
     except ACCEPTED:
         pass
 
 
-def test_array_key_is_parsed_only_if_its_length_changes(monkeypatch):
+def test_batch_decoder_searches_end_of_array_key_only_if_key_length_changes(monkeypatch):
     parsed = []
 
     def value_start(array, element):
@@ -256,8 +256,8 @@ def test_invalid_utf_8_in_server_message_is_replaced(options):
     assert found == {"errmsg": "duplicate key: \ufffd"} and type(found) is dict
 
 
-class Sorted(dict):
-    """A document class with sorted keys, like ``SortedDict`` of sortedcontainers."""
+class SortedDict(dict):
+    """A document class that iterates over its keys in sorted order, like ``SortedDict`` of sortedcontainers."""
 
     def __iter__(self):
         return iter(sorted(super().keys()))
@@ -272,27 +272,27 @@ class Sorted(dict):
         return [(key, self[key]) for key in self]
 
 
-@pytest.mark.parametrize("kind", [dict, OrderedDict, Sorted, RawBSONDocument])
-@pytest.mark.parametrize("key", [str, lambda number: f"{number % 3}"], ids=["numbered keys", "equal keys"])
-def test_batch_keeps_all_documents_in_server_order(kind, key):
+@pytest.mark.parametrize("document_class", [dict, OrderedDict, SortedDict, RawBSONDocument])
+@pytest.mark.parametrize("make_key", [str, lambda number: f"{number % 3}"], ids=["numbered keys", "equal keys"])
+def test_batch_keeps_all_documents_in_server_order(document_class, make_key):
     elements = b"".join(
-        b"\x03" + key(number).encode() + b"\0" + bson.encode({"_id": number, "b": 1, "a": "x" * 200})
+        b"\x03" + make_key(number).encode() + b"\0" + bson.encode({"_id": number, "b": 1, "a": "x" * 200})
         for number in range(1200)
     )
     array = struct.pack("<i", len(elements) + 5) + elements + b"\0"
-    options = CodecOptions(document_class=kind)
+    options = CodecOptions(document_class=document_class)
     found, batch = [], Batch(array, options)
     while run := batch.decode_run():
         found += run
     assert [each["_id"] for each in found] == list(range(1200))
-    assert all(isinstance(each, kind) for each in found)
+    assert all(isinstance(each, document_class) for each in found)
     assert [each["_id"] for each in Batch(array, options).documents()] == list(range(1200))
 
 
-@pytest.mark.parametrize("kind", [dict, OrderedDict, Sorted])
-def test_distinct_values_keep_server_order(kind):
+@pytest.mark.parametrize("document_class", [dict, OrderedDict, SortedDict])
+def test_distinct_values_keep_server_order(document_class):
     body = bson.encode({"values": list(range(30)), "ok": 1})
-    assert decode_field(body, CodecOptions(document_class=kind), "values")["values"] == list(range(30))
+    assert decode_field(body, CodecOptions(document_class=document_class), "values")["values"] == list(range(30))
 
 
 fields = st.sampled_from(["cursor", "firstBatch", "nextBatch", "values", "ok", "id"])
@@ -319,7 +319,7 @@ def test_irregular_reply_raises_only_documented_errors(body):
         lambda: cut_batch(body, PLAIN),
         lambda: decode_cursor(body, CodecOptions(document_class=OrderedDict)),
         lambda: decode_field(body, CodecOptions(document_class=OrderedDict), "values"),
-        lambda: read_all(body),
+        lambda: decode_whole_reply(body),
     ):
         try:
             read()
@@ -331,7 +331,7 @@ def test_irregular_reply_raises_only_documented_errors(body):
 @pytest.mark.parametrize("place", [0, 1, 599])
 @pytest.mark.timeout(20)
 def test_document_with_invalid_length_raises_documented_error(length, place):
-    """A negative length must not cause an endless loop."""
+    """Overwrite the length of one document of the batch. A negative length must not cause an endless loop."""
     documents = [bson.encode({"_id": number, "x": "y" * 200}) for number in range(600)]
     body = bytearray(reply_with([bson.decode(each) for each in documents]))
     struct.pack_into("<i", body, body.index(documents[place]), length)
@@ -340,9 +340,9 @@ def test_document_with_invalid_length_raises_documented_error(length, place):
         decode_all(batch)
 
 
-@pytest.mark.parametrize("of_errors", [None, CodecOptions(document_class=OrderedDict)])
-def test_error_reply_uses_codec_options_of_errors(of_errors: Any) -> None:
+@pytest.mark.parametrize("error_options", [None, CodecOptions(document_class=OrderedDict)])
+def test_error_reply_uses_codec_options_for_errors(error_options: Any) -> None:
     body = bson.encode({"ok": 0, "errmsg": "x", "info": {"a": 1}, "padding": "x" * WHOLE_BELOW})
-    own = CodecOptions(document_class=SON)
-    for found in (decode_cursor(body, own, of_errors), cut_batch(body, own, of_errors)):
-        assert type(found["info"]) is (SON if of_errors is None else OrderedDict)
+    reply_options = CodecOptions(document_class=SON)
+    for found in (decode_cursor(body, reply_options, error_options), cut_batch(body, reply_options, error_options)):
+        assert type(found["info"]) is (SON if error_options is None else OrderedDict)

@@ -1,4 +1,4 @@
-"""Addresses in replies: parsing, errors and text."""
+"""Addresses in replies are parsed, invalid addresses raise an error, and addresses have a text form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_valid_address_is_parsed(text: str, address: Address) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("", "'' has no host"),
         (":27017", "':27017' has no host"),
@@ -44,12 +44,12 @@ def test_valid_address_is_parsed(text: str, address: Address) -> None:
         ("a\x1b[31m", "'a\\x1b[31m' cannot be printed"),
     ],
 )
-def test_invalid_address_raises_value_error(text: str, complaint: str) -> None:
+def test_invalid_address_raises_value_error(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_address(text)
-    assert str(caught.value) == complaint
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("text", ["a:27017", "10.0.0.1:5", "/tmp/x.sock"])
-def test_address_text_equals_parsed_text(text: str) -> None:
+def test_text_of_parsed_address_equals_original_text(text: str) -> None:
     assert address_text(parse_address(text)) == text

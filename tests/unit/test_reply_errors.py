@@ -1,4 +1,4 @@
-"""Errors that the driver creates from a reply, and errors for a reply that the driver cannot read."""
+"""The driver creates errors from failed replies, and ProtocolError for replies that it cannot read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gmongo.sdam.server_description import topology_version_of
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind", "message", "code"),
+    ("reply", "error_class", "message", "code"),
     [
         ({"ok": 0, "errmsg": "no", "code": 43}, CursorNotFound, "no", 43),
         ({"ok": 0, "errmsg": "no", "code": 50}, ExecutionTimeout, "no", 50),
@@ -47,18 +47,18 @@ from gmongo.sdam.server_description import topology_version_of
         ({"ok": 1}, None, "", None),
     ],
 )
-def test_failed_reply_raises_error_of_its_code(
-    reply: dict[str, Any], kind: type[OperationFailure] | None, message: str, code: int | None
+def test_failed_reply_raises_error_class_of_its_code(
+    reply: dict[str, Any], error_class: type[OperationFailure] | None, message: str, code: int | None
 ) -> None:
     error = reply_errors.error_of(reply, 21)
-    if kind is None:
+    if error_class is None:
         assert error is None
         reply_errors.raise_error_of(reply, 21)
         return
-    assert type(error) is kind
+    assert type(error) is error_class
     assert str(error).startswith(message) and error.code == code  # type: ignore[union-attr]
-    assert kind is WriteConcernError or error.details == reply  # type: ignore[union-attr]
-    with pytest.raises(kind) as caught:
+    assert error_class is WriteConcernError or error.details == reply  # type: ignore[union-attr]
+    with pytest.raises(error_class) as caught:
         reply_errors.raise_error_of(reply, 21)
     assert str(caught.value) == str(error)
 
@@ -68,15 +68,17 @@ VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 
 
 @pytest.mark.parametrize(
-    ("code", "first", "kind"),
+    ("code", "comes_first", "error_class"),
     [(26, True, WriteConcernError), (26, False, OperationFailure), (10107, True, NotPrimaryError)],
 )
-def test_write_concern_error_is_raised_if_it_comes_first(code: int, first: bool, kind: type[PyMongoError]) -> None:
+def test_write_concern_error_is_raised_if_it_comes_first(
+    code: int, comes_first: bool, error_class: type[PyMongoError]
+) -> None:
     reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": VERSION}
-    error: Any = reply_errors.error_of(reply, 21, first)
-    assert type(error) is kind
+    error: Any = reply_errors.error_of(reply, 21, comes_first)
+    assert type(error) is error_class
     assert topology_version_of(error) == VERSION
-    assert (error.details == CONCERN) is (kind is WriteConcernError)
+    assert (error.details == CONCERN) is (error_class is WriteConcernError)
 
 
 class IdentityCodec(TypeCodec):
@@ -93,7 +95,10 @@ CUSTOM_CODEC = CodecOptions(type_registry=TypeRegistry([IdentityCodec()]))
 
 
 def error_raised_in(module: str) -> Exception:
-    """Return an error that a called function of `module` has raised."""
+    """Return an error that a function of a module has raised.
+
+    :param module: the name that the function has as the name of its module.
+    """
     space: dict[str, Any] = {"__name__": module}
     exec("def failing(): raise KeyError('x')", space)
     try:
@@ -104,7 +109,7 @@ def error_raised_in(module: str) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("module", "options", "kept"),
+    ("module", "options", "is_unchanged"),
     [
         ("gmongo.operations.find", None, False),
         ("gmongo.operations.find", CUSTOM_CODEC, False),
@@ -113,33 +118,35 @@ def error_raised_in(module: str) -> Exception:
         ("gmongoesque", CUSTOM_CODEC, True),
     ],
 )
-def test_unreadable_reply_raises_protocol_error_except_codec_error(module: str, options: Any, kept: bool) -> None:
+def test_unreadable_reply_raises_protocol_error_except_codec_error(
+    module: str, options: Any, is_unchanged: bool
+) -> None:
     failure = error_raised_in(module)
     context = OperationContext("db", "c", **({} if options is None else {"codec_options": options}))
     found = reply_errors.malformed_reply_error(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
-    if kept:
+    if is_unchanged:
         assert found is failure
     else:
         assert type(found) is ProtocolError and found.__cause__ is failure
         assert str(found) == "the reply to find cannot be read: KeyError: 'x'"
 
 
-def test_error_without_traceback_is_unchanged() -> None:
+def test_error_without_traceback_is_returned_unchanged() -> None:
     operation: Any = SimpleNamespace(name="find", context=OperationContext("db", "c", codec_options=CUSTOM_CODEC))
     failure = KeyError("x")
     assert reply_errors.malformed_reply_error(failure, operation) is failure
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "missing"),
+    ("code", "message", "is_missing"),
     [(26, "gone", True), (5, "ns not found", True), (5, "other", False), (None, "other", False)],
 )
-def test_missing_namespace_is_recognized_by_code_or_message(code: int | None, message: str, missing: bool) -> None:
-    assert reply_errors.is_namespace_missing(OperationFailure(message, code)) is missing
+def test_missing_namespace_is_recognized_by_code_or_message(code: int | None, message: str, is_missing: bool) -> None:
+    assert reply_errors.is_namespace_missing(OperationFailure(message, code)) is is_missing
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "message", "code"),
+    ("error", "error_class", "message", "code"),
     [
         ({"code": 11000, "errmsg": "twice"}, DuplicateKeyError, "twice", 11000),
         ({"code": 43, "errmsg": "other"}, WriteError, "other", 43),
@@ -147,17 +154,17 @@ def test_missing_namespace_is_recognized_by_code_or_message(code: int | None, me
         ({}, WriteError, "write error", None),
     ],
 )
-def test_write_error_has_class_of_its_code(
-    error: dict[str, Any], kind: type[WriteError], message: str, code: int | None
+def test_write_error_code_determines_error_class(
+    error: dict[str, Any], error_class: type[WriteError], message: str, code: int | None
 ) -> None:
     with pytest.raises(WriteError) as caught:
         reply_errors.raise_write_error(error)
-    assert type(caught.value) is kind and caught.value.code == code and caught.value.details == error
+    assert type(caught.value) is error_class and caught.value.code == code and caught.value.details == error
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("concern", "kind", "message"),
+    ("write_concern_error", "error_class", "message"),
     [
         ({"code": 64, "errmsg": "slow"}, WTimeoutError, "slow"),
         ({"code": 64}, WTimeoutError, "write concern error"),
@@ -167,21 +174,23 @@ def test_write_error_has_class_of_its_code(
         ({"code": 100, "errInfo": None}, WriteConcernError, "write concern error"),
     ],
 )
-def test_write_concern_error_has_its_fields(
-    concern: dict[str, Any], kind: type[WriteConcernError], message: str
+def test_write_concern_error_has_fields_of_reply(
+    write_concern_error: dict[str, Any], error_class: type[WriteConcernError], message: str
 ) -> None:
     labels = {"errorLabels": ["L"], "topologyVersion": {"counter": 1}}
     with pytest.raises(WriteConcernError) as caught:
-        reply_errors.raise_write_concern_error({"ok": 1, "writeConcernError": concern, **labels, "other": 1})
-    assert type(caught.value) is kind and caught.value.code == concern["code"]
-    assert caught.value.details == {**concern, "errorLabels": ["L"]}
+        reply_errors.raise_write_concern_error(
+            {"ok": 1, "writeConcernError": write_concern_error, **labels, "other": 1}
+        )
+    assert type(caught.value) is error_class and caught.value.code == write_concern_error["code"]
+    assert caught.value.details == {**write_concern_error, "errorLabels": ["L"]}
     assert topology_version_of(caught.value) == {"counter": 1}
     assert str(caught.value).startswith(message) and caught.value.has_error_label("L")
-    assert reply_errors.labelled_concern_error({"writeConcernError": concern, **labels}) == {
-        **concern,
+    assert reply_errors.labelled_concern_error({"writeConcernError": write_concern_error, **labels}) == {
+        **write_concern_error,
         "errorLabels": ["L"],
     }
-    assert reply_errors.labelled_concern_error({"writeConcernError": concern}) == concern
+    assert reply_errors.labelled_concern_error({"writeConcernError": write_concern_error}) == write_concern_error
     reply_errors.raise_write_concern_error({"ok": 1, "other": 1})
 
 
@@ -199,7 +208,7 @@ def test_operation_failure_stores_max_wire_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("concern", "why"),
+    ("write_concern_error", "message"),
     [
         ({"code": "x"}, "code of a writeConcernError must be an integer from -2147483648 to 2147483647, not 'x'"),
         ({"errmsg": 5}, "errmsg of a writeConcernError must be a string, not 5"),
@@ -207,14 +216,16 @@ def test_operation_failure_stores_max_wire_version() -> None:
     ],
 )
 @pytest.mark.parametrize("ok", [0, 1])
-def test_malformed_write_concern_error_raises_protocol_error(concern: dict[str, Any], why: str, ok: int) -> None:
+def test_malformed_write_concern_error_raises_protocol_error(
+    write_concern_error: dict[str, Any], message: str, ok: int
+) -> None:
     with pytest.raises(ProtocolError) as caught:
-        reply_errors.error_of({"ok": ok, "writeConcernError": concern})
-    assert str(caught.value) == why
+        reply_errors.error_of({"ok": ok, "writeConcernError": write_concern_error})
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("error", "of_member", "of_mongos"),
+    ("error", "labelled_for_member", "labelled_for_mongos"),
     [
         (OperationFailure("x", 91, {"ok": 0, "code": 91}), True, True),
         (OperationFailure("x", 91, {"code": 91}), True, False),  # the error is part of a reply to a completed write
@@ -224,8 +235,10 @@ def test_malformed_write_concern_error_raises_protocol_error(concern: dict[str, 
         (NotPrimaryError("x", {"ok": 0, "code": 10107}), True, True),
     ],
 )
-def test_retryable_write_error_of_old_server_is_labelled(error: PyMongoError, of_member: bool, of_mongos: bool) -> None:
-    for is_mongos, expected in ((False, of_member), (True, of_mongos)):
+def test_retryable_write_error_of_old_server_is_labelled(
+    error: PyMongoError, labelled_for_member: bool, labelled_for_mongos: bool
+) -> None:
+    for is_mongos, expected in ((False, labelled_for_member), (True, labelled_for_mongos)):
         for wire_version, labels in ((8, expected), (9, False)):
             fresh = copy(error)
             fresh._error_labels = set()

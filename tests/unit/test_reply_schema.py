@@ -1,4 +1,4 @@
-"""Schema of reply fields: the outermost accepted values, and the first rejected values."""
+"""The schema of reply fields accepts the boundary values of each field, and rejects values outside the boundaries."""
 
 from __future__ import annotations
 
@@ -35,16 +35,18 @@ NUMBERS = [
 VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 
 
-def time(**more: Any) -> dict[str, Any]:
-    return {"clusterTime": Timestamp(1, 1), **more}
+def cluster_time_document(**fields: Any) -> dict[str, Any]:
+    return {"clusterTime": Timestamp(1, 1), **fields}
 
 
-def signed(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:
-    return time(signature={"hash": mac, "keyId": key})
+def signed_cluster_time(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:
+    return cluster_time_document(signature={"hash": mac, "keyId": key})
 
 
-ROOM = 1024 - len(bson.encode(time(more="")))  # bytes of a cluster time for unknown fields
-# For each table and field: accepted values, and rejected values.
+ROOM = 1024 - len(
+    bson.encode(cluster_time_document(more=""))
+)  # the bytes of a cluster time that unknown fields may occupy
+# For each table and field: values that the schema accepts, and values that the schema rejects.
 OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (schema.ERROR, "ok", [1, 0.0, Int64(1)], ["1", {}]),
     *((table, "errmsg", ["", "x"], [1, b"x", Code("x")]) for table in (schema.ERROR, schema.WRITE_CONCERN_ERROR)),
@@ -58,8 +60,11 @@ OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (schema.WRITE, "writeErrors", [[], [{"index": 0}], [{"index": 1, "code": 1, "errmsg": ""}]],
      [{}, [1], [{}], [{"index": "0"}], [{"index": -1}], [{"index": 0, "code": "x"}], [{"index": 0, "errmsg": 1}]]),
     (schema.WRITE, "upserted", [[], [{"index": 0, "_id": 1}]], [{}, [{}], [{"index": 0}], [{"_id": 1}]]),
-    *((table, "$clusterTime", [time(), signed(), signed(b"x" * 64), time(more="x" * ROOM), time(signature=None)],
-       [1, {}, {"clusterTime": 1}, time(more="x" * (ROOM + 1)), signed(b"x" * 2000), signed(key="x" * 2000)])
+    *((table, "$clusterTime",
+       [cluster_time_document(), signed_cluster_time(), signed_cluster_time(b"x" * 64),
+        cluster_time_document(more="x" * ROOM), cluster_time_document(signature=None)],
+       [1, {}, {"clusterTime": 1}, cluster_time_document(more="x" * (ROOM + 1)), signed_cluster_time(b"x" * 2000),
+        signed_cluster_time(key="x" * 2000)])
       for table in (schema.TIMES, schema.HELLO)),
     (schema.TIMES, "operationTime", [Timestamp(1, 1)], [1, datetime(2000, 1, 1)]),
     (schema.TIMES, "recoveryToken", [{}, {"x": 1}], [1]),
@@ -88,21 +93,21 @@ def test_invalid_number_is_rejected(table: Mapping[str, schema.Check], field: st
 HELLO_NUMBERS = {field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is schema.HELLO_NUMBERS}
 
 
-@pytest.mark.parametrize("wrong", [["x"], {}, "1", 1.5, True, None, "above", "below"], ids=repr)
-def test_invalid_number_in_hello_counts_as_missing(wrong: Any) -> None:
+@pytest.mark.parametrize("invalid_value", [["x"], {}, "1", 1.5, True, None, "above", "below"], ids=repr)
+def test_invalid_number_in_hello_counts_as_missing(invalid_value: Any) -> None:
     hello = {
-        field: highest + 1 if wrong == "above" else lowest - 1 if wrong == "below" else wrong
+        field: highest + 1 if invalid_value == "above" else lowest - 1 if invalid_value == "below" else invalid_value
         for field, (lowest, highest) in HELLO_NUMBERS.items()
     }
     assert read_hello({"ok": 1, "setName": "rs", **hello}, 0.5).reply == {"ok": 1, "setName": "rs"}
-    for field in HELLO_NUMBERS:  # one field is invalid, other fields are valid
+    for field in HELLO_NUMBERS:  # only this field is invalid
         good = {other: float(max(least, 1)) for other, (least, _) in HELLO_NUMBERS.items()}
         found = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
         assert found == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}
         assert all(type(value) is int for value in found.values())
 
 
-def test_empty_hello_has_defaults() -> None:
+def test_hello_reply_without_fields_has_defaults() -> None:
     hello = read_hello({"ok": 1}, 0.5)
     assert (hello.duration, hello.max_wire_version, hello.connection_id, hello.service_id) == (0.5, 0, None, None)
     assert (hello.max_bson_size, hello.max_message_size, hello.max_write_batch_size) == (2**24, 48_000_000, 1000)
@@ -112,7 +117,7 @@ def test_empty_hello_has_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("identity", "mongos", "standalone"),
+    ("type_fields", "is_mongos", "is_standalone"),
     [
         ({"msg": "isdbgrid"}, True, False),
         ({"setName": "rs"}, False, False),
@@ -120,12 +125,12 @@ def test_empty_hello_has_defaults() -> None:
         ({"msg": "x"}, False, True),
     ],
 )
-def test_hello_reads_server_type_and_limits(identity: dict[str, Any], mongos: bool, standalone: bool) -> None:
+def test_hello_reads_server_type_and_limits(type_fields: dict[str, Any], is_mongos: bool, is_standalone: bool) -> None:
     numbers = {"maxBsonObjectSize": 5, "maxMessageSizeBytes": 6, "maxWriteBatchSize": 7, "maxWireVersion": 8}
     others = {"helloOk": True, "logicalSessionTimeoutMinutes": 0, "connectionId": 9, "serviceId": ObjectId("5" * 24)}
-    hello = read_hello({"ok": 1, **identity, **numbers, **others}, 0.5)
+    hello = read_hello({"ok": 1, **type_fields, **numbers, **others}, 0.5)
     assert (hello.is_mongos, hello.is_standalone, hello.hello_ok, hello.sessions_supported) == (
-        mongos, standalone, True, True,
+        is_mongos, is_standalone, True, True,
     )  # fmt: skip
     sizes = (hello.max_bson_size, hello.max_message_size, hello.max_write_batch_size, hello.max_wire_version)
     assert sizes == (5, 6, 7, 8)
@@ -147,18 +152,18 @@ def test_failed_hello_raises_operation_failure(reply: dict[str, Any], message: s
     assert (caught.value.code, caught.value.details) == (reply.get("code"), reply)
 
 
-@pytest.mark.parametrize(("table", "field", "good", "bad"), OTHERS)
-def test_malformed_field_raises_protocol_error(
-    table: Mapping[str, schema.Check], field: str, good: list[Any], bad: list[Any]
+@pytest.mark.parametrize(("table", "field", "accepted", "rejected"), OTHERS)
+def test_malformed_reply_field_raises_protocol_error(
+    table: Mapping[str, schema.Check], field: str, accepted: list[Any], rejected: list[Any]
 ) -> None:
-    for each in (*good, None):
+    for each in (*accepted, None):
         check({field: each, "other": 1}, table)
-    for each in bad:
+    for each in rejected:
         with pytest.raises(ProtocolError, match=f"^{field.replace('$', '[$]')} of the reply must be "):
             check({"other": 1, field: each}, table, "the reply")
 
 
-def test_cases_cover_every_field_of_every_table() -> None:
+def test_case_tables_cover_every_field_of_every_schema_table() -> None:
     tables = (
         schema.ERROR, schema.WRITE_CONCERN_ERROR, schema.WRITE_ERROR, schema.TIMES, schema.HELLO,
         schema.HELLO_NUMBERS,
@@ -169,12 +174,12 @@ def test_cases_cover_every_field_of_every_table() -> None:
     assert schema.ERROR.keys() | schema.TIMES.keys() == schema.OWN_FIELDS
 
 
-def test_error_names_first_malformed_field() -> None:
+def test_schema_error_names_first_malformed_field() -> None:
     with pytest.raises(ProtocolError, match=r"^errmsg of a reply must be a string, not 5$"):
         check({"code": 1, "errmsg": 5, "errorLabels": 7}, schema.ERROR)
 
 
-def test_error_truncates_long_value() -> None:
+def test_schema_error_truncates_long_value() -> None:
     value = {f"{number}" * 30: "x" * 30 for number in range(4)}
     (text,) = unexpected("f", "short", value).args
     assert text.startswith("f must be short, not {'000000")
@@ -183,9 +188,9 @@ def test_error_truncates_long_value() -> None:
 
 
 def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each reply of a replica set has a cluster time."""
+    """Check that a cluster time with usual fields needs no encoding. Each reply of a replica set has a cluster time."""
     encoded = []
     monkeypatch.setattr(schema.bson, "encode", lambda value: encoded.append(value) or b"")
-    usual = time(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
+    usual = cluster_time_document(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
     assert first_violation({"$clusterTime": usual}, schema.HELLO) is None and not encoded
     assert first_violation({"$clusterTime": {**usual, "more": 1}}, schema.HELLO) is None and len(encoded) == 1

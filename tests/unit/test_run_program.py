@@ -1,4 +1,4 @@
-"""Programs inside this process have the same environment as programs of the interpreter."""
+"""A program that `_run_program` runs inside this process has the environment of a program that `python` runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Reports = list[tuple[list[str], str, str, bool]]
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reports:
-    """Return the reports of programs, and restore the state of the interpreter."""
+    """Return the list to which the test programs append reports. Restore the interpreter's state after the test."""
     reports: Reports = []
     monkeypatch.setattr(sys, "reports", reports, raising=False)
     monkeypatch.setattr(sys, "argv", ["before"])
@@ -56,10 +56,10 @@ def test_package_runs_as_main(reports: Reports, tmp_path: Path) -> None:
     assert reports == [([str(tmp_path / "apps" / "__main__.py"), "a"], str(tmp_path), "__main__", True)]
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-def test_folder_or_zip_file_runs_as_main(reports: Reports, zipped: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_zip_file", [False, True])
+def test_folder_or_zip_file_runs_as_main(reports: Reports, is_zip_file: bool, tmp_path: Path) -> None:
     program = tmp_path / "program"
-    if zipped:
+    if is_zip_file:
         with zipfile.ZipFile(program, "w") as file:
             file.writestr("__main__.py", PROGRAM)
     else:
@@ -70,13 +70,17 @@ def test_folder_or_zip_file_runs_as_main(reports: Reports, zipped: bool, tmp_pat
     assert "the current directory" not in sys.path
 
 
-def test_folder_without_main_is_an_error(reports: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_main_module_is_an_error(
+    reports: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "empty").mkdir()
     assert run_program(False, "empty", []) == 1
     assert capsys.readouterr().err == f"{sys.executable}: can't find '__main__' module in '{tmp_path / 'empty'}'\n"
 
 
-def test_safe_path_keeps_sys_path(reports: Reports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_in_safe_path_mode_keeps_sys_path(
+    reports: Reports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
     monkeypatch.setattr(_run_program, "_ONLY_WHAT_IS_INSTALLED", True)
     assert run_program(False, "app.py", []) == 0
@@ -84,7 +88,7 @@ def test_safe_path_keeps_sys_path(reports: Reports, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("ending", "status", "expected"),
+    ("last_statement", "status", "expected_stderr"),
     [
         ("", 0, ""),
         ("sys.exit()", 0, ""),
@@ -94,12 +98,17 @@ def test_safe_path_keeps_sys_path(reports: Reports, tmp_path: Path, monkeypatch:
         ("sys.exit([])", 1, "[]\n"),
     ],
 )
-def test_exit_value_becomes_exit_status(
-    reports: object, tmp_path: Path, ending: str, status: int, expected: str, capsys: pytest.CaptureFixture[str]
+def test_argument_of_sys_exit_becomes_exit_status(
+    reports: object,
+    tmp_path: Path,
+    last_statement: str,
+    status: int,
+    expected_stderr: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "app.py").write_text(f"import sys\n{ending}\n")
+    (tmp_path / "app.py").write_text(f"import sys\n{last_statement}\n")
     assert run_program(False, "app.py", []) == status
-    assert capsys.readouterr() == ("", expected)
+    assert capsys.readouterr() == ("", expected_stderr)
 
 
 def test_exception_of_program_propagates(reports: object, tmp_path: Path) -> None:
@@ -109,7 +118,7 @@ def test_exception_of_program_propagates(reports: object, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("main", "usage", "options"),
+    ("main", "usage", "option_text"),
     [
         (
             gmongo_command.main,
@@ -121,14 +130,18 @@ def test_exception_of_program_propagates(reports: object, tmp_path: Path) -> Non
     ],
 )
 def test_command_prints_usage_on_help_and_wrong_arguments(
-    main: Callable[[Sequence[str]], int], usage: str, options: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+    main: Callable[[Sequence[str]], int],
+    usage: str,
+    option_text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Any,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as ending:
         main(["--help"])
     assert ending.value.code == 0
     output = capsys.readouterr().out
-    assert output.startswith(f"usage: {usage}") and options in output
+    assert output.startswith(f"usage: {usage}") and option_text in output
     with pytest.raises(SystemExit) as ending:
         main([])
     assert ending.value.code == 2
@@ -141,7 +154,7 @@ def test_module_prints_usage(module: str, capsys: pytest.CaptureFixture[str], mo
     program = sys.modules[f"{module}.__main__"].__file__
     assert program
     with pytest.raises(SystemExit) as ending:
-        # `run_module` calls `get_code` of the loader, and pytest's loader of installed plugins lacks the method.
+        # `run_module` calls the method `get_code` of the loader. The loader of pytest's plugins lacks the method.
         runpy.run_path(program, run_name="__main__")
     assert ending.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: python -m {module} ")

@@ -1,4 +1,4 @@
-"""Error codes, wire versions, labels and overheads occur only in `_server_facts`."""
+"""Error codes, wire versions, error labels and message overheads occur only in `_server_facts`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import gmongo
 from gmongo._server_facts import codes, labels, sizes, wire_versions
 
 ROOT = Path(gmongo.__file__).parent
-# The simulated servers have their own facts, because they represent the other side.
+# The simulated servers in `gmongo.testing` have their own codes, because a server does not share code with a driver.
 EXEMPT = ("_server_facts", "testing")
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in EXEMPT]
 
@@ -24,16 +24,16 @@ COMPARED = ("code", "wire_version", "label")
 LIMITED = ("max_bson_size", "max_message_size", "max_write_batch_size", "message_size", "document_size")
 
 
-def facts_in(source: str) -> set[str]:
+def server_facts_in(source: str) -> set[str]:
     tree = ast.parse(source)
     numbers = dict(_named_numbers(tree))
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in LABELS:
             found.add(f"label {node.value}")
-        elif isinstance(node, ast.Compare) and _mentions(node, COMPARED):
+        elif isinstance(node, ast.Compare) and _contains_name(node, COMPARED):
             found |= {f"number {each}" for each in _numbers_in(node, numbers)}
-        elif isinstance(node, ast.BinOp) and _mentions(node, LIMITED):
+        elif isinstance(node, ast.BinOp) and _contains_name(node, LIMITED):
             found |= {f"size {each}" for each in _numbers_in(node, numbers)}
         elif isinstance(node, ast.Dict | ast.Set) and len(_codes_of(node)) > 1:
             found |= {f"code {each}" for each in _codes_of(node)}
@@ -51,12 +51,16 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
                 yield node.targets[0].id, values
 
 
-def _numbers_in(expression: ast.expr, named: dict[str, set[int]]) -> set[int]:
-    """Return the numbers in an expression, directly or by a constant of the module, without 0 and 1."""
+def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
+    """Return the integers in an expression, except -1, 0 and 1.
+
+    :param expression: the expression.
+    :param numbers_of_constants: the integers of each constant. A constant in the expression counts as its integers.
+    """
     found: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():
-            found |= named.get(node.id, set())
+            found |= numbers_of_constants.get(node.id, set())
         elif (value := _number(node)) is not None:
             found.add(value)
     return found - {-1, 0, 1}
@@ -72,7 +76,7 @@ def _number(node: ast.AST) -> int | None:
     return None
 
 
-def _mentions(expression: ast.expr, words: tuple[str, ...]) -> bool:
+def _contains_name(expression: ast.expr, words: tuple[str, ...]) -> bool:
     names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
     names |= {node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)}
     names |= {str(node.value) for node in ast.walk(expression) if isinstance(node, ast.Constant)}
@@ -80,19 +84,19 @@ def _mentions(expression: ast.expr, words: tuple[str, ...]) -> bool:
 
 
 def _codes_of(node: ast.Dict | ast.Set) -> set[int]:
-    """Return the elements or keys of a display if all are codes."""
+    """Return the elements of a set or the keys of a dict in source code, if all are error codes."""
     elements = node.keys if isinstance(node, ast.Dict) else node.elts
     values = {_number(each) for each in elements if each is not None}
     return {value for value in values if value is not None} if values <= CODES else set()
 
 
 def test_other_modules_contain_no_server_facts() -> None:
-    found = {path: facts_in(path.read_text(encoding="utf-8")) for path in FILES}
+    found = {path: server_facts_in(path.read_text(encoding="utf-8")) for path in FILES}
     assert {path: facts for path, facts in found.items() if facts} == {}
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("source", "facts"),
     [
         ("error.code == 50", {"number 50"}),
         ("reply.get('code') == 64", {"number 64"}),
@@ -113,8 +117,8 @@ def test_other_modules_contain_no_server_facts() -> None:
         ("_BUFFER = 16 * 1024", set()),
     ],
 )
-def test_server_facts_in_source_are_found(source: str, found: set[str]) -> None:
-    assert facts_in(source) == found
+def test_server_facts_in_source_are_found(source: str, facts: set[str]) -> None:
+    assert server_facts_in(source) == facts
 
 
 def test_each_server_fact_is_used() -> None:
@@ -123,12 +127,12 @@ def test_each_server_fact_is_used() -> None:
     assert {name for name in names if name not in text} == set()
 
 
-def test_each_code_has_one_name() -> None:
+def test_each_error_code_has_one_name() -> None:
     named = [value for value in vars(codes).values() if isinstance(value, int)]
     assert len(named) == len(set(named))
 
 
-# The facts according to the server's error_codes.yml and the specifications.
+# The names and numbers come from the server's error_codes.yml and from the specifications.
 NUMBERS = {
     "AUTHENTICATION_FAILED": 18, "ILLEGAL_OPERATION": 20, "NAMESPACE_NOT_FOUND": 26, "CURSOR_NOT_FOUND": 43,
     "MAX_TIME_MS_EXPIRED": 50, "WRITE_CONCERN_TIMEOUT": 64, "MULTIPLE_ERRORS_OCCURRED": 65, "API_STRICT_ERROR": 323,
@@ -152,7 +156,7 @@ SETS = {
 RELEASES = {5: "3.4", 6: "3.6", 8: "4.2", 9: "4.4", 13: "5.0", 17: "6.0", 21: "7.0", 22: "7.1", 25: "8.0", 29: "8.2"}
 
 
-def test_codes_match_server() -> None:
+def test_error_codes_match_server() -> None:
     sets = {name: value for name, value in vars(codes).items() if isinstance(value, frozenset)}
     assert sets == SETS
     alone = {name: value for name, value in vars(codes).items() if isinstance(value, int)}
@@ -161,7 +165,7 @@ def test_codes_match_server() -> None:
 
 
 def test_wire_versions_match_releases() -> None:
-    """The comment before each wire version names the release."""
+    """Compare each wire version with the server release in the comment before it."""
     release = ""
     found = {}
     for line in (ROOT / "_server_facts/wire_versions.py").read_text("utf-8").splitlines():
@@ -175,7 +179,7 @@ def test_wire_versions_match_releases() -> None:
         assert RELEASES[version] == release, name
 
 
-def test_sizes_match_documentation() -> None:
+def test_size_limits_match_documentation() -> None:
     assert {name: value for name, value in vars(sizes).items() if isinstance(value, int)} == {
         "MAX_BSON_SIZE": 16_777_216, "MAX_MESSAGE_SIZE": 48_000_000, "MAX_WRITE_BATCH_SIZE": 1000,
         "USUAL_WRITE_BATCH_SIZE": 100_000, "COMMAND_OVERHEAD": 16_384, "BULK_WRITE_OVERHEAD": 1000,

@@ -1,4 +1,4 @@
-"""SOCKS5 byte by byte (RFC 1928 and 1929): requests to a proxy, and reactions to its replies."""
+"""The bytes of SOCKS5 requests (RFC 1928 and 1929), and the reactions of the driver to replies of a proxy."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ BY_NAME = ("db", 27017)
 
 
 class FixedProxyTransport:
-    """A transport to a proxy with fixed replies."""
+    """A transport that records sent bytes, and reads the fixed replies of a proxy."""
 
     def __init__(self, replies: bytes) -> None:
-        self.left = replies
+        self.unread_replies = replies
         self.sent = b""
 
     def send_raw(self, data: bytes) -> None:
         self.sent += data
 
     def read_raw(self, size: int) -> bytes:
-        if len(self.left) < size:
+        if len(self.unread_replies) < size:
             raise TransportError("closed")
-        found, self.left = self.left[:size], self.left[size:]
+        found, self.unread_replies = self.unread_replies[:size], self.unread_replies[size:]
         return found
 
 
 @pytest.mark.parametrize(
-    ("proxy", "destination", "replies", "sent"),
+    ("proxy", "destination", "replies", "sent_bytes"),
     [
         (PLAIN, BY_NAME, b"\x05\x00" + GRANTED, b"\x05\x01\x00" + NAMED),
         (WITH_ACCOUNT, BY_NAME, b"\x05\x00" + GRANTED, b"\x05\x02\x00\x02" + NAMED),
@@ -50,10 +50,12 @@ class FixedProxyTransport:
         ),
     ],
 )
-def test_granted_connection_sends_requests(proxy: Proxy, destination: Any, replies: bytes, sent: bytes) -> None:
+def test_connection_through_proxy_sends_expected_requests(
+    proxy: Proxy, destination: Any, replies: bytes, sent_bytes: bytes
+) -> None:
     transport: Any = FixedProxyTransport(replies)
     connect_through(proxy, transport, destination)
-    assert transport.sent == sent and transport.left == b""
+    assert transport.sent == sent_bytes and transport.unread_replies == b""
 
 
 @pytest.mark.parametrize(
@@ -64,22 +66,26 @@ def test_granted_connection_sends_requests(proxy: Proxy, destination: Any, repli
         (("db.example", 65535), b"\x03\x0adb.example\xff\xff"),
     ],
 )
-@pytest.mark.parametrize("bound", [GRANTED, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)])
-@pytest.mark.parametrize("account", [False, True])
-def test_any_destination_and_bound_address_work(
-    destination: Any, request_end: bytes, bound: bytes, account: bool
+@pytest.mark.parametrize(
+    "bound_address_reply", [GRANTED, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)]
+)
+@pytest.mark.parametrize("has_account", [False, True])
+def test_each_kind_of_destination_and_bound_address_is_accepted(
+    destination: Any, request_end: bytes, bound_address_reply: bytes, has_account: bool
 ) -> None:
-    transport: Any = FixedProxyTransport((b"\x05\x02\x01\x00" if account else b"\x05\x00") + bound + b"rest")
-    connect_through(WITH_ACCOUNT if account else PLAIN, transport, destination)
-    methods = b"\x05\x02\x00\x02" + ACCOUNT if account else b"\x05\x01\x00"
-    assert transport.sent == methods + b"\x05\x01\x00" + request_end and transport.left == b"rest"
+    transport: Any = FixedProxyTransport(
+        (b"\x05\x02\x01\x00" if has_account else b"\x05\x00") + bound_address_reply + b"rest"
+    )
+    connect_through(WITH_ACCOUNT if has_account else PLAIN, transport, destination)
+    methods = b"\x05\x02\x00\x02" + ACCOUNT if has_account else b"\x05\x01\x00"
+    assert transport.sent == methods + b"\x05\x01\x00" + request_end and transport.unread_replies == b"rest"
 
 
 REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"}  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(
-    ("proxy", "destination", "replies", "why"),
+    ("proxy", "destination", "replies", "reason"),
     [
         (PLAIN, BY_NAME, b"\x04\x00", "it does not speak SOCKS5 (version 4)"),
         (PLAIN, BY_NAME, b"\x05\x00\x04\x00\x00\x01", "it does not speak SOCKS5 (version 4)"),
@@ -102,13 +108,15 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
             Proxy(("proxy", 1080), "u", "p" * 256), BY_NAME, b"\x05\x02",
             "the password is 256 bytes long, but SOCKS5 takes 255",
         ),
-        *((PLAIN, BY_NAME, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {why}") for code, why in REFUSALS.items()),
+        *((PLAIN, BY_NAME, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {text}") for code, text in REFUSALS.items()),
     ],
 )  # fmt: skip
-def test_refusal_or_invalid_reply_raises_proxy_error(proxy: Proxy, destination: Any, replies: bytes, why: str) -> None:
+def test_refusal_or_invalid_reply_of_proxy_raises_proxy_error(
+    proxy: Proxy, destination: Any, replies: bytes, reason: str
+) -> None:
     with pytest.raises(ProxyError) as caught:
         connect_through(proxy, FixedProxyTransport(replies), destination)  # type: ignore[arg-type]
-    assert str(caught.value) == f"SOCKS5 proxy proxy:1080: {why}"
+    assert str(caught.value) == f"SOCKS5 proxy proxy:1080: {reason}"
 
 
 @pytest.mark.parametrize("length", [0, 255])
@@ -118,5 +126,5 @@ def test_host_name_of_up_to_255_bytes_is_sent(length: int) -> None:
     assert transport.sent[6:] == b"\x03" + bytes([length]) + b"h" * length + b"\x00\x01"
 
 
-def test_proxy_repr_hides_account() -> None:
+def test_repr_of_proxy_hides_username_and_password() -> None:
     assert "user" not in repr(WITH_ACCOUNT) and "ssword" not in repr(WITH_ACCOUNT)

@@ -1,4 +1,4 @@
-"""The number of statements in one message: as many as fit, and at least one."""
+"""A write message contains as many statements as fit, and at least one statement."""
 
 from __future__ import annotations
 
@@ -21,13 +21,21 @@ DOCUMENTS = [{"_id": 0, "x": "y" * length} for length in (3, 0, 10, 4, 4, 1, 30,
 SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
 
 
-def server(room: int, count: int = 100, message: int = 1 << 20, document: int = 1 << 20) -> Any:
-    """Return a server whose messages have `room` bytes for statements."""
+def server_limits(
+    statement_bytes: int, max_statements: int = 100, max_statement_size: int = 1 << 20, max_document_size: int = 1 << 20
+) -> Any:
+    """Return the limits of a server.
+
+    :param statement_bytes: the bytes of a message that statements may occupy.
+    :param max_statements: the largest number of statements in a message.
+    :param max_statement_size: the largest statement, in bytes.
+    :param max_document_size: the largest document, in bytes.
+    """
     return SimpleNamespace(
-        max_batch_size=room + sizes.COMMAND_OVERHEAD,
-        max_write_batch_size=count,
-        max_message_size=message + sizes.COMMAND_OVERHEAD,
-        max_bson_size=document,
+        max_batch_size=statement_bytes + sizes.COMMAND_OVERHEAD,
+        max_write_batch_size=max_statements,
+        max_message_size=max_statement_size + sizes.COMMAND_OVERHEAD,
+        max_bson_size=max_document_size,
     )
 
 
@@ -44,57 +52,61 @@ def counts_per_message(hello: Hello, statements: Statements) -> list[int]:
         place += len(taken)
 
 
-def expected(room: int, count: int) -> list[int]:
+def expected_counts(statement_bytes: int, max_statements: int) -> list[int]:
     counts, left = [], [*SIZES]
     while left:
         fitting = 1
-        while fitting < min(count, len(left)) and sum(left[: fitting + 1]) <= room:
+        while fitting < min(max_statements, len(left)) and sum(left[: fitting + 1]) <= statement_bytes:
             fitting += 1
         counts.append(fitting)
         left = left[fitting:]
     return counts
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 100])
-def test_message_contains_as_many_statements_as_fit(count: int) -> None:
-    for room in range(sum(SIZES) + 2):
+@pytest.mark.parametrize("max_statements", [1, 2, 3, 8, 100])
+def test_message_contains_as_many_statements_as_fit(max_statements: int) -> None:
+    for statement_bytes in range(sum(SIZES) + 2):
         statements = Statements("insert", DOCUMENTS, DEFAULT_CODEC_OPTIONS)
-        assert counts_per_message(server(room, count), statements) == expected(room, count), room
+        assert counts_per_message(server_limits(statement_bytes, max_statements), statements) == expected_counts(
+            statement_bytes, max_statements
+        ), statement_bytes
 
 
-@pytest.mark.parametrize("off", [0, 1])
-def test_statement_above_message_size_raises_document_too_large(off: int) -> None:
-    message = SIZES[0] - off
+@pytest.mark.parametrize("excess_bytes", [0, 1])
+def test_statement_above_message_size_raises_document_too_large(excess_bytes: int) -> None:
+    message = SIZES[0] - excess_bytes
     statements = Statements("insert", DOCUMENTS[:1], DEFAULT_CODEC_OPTIONS)
-    if not off:
-        assert statements.take(server(0, message=message))[0] == DOCUMENTS[:1]
+    if not excess_bytes:
+        assert statements.take(server_limits(0, max_statement_size=message))[0] == DOCUMENTS[:1]
         return
     with pytest.raises(
         DocumentTooLarge, match=rf"^BSON document too large \({SIZES[0]} bytes\) - the connected server"
     ):
-        statements.take(server(0, message=message))
+        statements.take(server_limits(0, max_statement_size=message))
 
 
 @pytest.mark.parametrize("has_reply", [True, False])
-@pytest.mark.parametrize("off", [0, 1])
-def test_too_large_document_raises_only_if_write_has_no_reply(off: int, has_reply: bool) -> None:
+@pytest.mark.parametrize("excess_bytes", [0, 1])
+def test_too_large_document_raises_only_if_write_has_no_reply(excess_bytes: int, has_reply: bool) -> None:
     statements = Statements("insert", DOCUMENTS[:1], DEFAULT_CODEC_OPTIONS)
     statements.has_reply = has_reply
-    hello = server(1000, document=SIZES[0] - off)
-    if has_reply or not off:
+    hello = server_limits(1000, max_document_size=SIZES[0] - excess_bytes)
+    if has_reply or not excess_bytes:
         assert statements.take(hello)[0] == DOCUMENTS[:1]
         return
     with pytest.raises(DocumentTooLarge):
         statements.take(hello)
 
 
-def result_of(reply: Any) -> Any:
+def find_one_result(reply: Any) -> Any:
     return FindOne(OperationContext("db", "c"), {}, {}).result(reply, ("h", 1))
 
 
-@pytest.mark.parametrize(("documents", "found"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})])
-def test_find_one_returns_first_document(documents: list[Any], found: Any) -> None:
-    assert result_of({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == found
+@pytest.mark.parametrize(
+    ("documents", "expected"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})]
+)
+def test_find_one_returns_first_document_of_batch(documents: list[Any], expected: Any) -> None:
+    assert find_one_result({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == expected
 
 
 BAD_REPLIES: list[Any] = [
@@ -106,7 +118,7 @@ BAD_REPLIES: list[Any] = [
 
 
 @pytest.mark.parametrize("reply", BAD_REPLIES, ids=str)
-def test_reply_without_batch_raises_protocol_error(reply: Any) -> None:
+def test_find_reply_without_valid_batch_raises_protocol_error(reply: Any) -> None:
     for operation in (FindOne(OperationContext("db", "c"), {}, {}), Find(OperationContext("db", "c"), {}, {})):
         with pytest.raises(
             ProtocolError, match=r"^(a reply|a cursor|cursor|firstBatch|id) .*(must be|lacks the field) "
@@ -114,19 +126,19 @@ def test_reply_without_batch_raises_protocol_error(reply: Any) -> None:
             operation.result(reply, ("h", 1))
 
 
-@pytest.mark.parametrize("name", ["hint", "sort", "let", "comment", "ordered"])
-@pytest.mark.parametrize("kind", ["insert", "update", "delete", "findAndModify"])
-def test_unacknowledged_write_with_newer_option_raises(kind: str, name: str) -> None:
+@pytest.mark.parametrize("option", ["hint", "sort", "let", "comment", "ordered"])
+@pytest.mark.parametrize("command", ["insert", "update", "delete", "findAndModify"])
+def test_unacknowledged_write_with_option_of_newer_server_raises(command: str, option: str) -> None:
     releases = {
         ("update", "sort"): (25, "8.0"),
         **dict.fromkeys([(each, "hint") for each in ("delete", "findAndModify")], (9, "4.4")),
         **dict.fromkeys([(each, "comment") for each in ("insert", "update", "delete", "findAndModify")], (9, "4.4")),
         **dict.fromkeys([(each, "let") for each in ("update", "delete", "findAndModify")], (13, "5.0")),
     }
-    version, release = releases.get((kind, name), (0, ""))
-    check_unacknowledged(kind, [name], Mock(max_wire_version=version))
-    check_unacknowledged(kind, [], Mock(max_wire_version=0))
+    version, release = releases.get((command, option), (0, ""))
+    check_unacknowledged(command, [option], Mock(max_wire_version=version))
+    check_unacknowledged(command, [], Mock(max_wire_version=0))
     if version:
         with pytest.raises(ConfigurationError) as caught:
-            check_unacknowledged(kind, [name], Mock(max_wire_version=version - 1))
-        assert str(caught.value) == f"{name} of an unacknowledged {kind} (w=0) needs MongoDB {release} or later"
+            check_unacknowledged(command, [option], Mock(max_wire_version=version - 1))
+        assert str(caught.value) == f"{option} of an unacknowledged {command} (w=0) needs MongoDB {release} or later"

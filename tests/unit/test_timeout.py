@@ -1,4 +1,4 @@
-"""Time limits of blocks and exchanges: errors, and behaviour after a blocked event loop."""
+"""A time limit of a block or an exchange raises its error. A blocked event loop extends the limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gmongo.wire import timeout as limit_module
 from gmongo.wire.timeout import TimeLimit, interrupt_after
 
 
-def test_expired_limit_raises_given_error_object():
+def test_expired_limit_raises_exactly_the_error_that_caller_passed():
     error = ValueError("mine")
     with pytest.raises(ValueError, match="mine") as raised, interrupt_after(0.01, error):
         gevent.sleep(60)
@@ -36,19 +36,19 @@ def test_block_that_ends_in_time_is_not_interrupted():
     gevent.sleep(0.04)
 
 
-def test_expired_limit_raises_before_block_runs():
+def test_limit_of_0_seconds_raises_before_block_runs():
     with pytest.raises(ValueError, match="delay"), interrupt_after(0, ValueError("delay")):
         pytest.fail("the body ran")
 
 
-@pytest.mark.parametrize(("passes", "in_time"), [(1, True), (2, False)])
-def test_block_may_run_one_loop_pass_after_late_timer(passes, in_time, virtual_time):
+@pytest.mark.parametrize(("loop_passes", "finishes"), [(1, True), (2, False)])
+def test_block_may_run_for_one_loop_pass_after_delayed_timer(loop_passes, finishes, virtual_time):
     done = []
 
     def work():
         with suppress(ValueError), interrupt_after(0.1, ValueError()):
             gevent.sleep(0.05)
-            for _ in range(passes - 1):
+            for _ in range(loop_passes - 1):
                 gevent.sleep(0.01)
             done.append(True)
 
@@ -56,11 +56,11 @@ def test_block_may_run_one_loop_pass_after_late_timer(passes, in_time, virtual_t
     gevent.sleep(0)
     virtual_time.suspend(0.3)
     greenlet.join()
-    assert done == [True] * in_time
+    assert done == [True] * finishes
 
 
-class Loop:
-    """A loop with one timer and a time that the test sets."""
+class LoopWithOneTimer:
+    """An event loop with one timer. The test sets the time of the loop."""
 
     approx_timer_resolution = 1e-6
 
@@ -85,19 +85,22 @@ class Loop:
     st.sampled_from([0.2, 1.0, 3.0]),
     st.sampled_from([None, False, True]),
 )
-def test_limit_fires_within_two_loop_passes(passes, seconds, arrived):
-    """Each iteration of the loop has its own duration. An arriving reply extends the limit by the time of the blocked
-    loop."""
-    loop, thrown = Loop(), []
+def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
+    """Run loop iterations of random durations. If a reply has arrived, the limit grows by the time of the blocked loop.
+
+    :param durations: the durations of the loop iterations.
+    :param arrived: the result of ``has_arrived``, or None if the exchange has no transport.
+    """
+    loop, thrown = LoopWithOneTimer(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gmongo.wire.timeout.get_hub", lambda: loop)
         patch.setattr("gmongo._background.get_hub", lambda: loop)
         patch.setattr("gmongo.wire.timeout.getcurrent", lambda: SimpleNamespace(throw=thrown.append))
         patch.setattr(_clock, "monotonic", lambda: loop.now)
-        limit = limit_of([])
+        limit = limit_that_records([])
         limit.begin(seconds, None if arrived is None else SimpleNamespace(has_arrived=lambda: arrived))
         delays = []
-        for length in itertools.cycle(passes):
+        for length in itertools.cycle(durations):
             loop.now += length
             if loop.now >= loop.due:
                 delays.append(loop.now - seconds)
@@ -109,25 +112,25 @@ def test_limit_fires_within_two_loop_passes(passes, seconds, arrived):
     if delay <= 0.05 or arrived is False:
         assert len(delays) == 1
     elif arrived is None:
-        assert loop.now <= seconds + delay + max(passes) + 1e-5
+        assert loop.now <= seconds + delay + max(durations) + 1e-5
     else:
         assert seconds + delay + min(delay, seconds) - 1e-9 <= loop.now
-        assert loop.now <= seconds + delay + min(delay, seconds) + max(passes) + 1e-5
+        assert loop.now <= seconds + delay + min(delay, seconds) + max(durations) + 1e-5
 
 
-def limit_of(errors):
-    """Return a limit that records the seconds of each error."""
+def limit_that_records(errors):
+    """Return a time limit that appends the seconds of each error that it creates to a list."""
 
     def make_error(seconds):
         errors.append(seconds)
-        return ValueError("too delay")
+        return ValueError("too late")
 
     return TimeLimit(make_error)
 
 
-def test_exchange_ends_after_its_own_timeout():
-    limit, errors = limit_of(made := []), []
-    for seconds in (60, 0.02, 0.03, 60, 0.01):  # times before and after the end of the running timer
+def test_each_exchange_ends_after_its_own_timeout():
+    limit, errors = limit_that_records(made := []), []
+    for seconds in (60, 0.02, 0.03, 60, 0.01):  # deadlines before and after the expiry of the running timer
         begin = monotonic()
         limit.begin(seconds)
         try:
@@ -137,12 +140,12 @@ def test_exchange_ends_after_its_own_timeout():
             assert monotonic() - begin >= seconds
         finally:
             limit.end()
-    assert (made, errors) == ([0.02, 0.03, 0.01], ["too delay"] * 3)
+    assert (made, errors) == ([0.02, 0.03, 0.01], ["too late"] * 3)
     limit.close()
 
 
 def test_timer_of_previous_exchange_is_extended_for_next_exchange():
-    limit = limit_of(made := [])
+    limit = limit_that_records(made := [])
     limit.begin(0.02)
     limit.end()
     begin = monotonic()
@@ -154,19 +157,19 @@ def test_timer_of_previous_exchange_is_extended_for_next_exchange():
     assert made == [0.05]
 
 
-def test_timer_raises_nothing_after_exchange_has_ended(virtual_time):
-    limit = limit_of(made := [])
+def test_timer_raises_no_error_after_end_of_exchange(virtual_time):
+    limit = limit_that_records(made := [])
     limit.begin(0.01)
     limit.end()
     gevent.sleep(0.03)
     assert made == []
-    assert limit._timer is None  # the timer stops while there are no exchanges
+    assert limit._timer is None  # the limit has no timer, because no exchange runs
 
 
-def test_late_timer_of_ended_exchange_raises_nothing(virtual_time, monkeypatch):
+def test_delayed_timer_of_ended_exchange_raises_no_error(virtual_time, monkeypatch):
     failed = []
     monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *details: failed.append(details))
-    limit = limit_of(made := [])
+    limit = limit_that_records(made := [])
     for seconds, delay in ((0.01, 0), (0.01, 60)):
         limit.begin(seconds)
         limit.end()
@@ -177,7 +180,7 @@ def test_late_timer_of_ended_exchange_raises_nothing(virtual_time, monkeypatch):
 
 
 def test_consecutive_exchanges_share_one_timer():
-    limit, timers = limit_of([]), set()
+    limit, timers = limit_that_records([]), set()
     for _ in range(100):
         limit.begin(60)
         timers.add(limit._timer)
@@ -186,8 +189,8 @@ def test_consecutive_exchanges_share_one_timer():
     limit.close()
 
 
-def test_expired_timeout_raises_at_begin_of_exchange():
-    limit = limit_of(made := [])
+def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
+    limit = limit_that_records(made := [])
     for seconds in (0, -1):
         with pytest.raises(ValueError):
             limit.begin(seconds)
@@ -195,7 +198,7 @@ def test_expired_timeout_raises_at_begin_of_exchange():
 
 
 def test_timer_of_exchange_does_not_keep_event_loop_alive():
-    loop, limit = gevent.get_hub().loop, limit_of([])
+    loop, limit = gevent.get_hub().loop, limit_that_records([])
     active_watchers = loop.activecnt
     limit.begin(60)
     assert limit._timer.active
@@ -204,7 +207,7 @@ def test_timer_of_exchange_does_not_keep_event_loop_alive():
     limit.close()
 
 
-def test_timer_does_not_keep_dropped_connection_in_memory():
+def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
     connection = Connection(("127.0.0.1", 1))
     with pytest.raises(AutoReconnect):  # the connection has no socket
         connection.exchange(1, [b""], 60, bytes)
@@ -217,7 +220,7 @@ def test_timer_does_not_keep_dropped_connection_in_memory():
     limit.close()
 
 
-def test_closed_connection_stops_its_timer():
+def test_closed_connection_stops_timer_of_exchange():
     connection = Connection(("127.0.0.1", 1))
     limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
@@ -226,14 +229,14 @@ def test_closed_connection_stops_its_timer():
     assert limit._timer is None
 
 
-@pytest.mark.parametrize(("more", "watchers"), [({}, 1), ({"ref": True}, 1), ({"ref": False}, 0)])
-def test_limit_of_block_keeps_event_loop_alive_unless_ref_is_false(more, watchers):
+@pytest.mark.parametrize(("options", "watchers"), [({}, 1), ({"ref": True}, 1), ({"ref": False}, 0)])
+def test_limit_of_block_keeps_event_loop_alive_unless_ref_is_false(options, watchers):
     loop = gevent.get_hub().loop
     before = loop.activecnt
-    with interrupt_after(10, TimeoutError(), **more):
+    with interrupt_after(10, TimeoutError(), **options):
         assert loop.activecnt - before == watchers
     assert loop.activecnt == before
-    with interrupt_after(None, TimeoutError(), **more):
+    with interrupt_after(None, TimeoutError(), **options):
         assert loop.activecnt == before
 
 

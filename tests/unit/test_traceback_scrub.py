@@ -1,4 +1,4 @@
-"""Local variables in the traceback of an error that leaves a function with secrets."""
+"""`clears_locals` removes secrets from the local variables in the traceback of an error."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ import pytest
 from gmongo._traceback_scrub import clears_locals
 
 
-def code_in(module: str, source: str, **names: Any) -> Callable[..., Any]:
-    """Return the function `f` of `source`, defined in a module with the given name."""
+def function_in_module(module: str, source: str, **names: Any) -> Callable[..., Any]:
+    """Return a function that belongs to a module with the given name.
+
+    :param module: the name of the module.
+    :param source: the source code, which defines the function `f`.
+    :param names: variables of the module.
+    """
     namespace = {"__name__": module, **names}
     exec(source, namespace)
     function: Callable[..., Any] = namespace["f"]
@@ -39,31 +44,33 @@ def scrubbed_error(function: Callable[..., Any]) -> BaseException:
     "module", ["bson", "gevent._x", "gmongo.auth", "http.client", "pymongocrypt.x", "ssl", "urllib"]
 )
 def test_frames_of_driver_and_libraries_lose_locals(module: str) -> None:
-    assert modules_with_secret(scrubbed_error(code_in(module, RAISING))) == set()
+    assert modules_with_secret(scrubbed_error(function_in_module(module, RAISING))) == set()
 
 
 @pytest.mark.parametrize("module", ["app", "gmongo_app", "app.gmongo"])
 def test_frames_of_application_keep_locals(module: str) -> None:
-    assert modules_with_secret(scrubbed_error(code_in(module, RAISING))) == {module}
+    assert modules_with_secret(scrubbed_error(function_in_module(module, RAISING))) == {module}
 
 
 def test_driver_frames_around_application_callback_lose_locals() -> None:
-    innermost = code_in("gmongo.x", RAISING)
-    callback = code_in("app", "def f(value):\n    inner(value)", inner=innermost)
+    innermost = function_in_module("gmongo.x", RAISING)
+    callback = function_in_module("app", "def f(value):\n    inner(value)", inner=innermost)
     assert modules_with_secret(
-        scrubbed_error(code_in("gmongo.y", "def f(value):\n    inner(value)", inner=callback))
+        scrubbed_error(function_in_module("gmongo.y", "def f(value):\n    inner(value)", inner=callback))
     ) == {"app"}
 
 
-@pytest.mark.parametrize("how", ["raise KeyError from error", "raise KeyError from None", "raise KeyError"])
-def test_frames_of_chained_errors_lose_locals(how: str) -> None:
-    source = f"def f(value):\n    try:\n        inner(value)\n    except ValueError as error:\n        {how}"
-    error = scrubbed_error(code_in("gmongo.y", source, inner=code_in("gmongo.x", RAISING)))
+@pytest.mark.parametrize("raise_statement", ["raise KeyError from error", "raise KeyError from None", "raise KeyError"])
+def test_frames_of_chained_errors_lose_locals(raise_statement: str) -> None:
+    source = (
+        f"def f(value):\n    try:\n        inner(value)\n    except ValueError as error:\n        {raise_statement}"
+    )
+    error = scrubbed_error(function_in_module("gmongo.y", source, inner=function_in_module("gmongo.x", RAISING)))
     assert isinstance(error, KeyError) and error.__context__ is not None
     assert modules_with_secret(error) | modules_with_secret(error.__context__) == set()
 
 
-def test_cyclic_error_chain_is_accepted() -> None:
+def test_cyclic_chain_of_errors_does_not_cause_endless_loop() -> None:
     def fail(_: str) -> None:
         one, other = ValueError(), KeyError()
         one.__cause__, other.__cause__ = other, one
@@ -73,7 +80,7 @@ def test_cyclic_error_chain_is_accepted() -> None:
 
 
 def test_each_error_of_long_chain_is_visited_once() -> None:
-    """Each error is cause and context of the next error, so the number of paths grows exponentially."""
+    """Chain 200 errors. Each error is the cause and the context of the next error, so 2**200 paths exist."""
     error: Exception = ValueError()
     for _ in range(200):
         following = ValueError()
@@ -86,24 +93,26 @@ def test_each_error_of_long_chain_is_visited_once() -> None:
     assert scrubbed_error(fail) is error
 
 
-def test_running_frames_keep_locals() -> None:
+def test_frames_of_running_functions_keep_locals() -> None:
     def f(value: str) -> None:
         with pytest.raises(ValueError):
-            clears_locals(code_in("gmongo.x", "def f(value):\n    caller(value)", caller=code_in("gmongo.z", RAISING)))(
-                value
-            )
+            clears_locals(
+                function_in_module(
+                    "gmongo.x", "def f(value):\n    caller(value)", caller=function_in_module("gmongo.z", RAISING)
+                )
+            )(value)
         assert value == "secret"
 
     f("secret")
 
 
-def test_wrapper_returns_result_and_keeps_name() -> None:
+def test_function_with_cleared_locals_keeps_result_and_name() -> None:
     assert clears_locals(lambda *arguments, **named: (arguments, named))(1, 2, x=3) == ((1, 2), {"x": 3})
     assert clears_locals(modules_with_secret).__name__ == "modules_with_secret"
 
 
 def test_cause_in_cyclic_error_chain_loses_locals() -> None:
-    secret = error_without_scrub(code_in("gmongo.x", RAISING))
+    secret = error_without_scrub(function_in_module("gmongo.x", RAISING))
 
     def fail(_: str) -> None:
         one, other = ValueError(), KeyError()

@@ -1,4 +1,4 @@
-"""The executor of an observed client: its callbacks to observers, and plain execution without an enabled trace."""
+"""The executor of an observed client calls the observers. The executor creates no trace if no observer is enabled."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from gmongo.execution.retry import ExecutionSettings
 from gmongo.execution.traced_executor import TracedExecutor, with_observers
 
 
-class Ping(Operation):
+class PingOperation(Operation):
     name = "ping"
 
 
 class RecordingObserver(Observer):
-    """An observer that records all callbacks, and raises in chosen callbacks."""
+    """An observer that records the calls of its methods. ``raises`` has the errors that the methods raise."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []
-        self.wants = True
+        self.enabled = True
         self.raises: dict[str, BaseException] = {}
 
     def is_enabled(self) -> bool:
-        return self.wants
+        return self.enabled
 
-    def _record(self, callback: str, *more: Any) -> None:
-        self.received.append((callback, *more))
+    def _record(self, callback: str, *arguments: Any) -> None:
+        self.received.append((callback, *arguments))
         if callback in self.raises:
             raise self.raises[callback]
 
@@ -47,8 +47,8 @@ class RecordingObserver(Observer):
     def operation_ended(self, trace: Any, error: Any) -> None:
         self._record("ended", error)
 
-    def wait_ended(self, trace: Any, wait: Any, seconds: float, connecting: float, error: Any) -> None:
-        self._record("wait_ended", wait, seconds, error)
+    def wait_ended(self, trace: Any, phase: Any, seconds: float, connecting: float, error: Any) -> None:
+        self._record("wait_ended", phase, seconds, error)
 
     def attempt_failed(self, trace: Any, error: Any) -> None:
         self._record("failed", error)
@@ -67,7 +67,7 @@ class TracedScenario:
         assert kind.__name__ == "TracedExecutor" and issubclass(kind, TracedExecutor)
         self.executor = kind(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False))
         self.executor.observers = Observers((self.observer,))
-        self.operation = Ping(OperationContext("db", "c"))
+        self.operation = PingOperation(OperationContext("db", "c"))
         self.outcome: Any = "result"
         self.traces: list[Any] = []
         monkeypatch.setattr(Executor, "run", self._run)
@@ -91,16 +91,16 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> TracedScenario:
     return TracedScenario(monkeypatch)
 
 
-def session_of(active: bool) -> Any:
-    return SimpleNamespace(transaction=SimpleNamespace(active=active, observed=None))
+def session_with_transaction(in_transaction: bool) -> Any:
+    return SimpleNamespace(transaction=SimpleNamespace(active=in_transaction, observed=None))
 
 
 @pytest.fixture(autouse=True)
-def sessions_are_states(monkeypatch: pytest.MonkeyPatch) -> None:
+def replace_state_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "state_of", lambda session: session)
 
 
-def test_successful_operation_notifies_observer(traced: TracedScenario) -> None:
+def test_observer_receives_start_and_end_of_successful_operation(traced: TracedScenario) -> None:
     assert traced.executor.run(traced.operation, None, 5.0) == "result"
     [(trace, session, deadline, timed)] = traced.traces
     assert (trace.name, trace.tries, session, deadline, timed) == ("ping", 1, None, 5.0, False)
@@ -109,42 +109,42 @@ def test_successful_operation_notifies_observer(traced: TracedScenario) -> None:
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("x"), GreenletExit()])
-def test_failed_operation_notifies_observer_of_error(traced: TracedScenario, error: BaseException) -> None:
+def test_observer_receives_error_of_failed_operation(traced: TracedScenario, error: BaseException) -> None:
     traced.outcome = error
     with pytest.raises(type(error)):
         traced.executor.run(traced.operation)
-    ended = ("wait_ended", Phase.SELECTION, 0.0, error)
-    assert traced.observer.received == [("started", None), ended, ("ended", error)]
+    selection_ended = ("wait_ended", Phase.SELECTION, 0.0, error)
+    assert traced.observer.received == [("started", None), selection_ended, ("ended", error)]
     assert traced.operation.trace is None and not traced.reaped
 
 
-def test_result_is_reaped_if_observer_is_interrupted(traced: TracedScenario) -> None:
+def test_result_of_operation_is_reaped_if_observer_is_interrupted(traced: TracedScenario) -> None:
     traced.observer.raises["ended"] = GreenletExit()
     with pytest.raises(GreenletExit):
         traced.executor.run(traced.operation)
-    assert traced.reaped == []  # the end of the trace raised the interruption
+    assert traced.reaped == []  # the callback at the end of the operation raised the interruption
     traced.observer.raises.clear()
     first = iter([GreenletExit()])
 
-    def ended(trace: Any, error: Any) -> None:
+    def raise_first_time(trace: Any, error: Any) -> None:
         for each in first:
             raise each
 
-    traced.executor.observers.operation_ended = ended  # type: ignore[method-assign]
+    traced.executor.observers.operation_ended = raise_first_time  # type: ignore[method-assign]
     with pytest.raises(GreenletExit):
         traced.executor.run(traced.operation)
     assert traced.reaped == ["result"]
 
 
-@pytest.mark.parametrize("times", [False, True])
-def test_decoding_is_timed_if_observer_requests_times(traced: TracedScenario, times: bool) -> None:
-    traced.executor.observers.times_decoding = times
+@pytest.mark.parametrize("times_decoding", [False, True])
+def test_decoding_is_timed_if_observer_requests_decoding_times(traced: TracedScenario, times_decoding: bool) -> None:
+    traced.executor.observers.times_decoding = times_decoding
     traced.executor.run(traced.operation)
-    assert traced.traces[0][3] is times and "decode" not in traced.operation.__dict__
+    assert traced.traces[0][3] is times_decoding and "decode" not in traced.operation.__dict__
 
 
-def test_unwanted_operation_has_no_trace(traced: TracedScenario) -> None:
-    traced.observer.wants = False
+def test_operation_has_no_trace_if_observer_is_disabled(traced: TracedScenario) -> None:
+    traced.observer.enabled = False
     assert traced.executor.run(traced.operation) == "result"
     assert traced.traces == [(None, None, None, False)] and traced.executor.observers.active is False
     with traced.executor.operation_scope("x", traced.operation.context, None) as trace:
@@ -159,59 +159,75 @@ def test_unwanted_operation_has_no_trace(traced: TracedScenario) -> None:
 
 
 def test_operation_inside_scope_uses_trace_of_scope(traced: TracedScenario) -> None:
-    session = session_of(True)
+    session = session_with_transaction(True)
     with traced.executor.operation_scope("bulkWrite", traced.operation.context, session) as trace:
         assert trace is not None and trace.summary == "bulkWrite db.c"
         traced.operation.trace = trace
-        traced.observer.wants = False
+        traced.observer.enabled = False
         for number in (1, 2):
             traced.executor.run(traced.operation)
             assert trace.tries == number
         assert traced.executor.observers.active is True
     assert traced.observer.received == [("started", session.transaction), ("ended", None)]
-    traced.observer.wants = True
+    traced.observer.enabled = True
     admin = OperationContext("admin", "$cmd.aggregate")
     with (
         pytest.raises(KeyError) as caught,
-        traced.executor.operation_scope("bulkWrite", admin, session_of(False)) as trace,
+        traced.executor.operation_scope("bulkWrite", admin, session_with_transaction(False)) as trace,
     ):
         assert trace is not None and trace.summary == "bulkWrite admin"
         raise KeyError
     assert traced.observer.received[2:] == [("started", None), ("ended", caught.value)]
 
 
-@pytest.mark.parametrize("where", ["operation", "scope"])
-@pytest.mark.parametrize("bound", [False, True])
-@pytest.mark.parametrize("given", [False, True])
-def test_observer_receives_transaction_of_given_or_bound_session(
-    traced: TracedScenario, monkeypatch: pytest.MonkeyPatch, where: str, bound: bool, given: bool
+@pytest.mark.parametrize("caller", ["operation", "scope"])
+@pytest.mark.parametrize("has_bound_session", [False, True])
+@pytest.mark.parametrize("has_explicit_session", [False, True])
+def test_observer_receives_transaction_of_explicit_or_bound_session(
+    traced: TracedScenario,
+    monkeypatch: pytest.MonkeyPatch,
+    caller: str,
+    has_bound_session: bool,
+    has_explicit_session: bool,
 ) -> None:
-    inside, own = session_of(True), session_of(True)
-    monkeypatch.setattr(observing, "binding", lambda: inside if bound else None)
-    monkeypatch.setattr(observing, "bound_session", lambda executor: inside if bound else None)
-    session = own if given else None
-    if where == "operation":
+    bound_session, explicit_session = session_with_transaction(True), session_with_transaction(True)
+    monkeypatch.setattr(observing, "binding", lambda: bound_session if has_bound_session else None)
+    monkeypatch.setattr(observing, "bound_session", lambda executor: bound_session if has_bound_session else None)
+    session = explicit_session if has_explicit_session else None
+    if caller == "operation":
         traced.executor.run(traced.operation, session)
-        assert traced.traces[0][1] is (own if given else inside if bound else None)
+        assert traced.traces[0][1] is (
+            explicit_session if has_explicit_session else bound_session if has_bound_session else None
+        )
     else:
         with traced.executor.operation_scope("x", traced.operation.context, session):
             pass
-    expected = own.transaction if given else inside.transaction if bound else None
+    expected = (
+        explicit_session.transaction
+        if has_explicit_session
+        else bound_session.transaction
+        if has_bound_session
+        else None
+    )
     assert traced.observer.received[0] == ("started", expected)
 
 
-@pytest.mark.parametrize("ends", [False, True])
-@pytest.mark.parametrize("active", [False, True])
-def test_operation_belongs_to_active_or_ending_transaction(traced: TracedScenario, ends: bool, active: bool) -> None:
-    session = session_of(active)
-    assert observing._transaction_of(ends, session) is (session.transaction if ends or active else None)
-    assert observing._transaction_of(ends, None) is None
-    assert observing._transaction_of(ends, SimpleNamespace(transaction=None)) is None  # type: ignore[arg-type]
+@pytest.mark.parametrize("ends_transaction", [False, True])
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_operation_belongs_to_active_or_ending_transaction(
+    traced: TracedScenario, ends_transaction: bool, in_transaction: bool
+) -> None:
+    session = session_with_transaction(in_transaction)
+    assert observing._transaction_of(ends_transaction, session) is (
+        session.transaction if ends_transaction or in_transaction else None
+    )
+    assert observing._transaction_of(ends_transaction, None) is None
+    assert observing._transaction_of(ends_transaction, SimpleNamespace(transaction=None)) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 2.0])
-@pytest.mark.parametrize("thrown", [None, GreenletExit()])
-def test_backoff_between_attempts_is_reported(traced: TracedScenario, seconds: float, thrown: Any) -> None:
+@pytest.mark.parametrize("interruption", [None, GreenletExit()])
+def test_observer_receives_backoff_between_attempts(traced: TracedScenario, seconds: float, interruption: Any) -> None:
     with traced.executor.operation_scope("x", traced.operation.context, None) as trace:
         assert trace is not None
         traced.operation.trace = trace
@@ -221,15 +237,15 @@ def test_backoff_between_attempts_is_reported(traced: TracedScenario, seconds: f
         traced.executor._will_retry(traced.operation, error)
         assert traced.observer.received == [("wait_ended", Phase.SELECTION, 0.0, error), ("failed", error)]
         traced.observer.received.clear()
-        traced.outcome = thrown
-        if thrown is None:
+        traced.outcome = interruption
+        if interruption is None:
             traced.executor._wait(seconds, traced.operation)
             assert traced.observer.received == ([("wait_ended", Phase.BACK_OFF, 0.0, None)] if seconds else [])
             assert trace.tries == 2 and trace.waits_for is Phase.SELECTION
         else:
             with pytest.raises(GreenletExit):
                 traced.executor._wait(seconds, traced.operation)
-            assert traced.observer.received == [("wait_ended", Phase.BACK_OFF, 0.0, thrown)] and trace.tries == 1
+            assert traced.observer.received == [("wait_ended", Phase.BACK_OFF, 0.0, interruption)] and trace.tries == 1
 
 
 def test_observer_receives_start_and_end_of_transaction(traced: TracedScenario) -> None:
@@ -242,21 +258,21 @@ def test_observer_receives_start_and_end_of_transaction(traced: TracedScenario) 
     assert traced.observer.received == [("transaction started",), ("transaction ended", error)]
 
 
-@pytest.mark.parametrize("listened", [False, True])
-def test_command_events_are_created_only_with_listeners(listened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_listener", [False, True])
+def test_command_events_are_created_only_with_listeners(has_listener: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     for name in ("started", "succeeded", "failed"):
         monkeypatch.setattr(CommandEvents, name, lambda *_, name=name: made.append(name))
-    events = observing.TracedCommands((Mock(),) if listened else (), Observers((RecordingObserver(),)))
+    events = observing.TracedCommands((Mock(),) if has_listener else (), Observers((RecordingObserver(),)))
     sent: Any = Mock(trace=None)
     events.started(sent)
     events.succeeded(sent, 1.0, {})
     events.failed(sent, 1.0, OSError())
-    assert made == (["started", "succeeded", "failed"] if listened else [])
+    assert made == (["started", "succeeded", "failed"] if has_listener else [])
 
 
-def test_unwanted_operation_keeps_session_and_deadline(traced: TracedScenario) -> None:
-    traced.observer.wants = False
-    session = session_of(False)
+def test_operation_keeps_session_and_deadline_if_observer_is_disabled(traced: TracedScenario) -> None:
+    traced.observer.enabled = False
+    session = session_with_transaction(False)
     assert traced.executor.run(traced.operation, session, 5.0) == "result"
     assert traced.traces == [(None, session, 5.0, False)] and not traced.observer.received

@@ -1,4 +1,4 @@
-"""States of a transaction: labels of commit errors, and fields of its commands."""
+"""States of a transaction, error labels of a failed commit, and fields of the commands in a transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gmongo.sdam.selection import WRITABLE
 TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
 
 
-def labelled(error: PyMongoError, *labels: str) -> PyMongoError:
+def with_labels(error: PyMongoError, *labels: str) -> PyMongoError:
     for label in labels:
         error._add_error_label(label)
     return error
@@ -44,31 +44,33 @@ ERRORS: list[tuple[Any, bool]] = [
     (lambda: OperationFailure("x", 50), True),
     (lambda: ExecutionTimeout("x", 50), True),
     (lambda: ExecutionTimeout("x", 8000), True),
-    (lambda: labelled(OperationFailure("x", 8000), "RetryableWriteError"), True),
+    (lambda: with_labels(OperationFailure("x", 8000), "RetryableWriteError"), True),
     (lambda: ServerSelectionTimeoutError("x"), True),
     (lambda: AutoReconnect("x"), True),
     (lambda: NetworkTimeout("x"), True),
     (lambda: NotPrimaryError("x"), False),
-    (lambda: labelled(NotPrimaryError("x"), "RetryableWriteError"), True),
+    (lambda: with_labels(NotPrimaryError("x"), "RetryableWriteError"), True),
     (lambda: InvalidOperation("x"), False),
 ]
 
 
-@pytest.mark.parametrize(("make", "unknown"), ERRORS)
-@pytest.mark.parametrize("overloaded", [False, True])
-def test_commit_error_with_unknown_result_unpins_transaction(make: Any, unknown: bool, overloaded: bool) -> None:
-    error = make()
-    assert is_result_unknown(error) is unknown
+@pytest.mark.parametrize(("make_error", "result_is_unknown"), ERRORS)
+@pytest.mark.parametrize("is_overloaded", [False, True])
+def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
+    make_error: Any, result_is_unknown: bool, is_overloaded: bool
+) -> None:
+    error = make_error()
+    assert is_result_unknown(error) is result_is_unknown
     transaction = started_transaction()
     transaction.sent()
     transaction.begin_commit()
     pin = transaction.pin = Mock()
     transaction.pinned_address = ("h", 1)
-    transaction.commit_failed(error, overloaded)
-    assert error.has_error_label(UNKNOWN) is unknown
-    assert (transaction.pinned_address, transaction.pin) == ((None, None) if unknown else (("h", 1), pin))
-    assert ("w" in transaction.commit_write_concern) is not overloaded
-    if unknown:
+    transaction.commit_failed(error, is_overloaded)
+    assert error.has_error_label(UNKNOWN) is result_is_unknown
+    assert (transaction.pinned_address, transaction.pin) == ((None, None) if result_is_unknown else (("h", 1), pin))
+    assert ("w" in transaction.commit_write_concern) is not is_overloaded
+    if result_is_unknown:
         pin.release.assert_called_once_with(None)
         assert pin.connection.purpose is Purpose.CURSOR
 
@@ -76,12 +78,12 @@ def test_commit_error_with_unknown_result_unpins_transaction(make: Any, unknown:
 def test_transient_commit_error_unpins_transaction() -> None:
     transaction = started_transaction()
     transaction.pinned_address = ("h", 1)
-    transaction.commit_failed(labelled(OperationFailure("x", 8000), TRANSIENT), True)
+    transaction.commit_failed(with_labels(OperationFailure("x", 8000), TRANSIENT), True)
     assert transaction.pinned_address is None and transaction.commit_write_concern == {}
 
 
 @pytest.mark.parametrize(
-    ("error", "transient"),
+    ("error", "is_transient"),
     [
         (AutoReconnect("x"), True),
         (ServerSelectionTimeoutError("x"), True),
@@ -89,9 +91,9 @@ def test_transient_commit_error_unpins_transaction() -> None:
         (OperationFailure("x"), False),
     ],
 )
-def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, transient: bool) -> None:
+def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, is_transient: bool) -> None:
     Transaction.failed(error)
-    assert error.has_error_label(TRANSIENT) is transient
+    assert error.has_error_label(TRANSIENT) is is_transient
 
 
 def started_transaction(read_concern: Any = None, write_concern: Any = None) -> Transaction:
@@ -100,41 +102,43 @@ def started_transaction(read_concern: Any = None, write_concern: Any = None) -> 
     return transaction
 
 
-@pytest.mark.parametrize("concern", [{}, {"w": 1}, {"w": 2, "wtimeout": 5, "j": True}])
-def test_repeated_commit_uses_majority_write_concern(concern: dict[str, Any]) -> None:
-    transaction = started_transaction(write_concern=concern)
-    assert transaction.commit_write_concern == concern
+@pytest.mark.parametrize("write_concern", [{}, {"w": 1}, {"w": 2, "wtimeout": 5, "j": True}])
+def test_repeated_commit_uses_majority_write_concern(write_concern: dict[str, Any]) -> None:
+    transaction = started_transaction(write_concern=write_concern)
+    assert transaction.commit_write_concern == write_concern
     transaction.sent()
-    assert transaction.begin_commit() and transaction.commit_write_concern == concern
+    assert transaction.begin_commit() and transaction.commit_write_concern == write_concern
     assert transaction.begin_commit()
-    assert transaction.commit_write_concern == {"wtimeout": 10_000, **concern, "w": "majority"}
+    assert transaction.commit_write_concern == {"wtimeout": 10_000, **write_concern, "w": "majority"}
     transaction.start(transaction.settings)
-    assert transaction.commit_write_concern == concern
+    assert transaction.commit_write_concern == write_concern
 
 
-@pytest.mark.parametrize("after", [None, 5])
-@pytest.mark.parametrize("concern", [{}, {"level": "majority"}])
-def test_first_command_starts_transaction_with_read_concern(after: Any, concern: dict[str, Any]) -> None:
-    transaction = started_transaction(concern)
+@pytest.mark.parametrize("after_cluster_time", [None, 5])
+@pytest.mark.parametrize("read_concern", [{}, {"level": "majority"}])
+def test_first_command_starts_transaction_with_read_concern(
+    after_cluster_time: Any, read_concern: dict[str, Any]
+) -> None:
+    transaction = started_transaction(read_concern)
 
-    def decorated() -> dict[str, Any]:
+    def command_with_fields() -> dict[str, Any]:
         command: dict[str, Any] = {"find": "c"}
-        transaction.add_fields(command, after)
+        transaction.add_fields(command, after_cluster_time)
         return command
 
-    expected = {**concern, **({} if after is None else {"afterClusterTime": after})}
+    expected = {**read_concern, **({} if after_cluster_time is None else {"afterClusterTime": after_cluster_time})}
     for _ in range(2):
-        first = decorated()
+        first = command_with_fields()
         assert first.pop("readConcern", {}) == expected
         assert first == {"find": "c", "autocommit": False, "startTransaction": True}
-    assert transaction.settings.read_concern == concern
+    assert transaction.settings.read_concern == read_concern
     transaction.sent()
-    assert decorated() == {"find": "c", "autocommit": False}
+    assert command_with_fields() == {"find": "c", "autocommit": False}
     transaction.restart()
-    assert "startTransaction" in decorated()
+    assert "startTransaction" in command_with_fields()
 
 
-def test_interrupted_end_can_restart_unless_command_was_sent() -> None:
+def test_interrupted_commit_or_abort_restarts_unless_command_was_sent() -> None:
     for end in ("begin_commit", "begin_abort"):
         transaction = started_transaction()
         transaction.sent()
@@ -151,16 +155,16 @@ def test_interrupted_end_can_restart_unless_command_was_sent() -> None:
         assert transaction.state is State.IN_PROGRESS
 
 
-@pytest.mark.parametrize("broken", [False, True])
-def test_abort_sends_nothing_if_pinned_connection_is_broken(broken: bool) -> None:
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_abort_sends_nothing_if_pinned_connection_is_broken(is_broken: bool) -> None:
     transaction = started_transaction()
     transaction.sent()
     transaction.pin = Mock()
-    transaction.pin.connection.error = AutoReconnect("x") if broken else None
-    assert transaction.begin_abort() is not broken
+    transaction.pin.connection.error = AutoReconnect("x") if is_broken else None
+    assert transaction.begin_abort() is not is_broken
 
 
-def test_next_transaction_forgets_recovery_token_and_pin() -> None:
+def test_next_transaction_has_no_recovery_token_and_no_pin() -> None:
     transaction = started_transaction()
     transaction.observe({"ok": 1})
     assert transaction.recovery_token is None
@@ -184,7 +188,7 @@ def test_next_transaction_forgets_recovery_token_and_pin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "commit", "abort"),
+    ("state", "commit_outcome", "abort_outcome"),
     [
         (State.NONE, "No transaction started", "No transaction started"),
         (State.STARTING, False, False),
@@ -198,8 +202,8 @@ def test_next_transaction_forgets_recovery_token_and_pin() -> None:
         ),
     ],
 )
-def test_state_permits_or_rejects_commit_and_abort(state: State, commit: Any, abort: Any) -> None:
-    for end, outcome in (("begin_commit", commit), ("begin_abort", abort)):
+def test_state_permits_or_rejects_commit_and_abort(state: State, commit_outcome: Any, abort_outcome: Any) -> None:
+    for end, outcome in (("begin_commit", commit_outcome), ("begin_abort", abort_outcome)):
         transaction = Transaction()
         assert (transaction.state, transaction.active, transaction.observed) == (State.NONE, False, None)
         transaction.state = state
@@ -214,11 +218,13 @@ def test_state_permits_or_rejects_commit_and_abort(state: State, commit: Any, ab
             assert transaction.state is ended
 
 
-@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize("can_restart_transaction", [False, True])
 @pytest.mark.parametrize("error", [None, AutoReconnect("x"), GreenletExit()])
-def test_observer_receives_transaction_end_unless_it_can_restart(error: BaseException | None, active: bool) -> None:
+def test_observer_receives_end_of_transaction_unless_transaction_restarts(
+    error: BaseException | None, can_restart_transaction: bool
+) -> None:
     executor, state = Mock(), Mock()
-    state.transaction.active = active
+    state.transaction.active = can_restart_transaction
     executor.run.side_effect = error
     ending, operation = TransactionEnd(executor, state), Mock()
     if error is None:
@@ -227,19 +233,19 @@ def test_observer_receives_transaction_end_unless_it_can_restart(error: BaseExce
         with pytest.raises(type(error)):
             ending._run(operation, 5.0)
     executor.run.assert_called_once_with(operation, state, 5.0)
-    can_restart = isinstance(error, GreenletExit) and active
+    can_restart = isinstance(error, GreenletExit) and can_restart_transaction
     assert [call.args for call in executor.transaction_ended.call_args_list] == (
         [] if can_restart else [(state.transaction, error)]
     )
     assert state.transaction.end_interrupted.called is isinstance(error, GreenletExit)
 
 
-@pytest.mark.parametrize("sends", [False, True])
-def test_empty_transaction_also_reports_its_end(sends: bool) -> None:
+@pytest.mark.parametrize("sends_command", [False, True])
+def test_observer_receives_end_of_transaction_that_sends_no_command(sends_command: bool) -> None:
     for name in ("commit", "abort"):
         executor, state = Mock(), Mock()
         state.server_session.transaction_number = 1
-        getattr(state.transaction, f"begin_{name}").return_value = sends
+        getattr(state.transaction, f"begin_{name}").return_value = sends_command
         getattr(TransactionEnd(executor, state), name)(5.0)
-        assert executor.run.called is sends and executor.transaction_ended.called
+        assert executor.run.called is sends_command and executor.transaction_ended.called
         executor.transaction_ended.assert_called_with(state.transaction, None)

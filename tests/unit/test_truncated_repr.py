@@ -1,4 +1,4 @@
-"""Truncated texts: their content equals the whole text, and their cost depends on the shown length only."""
+"""A truncated text is a prefix of the whole text. Its cost depends only on the length of the truncated text."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_truncated_text_is_prefix_of_whole_text(document: dict[str, Any], length
 
 
 @pytest.mark.parametrize("length", range(0, 90, 7))
-@pytest.mark.parametrize("nest", [lambda value: [value], lambda value: {"": value}, lambda value: [[], value]])
-def test_truncated_text_of_nested_document_is_prefix(nest: Callable[[Any], Any], length: int) -> None:
-    """Each level adds as few as one character before the inner value."""
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"": value}, lambda value: [[], value]])
+def test_truncated_text_of_nested_document_is_prefix(wrap: Callable[[Any], Any], length: int) -> None:
+    """Nest a text 80 times. A level adds only one to six characters before the inner value."""
     document: Any = "x" * 100
     for _ in range(80):
-        document = nest(document)
+        document = wrap(document)
     assert document_text(document, length) == json_util.dumps(document)[:length]
 
 
@@ -60,7 +60,7 @@ class Visits:
     def __init__(self) -> None:
         self.count = 0
 
-    def note(self, values: Any) -> Iterator[Any]:
+    def count_each(self, values: Any) -> Iterator[Any]:
         for each in values:
             self.count += 1
             yield each
@@ -70,21 +70,21 @@ class CountingList(list[Any]):
     visits: Visits
 
     def __iter__(self) -> Iterator[Any]:
-        return self.visits.note(super().__iter__())
+        return self.visits.count_each(super().__iter__())
 
 
 class CountingDict(dict[str, Any]):
     visits: Visits
 
     def items(self) -> Any:
-        return self.visits.note(super().items())
+        return self.visits.count_each(super().items())
 
     def __iter__(self) -> Iterator[str]:
-        return self.visits.note(super().__iter__())
+        return self.visits.count_each(super().__iter__())
 
 
 def counted_copy(visits: Visits, value: Any) -> Any:
-    """Return a copy that counts visits of its elements."""
+    """Return a copy of a document. `visits` counts how often the elements of the copy are visited."""
     if isinstance(value, dict):
         made: Any = CountingDict({name: counted_copy(visits, each) for name, each in value.items()})
     elif isinstance(value, list):
@@ -96,28 +96,30 @@ def counted_copy(visits: Visits, value: Any) -> Any:
 
 
 LARGE: dict[str, Callable[[], Any]] = {
-    "many_fields documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(4_000)]},
-    "many_fields numbers": lambda: {"a": [1] * 20_000},
-    "many_fields fields": lambda: {f"f{number}": number for number in range(20_000)},
+    "many documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(4_000)]},
+    "many numbers": lambda: {"a": [1] * 20_000},
+    "many fields": lambda: {f"f{number}": number for number in range(20_000)},
     "empty documents": lambda: {"a": [{}] * 20_000},
     "lists in lists": lambda: {"a": [[[1] * 30] * 30] * 30},
-    "deep": lambda: deep(90),
+    "deep": lambda: deeply_nested(90),
 }
 
 
-def deep(levels: int) -> Any:
+def deeply_nested(levels: int) -> Any:
     value: Any = [1] * 5_000
     for _ in range(levels):
         value = {"a": value, "b": value}
     return value
 
 
-@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE.keys())
+@pytest.mark.parametrize("make_document", LARGE.values(), ids=LARGE.keys())
 @pytest.mark.parametrize("length", [0, 1, 100, 1000])
-def test_truncation_visits_no_more_elements_than_it_shows(make: Callable[[], Any], length: int) -> None:
+def test_truncation_visits_no_more_elements_than_truncated_text_shows(
+    make_document: Callable[[], Any], length: int
+) -> None:
     visits = Visits()
-    document = make()
-    if document.keys() == {"a", "b"}:  # the document is too large for a copy
+    document = make_document()
+    if document.keys() == {"a", "b"}:  # the document "deep" has too many elements for a copy
         document = {"deep": counted_copy(visits, [1] * 5_000), **document}
     else:
         document = counted_copy(visits, document)
@@ -133,8 +135,10 @@ def test_large_raw_document_is_not_decoded() -> None:
     assert document_text({"documents": [small]}, 100) == '{"documents": [{"a": [1, 2]}]}'
 
 
-@pytest.mark.parametrize("value", [object(), range(3), {1, 2}, deep(2000)], ids=["object", "range", "set", "deep"])
-def test_text_of_unencodable_value_raises_no_error(value: Any) -> None:
+@pytest.mark.parametrize(
+    "value", [object(), range(3), {1, 2}, deeply_nested(2000)], ids=["object", "range", "set", "deep"]
+)
+def test_document_text_accepts_value_that_bson_cannot_encode(value: Any) -> None:
     assert isinstance(document_text({"a": value}, 50), str)
 
 
@@ -147,7 +151,7 @@ def test_raw_document_is_shown_up_to_64_kib(size: int, is_shown: bool) -> None:
 
 
 @given(DOCUMENTS | LEAVES)
-def test_short_has_limited_length(value: Any) -> None:
+def test_short_repr_has_limited_length(value: Any) -> None:
     assert len(short(value)) < 4**6 * 40
 
 
@@ -155,24 +159,26 @@ PLAIN = [1, -5, "a" * 100, "it's", None, True, 1.5, [1] * 10, (1,), {"a": 1}, {"
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=repr)
-def test_short_equals_reprlib_for_plain_values(value: Any) -> None:
+def test_short_repr_of_plain_value_equals_reprlib(value: Any) -> None:
     assert short(value) == reprlib.repr(value)
 
 
-def many_fields(kind: Callable[..., Any], count: int = 10_000) -> Any:
-    return kind((f"f{number}", number) for number in range(count))
+def many_fields(mapping_class: Callable[..., Any], count: int = 10_000) -> Any:
+    return mapping_class((f"f{number}", number) for number in range(count))
 
 
-@pytest.mark.parametrize("kind", [dict, SON, OrderedDict])
-def test_short_does_not_build_repr_of_whole_mapping(kind: Callable[..., Any]) -> None:
-    class Counted(kind):  # type: ignore[misc,valid-type]
+@pytest.mark.parametrize("mapping_class", [dict, SON, OrderedDict])
+def test_short_repr_of_mapping_does_not_call_repr_of_mapping(mapping_class: Callable[..., Any]) -> None:
+    class MappingWithoutRepr(mapping_class):  # type: ignore[misc,valid-type]
         def __repr__(self) -> str:
             raise AssertionError("the whole value was shown")
 
-    assert short(many_fields(Counted, 2000)) == "Counted({'f0': 0, 'f1': 1, 'f2': 2, 'f3': 3, ...})"
+    assert (
+        short(many_fields(MappingWithoutRepr, 2000)) == "MappingWithoutRepr({'f0': 0, 'f1': 1, 'f2': 2, 'f3': 3, ...})"
+    )
 
 
-def test_model_error_does_not_show_document(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_about_write_model_does_not_show_document(monkeypatch: pytest.MonkeyPatch) -> None:
     from gmongo.errors import InvalidOperation
     from gmongo.operations.client_bulk import checked_models
 

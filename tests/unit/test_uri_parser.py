@@ -56,7 +56,7 @@ class TestOptions:
         assert options["MAXPOOLSIZE"] == options["maxPoolSize"] == options.get("maxpoolsize") == 5
         assert dict(options) == {"maxpoolsize": 5}
 
-    def test_unknown_uri_option_raises_warns_or_passes_as_requested(self) -> None:
+    def test_unknown_uri_option_raises_or_warns_or_is_accepted_as_requested(self) -> None:
         for read in (read_uri, parse_uri):
             with pytest.raises(ConfigurationError, match="Unknown option 'nosuch'"):
                 read("mongodb://h/?nosuch=5")
@@ -101,7 +101,7 @@ class TestOptions:
 
 
 class TestKeywords:
-    def test_option_alias_sets_its_option_and_conflict_raises(self) -> None:
+    def test_option_alias_sets_option_and_conflicting_value_raises(self) -> None:
         assert validate_keyword_options({"ssl": True, "j": False}) == {"tls": True, "journal": False}
         assert validate_keyword_options({"max_adaptive_retries": 3, "enable_overload_retargeting": True}) == {
             "maxadaptiveretries": 3,
@@ -135,7 +135,7 @@ class TestKeywords:
 
 class TestCombinations:
     @pytest.mark.parametrize(
-        ("options", "hosts", "is_srv", "named"),
+        ("options", "hosts", "is_srv", "option"),
         [
             ({"directConnection": True}, 2, False, "directConnection"),
             ({"directConnection": True}, 1, True, "directConnection"),
@@ -158,11 +158,11 @@ class TestCombinations:
         ],
     )
     @pytest.mark.requirement("CMAP-08", "SM-40", "LB-04", "LB-05", "LB-06", "LB-07")
-    def test_contradictory_options_raise(self, options: dict[str, Any], hosts: int, is_srv: bool, named: str) -> None:
-        with pytest.raises(ConfigurationError, match=named):
+    def test_contradictory_options_raise(self, options: dict[str, Any], hosts: int, is_srv: bool, option: str) -> None:
+        with pytest.raises(ConfigurationError, match=option):
             check_combination(validate_keyword_options(options), hosts, is_srv)
 
-    def test_contradiction_error_states_values(self) -> None:
+    def test_error_about_contradictory_options_states_values(self) -> None:
         with pytest.raises(ConfigurationError, match="150 is above 100"):
             check_combination({"minpoolsize": 150}, 1, False)
         with pytest.raises(ConfigurationError, match="one host, not 3"):
@@ -196,8 +196,8 @@ class TestClientValues:
             read_preference(validate_keyword_options({"readPreferenceTags": "dc:ny"}))
 
 
-class Records:
-    """Replace :func:`gmongo.options.srv.lookup` by fixed DNS records."""
+class FixedDnsRecords:
+    """A replacement of :func:`gmongo.options.srv.lookup`, which returns fixed DNS records and records the queries."""
 
     def __init__(self, hosts: list[str], texts: list[str]) -> None:
         self.answers: dict[str, list[Any]] = {"SRV": [(host, 27017) for host in hosts], "TXT": texts}
@@ -212,8 +212,8 @@ class Records:
 
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def install(*hosts: str, texts: tuple[str, ...] = ()) -> Records:
-        dns_records = Records(list(hosts), list(texts))
+    def install(*hosts: str, texts: tuple[str, ...] = ()) -> FixedDnsRecords:
+        dns_records = FixedDnsRecords(list(hosts), list(texts))
         monkeypatch.setattr(srv, "lookup", dns_records)
         return dns_records
 
@@ -234,7 +234,7 @@ class TestSrv:
             ("cluster.example.com", "TXT", 3.0),
         ]
 
-    def test_arguments_override_srv_options_of_uri(self, records: Any) -> None:
+    def test_keyword_arguments_override_srv_options_of_uri(self, records: Any) -> None:
         resolver = records("a.example.com", "b.example.com", "c.example.com")
         result = parse_uri(
             "mongodb+srv://x.example.com/?srvServiceName=one&srvMaxHosts=1&connectTimeoutMS=0",
@@ -259,7 +259,7 @@ class TestSrv:
         assert [record_type for _, record_type, _ in resolver.queries] == ["SRV", "TXT"]
 
     @pytest.mark.parametrize(
-        ("texts", "why"),
+        ("texts", "message"),
         [
             (
                 ("socketTimeoutMS=5",),
@@ -270,11 +270,13 @@ class TestSrv:
             (("a=b", "c=d"), "x.example.com must have one TXT record at most, not 2"),
         ],
     )
-    def test_bad_txt_record_raises_configuration_error(self, records: Any, texts: tuple[str, ...], why: str) -> None:
+    def test_invalid_txt_record_raises_configuration_error(
+        self, records: Any, texts: tuple[str, ...], message: str
+    ) -> None:
         records("a.example.com", texts=texts)
         with pytest.raises(ConfigurationError) as caught:
             parse_uri("mongodb+srv://x.example.com")
-        assert str(caught.value).startswith(why) and str(caught.value)
+        assert str(caught.value).startswith(message) and str(caught.value)
 
     def test_background_srv_query_does_not_keep_event_loop_alive(self, records: Any) -> None:
         resolver = records("a.example.com")
@@ -290,11 +292,11 @@ class TestSrv:
 
 
 class TestLookup:
-    """The real lookup with a replaced resolver of dnspython."""
+    """`srv.lookup` with a replaced resolver of dnspython."""
 
     @pytest.fixture(autouse=True, params=["in a thread", "in place"])
     def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        """Run the query in a thread, or in the greenlet itself."""
+        """Select where the DNS query runs: in a native thread, or in the greenlet that calls the lookup."""
         if request.param == "in place":
             monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: outcome_of(job))
         return str(request.param)
@@ -310,16 +312,16 @@ class TestLookup:
         found.rrset = rrset
         return found
 
-    def test_lookup_queries_resolver_and_converts_records(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_lookup_converts_dns_records_of_resolver(self, monkeypatch: pytest.MonkeyPatch) -> None:
         replies = {
             "SRV": self.reply("SRV", "0 0 27018 a.example.com.", "9 9 27019 b.example.com."),
             "TXT": self.reply("TXT", '"replicaS" "et=rs"'),
         }
         queries: list[object] = []
 
-        def resolve(name: str, kind: str, lifetime: float) -> Any:
-            queries.append((name, kind, lifetime))
-            return replies[kind]
+        def resolve(name: str, record_type: str, lifetime: float) -> Any:
+            queries.append((name, record_type, lifetime))
+            return replies[record_type]
 
         monkeypatch.setattr(dns.resolver, "resolve", resolve)
         hosts = srv.lookup("x.example.com", "SRV", 5)
@@ -329,15 +331,17 @@ class TestLookup:
         assert queries == [("x.example.com", "SRV", 5), ("x.example.com", "TXT", 5)]
 
     @pytest.mark.parametrize("error", [dns.resolver.NXDOMAIN, dns.resolver.NoAnswer])
-    def test_lookup_without_records_is_empty(self, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(dns.resolver, "resolve", _raiser(error.__new__(error)))
+    def test_lookup_returns_empty_answer_if_no_records_exist(
+        self, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(dns.resolver, "resolve", _resolver_that_raises(error.__new__(error)))
         assert srv.lookup("x.example.com", "TXT", 5).records == []
 
-    def test_failed_lookup_raises_with_cause_and_prints_nothing(
+    def test_failed_dns_lookup_raises_error_with_cause_and_prints_nothing(
         self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         failure = OSError("no name server")
-        monkeypatch.setattr(dns.resolver, "resolve", _raiser(failure))
+        monkeypatch.setattr(dns.resolver, "resolve", _resolver_that_raises(failure))
         with pytest.raises(ConfigurationError, match="no name server") as raised:
             srv.lookup("x.example.com", "SRV", 5)
         assert raised.value.__cause__ is failure
@@ -347,7 +351,7 @@ class TestLookup:
         ended: list[bool] = []
         hub = SimpleNamespace(destroy=lambda destroy_loop: ended.append(destroy_loop))
         monkeypatch.setattr(srv, "get_hub", lambda: hub)
-        monkeypatch.setattr(dns.resolver, "resolve", _raiser(OSError("no name server")))
+        monkeypatch.setattr(dns.resolver, "resolve", _resolver_that_raises(OSError("no name server")))
         for module in ("ssl", "socket"):
             monkeypatch.setattr(srv.monkey, "is_module_patched", module.__eq__)
             with pytest.raises(ConfigurationError):
@@ -360,21 +364,21 @@ class TestLookup:
         may_answer = threading.Event()
         threads: list[int] = []
 
-        def resolve(name: str, kind: str, lifetime: float) -> Any:
+        def resolve(name: str, record_type: str, lifetime: float) -> Any:
             threads.append(threading.get_ident())
             assert may_answer.wait(30)
             return self.reply("SRV", "0 0 1 a.example.com.")
 
         monkeypatch.setattr(dns.resolver, "resolve", resolve)
-        # The resolver answers only after another greenlet has run.
+        # The resolver returns only after another greenlet has run.
         other = gevent.spawn(may_answer.set)
         assert srv.lookup("x.example.com", "SRV", 5).records == [("a.example.com.", 1)]
         assert other.ready()
         assert threads != [threading.get_ident()]
 
 
-def _raiser(error: Exception) -> Any:
-    def resolve(name: str, kind: str, lifetime: float) -> Any:
+def _resolver_that_raises(error: Exception) -> Any:
+    def resolve(name: str, record_type: str, lifetime: float) -> Any:
         raise error
 
     return resolve
@@ -386,7 +390,7 @@ def test_plain_uri_does_not_import_dnspython(monkeypatch: pytest.MonkeyPatch) ->
     assert parse_uri("mongodb://localhost")["nodelist"] == [("localhost", 27017)]
 
 
-def test_uri_with_two_faults_warns_twice() -> None:
+def test_uri_with_two_invalid_options_warns_twice() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         parse_uri("mongodb://h/?journal=1&foo=2", warn=True)
@@ -400,7 +404,7 @@ def test_uri_without_host_raises_invalid_uri(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "escaped"),
+    ("uri", "user_name_is_valid"),
     [
         ("mongodb://us?er@h", False),
         ("mongodb://us?er@h/?w=1", False),
@@ -412,10 +416,10 @@ def test_uri_without_host_raises_invalid_uri(uri: str) -> None:
         ("mongodb://h/?appName=a@b", True),
     ],
 )
-def test_unescaped_user_name_error_advises_to_escape(uri: str, escaped: bool) -> None:
+def test_error_about_unescaped_user_name_advises_to_escape(uri: str, user_name_is_valid: bool) -> None:
     try:
         parse_uri(uri, warn=True)
         message = ""
     except InvalidURI as error:
         message = str(error)
-    assert message.startswith(uri_parts.ESCAPE_THE_USERINFO) is not escaped
+    assert message.startswith(uri_parts.ESCAPE_THE_USERINFO) is not user_name_is_valid

@@ -1,4 +1,4 @@
-"""Value classes: values are immutable, and an event equals itself only."""
+"""Objects of value classes are immutable. An event equals only itself."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gmongo.server_api import ServerApi
 from gmongo.server_type import SERVER_TYPE
 from tests.unit.test_layers import MODULES
 
-# Classes whose owner or application callback sets their fields.
+# Data classes with mutable fields. The driver or a callback of the application sets the fields.
 MUTABLE = {
-    "gmongo.wire.ocsp.transport:CheckedTls",  # replaces its TLS context if a certificate file changes
+    "gmongo.wire.ocsp.transport:CheckedTls",  # the object replaces its TLS context after a change of a certificate file
     "gmongo.wire.tls:Tls",
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",
@@ -64,7 +64,7 @@ def test_only_listed_data_classes_are_mutable() -> None:
             raise AssertionError(f"{name}.{field.name} can be changed")
 
 
-def test_event_equals_itself_and_has_slots() -> None:
+def test_event_equals_only_itself_and_has_slots() -> None:
     events = {name: each for name, each in data_classes().items() if is_event(name)}
     assert len(events) > 20
     for name, each in events.items():
@@ -74,7 +74,7 @@ def test_event_equals_itself_and_has_slots() -> None:
         assert each.__repr__ is not object.__repr__ and not each.__dataclass_params__.repr, name
 
 
-def test_change_of_returned_document_changes_no_value() -> None:
+def test_change_of_returned_document_does_not_change_value_object() -> None:
     preference, collation = Secondary([{"dc": "east"}]), Collation("en")
     for each in (preference.document, collation.document, preference.tag_sets):
         each.clear()  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ def test_change_of_returned_document_changes_no_value() -> None:
     assert collation.document == {"locale": "en"}
 
 
-def test_hedge_is_sent_with_deprecation_warning() -> None:
+def test_hedge_warns_of_deprecation_and_is_part_of_read_preference() -> None:
     with pytest.warns(DeprecationWarning, match="hedged reads") as caught:
         preference = Nearest(hedge={"enabled": True})
     assert preference.document == {"mode": "nearest", "hedge": {"enabled": True}}
@@ -103,7 +103,7 @@ def test_assignment_to_public_value_raises(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "in_client_bulk", "matched", "upserted_id"),
+    ("reply_of_statement", "in_client_bulk", "matched_count", "upserted_id"),
     [
         ({"n": 1, "upserted": None}, False, 1, None),
         ({"n": 1, "upserted": {"_id": None}}, True, 1, None),
@@ -111,13 +111,13 @@ def test_assignment_to_public_value_raises(value: Any) -> None:
     ],
 )
 def test_update_result_reads_upserted_id_of_client_bulk(
-    raw: dict[str, Any], in_client_bulk: bool, matched: int, upserted_id: Any
+    reply_of_statement: dict[str, Any], in_client_bulk: bool, matched_count: int, upserted_id: Any
 ) -> None:
-    result = UpdateResult(raw, True, in_client_bulk)
-    assert (result.matched_count, result.upserted_id, result.did_upsert) == (matched, upserted_id, True)
+    result = UpdateResult(reply_of_statement, True, in_client_bulk)
+    assert (result.matched_count, result.upserted_id, result.did_upsert) == (matched_count, upserted_id, True)
 
 
-def test_server_and_topology_types_have_their_numbers() -> None:
+def test_server_and_topology_types_have_numbers_of_pymongo() -> None:
     kinds = "Unknown Mongos RSPrimary RSSecondary RSArbiter RSOther RSGhost Standalone LoadBalancer"
     assert SERVER_TYPE._asdict() == {name: number for number, name in enumerate(kinds.split())}
     kinds = "Single ReplicaSetNoPrimary ReplicaSetWithPrimary Sharded Unknown LoadBalanced"

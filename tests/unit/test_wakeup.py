@@ -1,4 +1,4 @@
-"""The wakeup of background greenlets: another thread may wake the greenlet at any moment."""
+"""`Wakeup` ends the sleep of a background greenlet. Another native thread may set a wakeup at any moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pyte
     wakeup = Wakeup()
 
     def set_by_another_thread() -> object:
-        wakeup.set()  # the wakeup has no sleeper yet, so it requests no callback
+        wakeup.set()  # the wakeup has no sleeper yet, so the wakeup requests no callback of the event loop
         return gevent.getcurrent()
 
     monkeypatch.setattr(_background, "getcurrent", set_by_another_thread)
@@ -21,12 +21,12 @@ def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pyte
         assert wakeup.sleep(None)
 
 
-def test_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
+def test_wakeup_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
     wakeup = Wakeup()
     sleeper = gevent.spawn(wakeup.sleep, None)
     gevent.sleep(0)
     wakeup.set()
-    wakeup.set()  # the timer may also set the wakeup in the same loop iteration
+    wakeup.set()  # the loop iteration that ends the sleep may also run a callback that sets the wakeup
     assert sleeper.get(timeout=5)
     gevent.sleep(0)
     assert sleeper.ready()

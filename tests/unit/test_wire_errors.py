@@ -1,4 +1,4 @@
-"""Messages of protocol errors: the invalid number, and its permitted values."""
+"""A protocol error states the invalid number of the message and the permitted values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from gmongo.wire.reply import Batch, cut_batch
 EMPTY = bson.encode({})
 
 
-def header(length: int, replies_to: int) -> bytes:
-    return struct.pack("<iiii", length, 7, replies_to, OP_MSG)
+def header(length: int, response_to: int) -> bytes:
+    return struct.pack("<iiii", length, 7, response_to, OP_MSG)
 
 
 @pytest.mark.parametrize(
-    ("length", "replies_to", "or_to", "why"),
+    ("length", "response_to", "other_request_id", "message"),
     [
         (15, 5, None, "message length 15 is not between 16 and 100 bytes"),
         (101, 5, None, "message length 101 is not between 16 and 100 bytes"),
@@ -46,21 +46,23 @@ def header(length: int, replies_to: int) -> bytes:
         (100, 5, 6, None),
     ],
 )
-def test_bad_header_raises_out_of_step_error(length: int, replies_to: int, or_to: int | None, why: str | None) -> None:
-    data = b"before" + header(length, replies_to)
-    if why is None:
-        assert decode_header(data, 6, 100, 5, or_to) == (length, 7, replies_to, OP_MSG)
+def test_invalid_message_header_raises_out_of_step_error(
+    length: int, response_to: int, other_request_id: int | None, message: str | None
+) -> None:
+    data = b"before" + header(length, response_to)
+    if message is None:
+        assert decode_header(data, 6, 100, 5, other_request_id) == (length, 7, response_to, OP_MSG)
         return
     with pytest.raises(OutOfStepError) as caught:
-        decode_header(data, 6, 100, 5, or_to)
-    assert str(caught.value) == why
+        decode_header(data, 6, 100, 5, other_request_id)
+    assert str(caught.value) == message
 
 
-def op_msg(*sections: bytes, flags: int = 0) -> bytes:
+def op_msg_payload(*sections: bytes, flags: int = 0) -> bytes:
     return struct.pack("<I", flags) + b"".join(sections)
 
 
-def op_reply(documents: int, *encoded: bytes) -> bytes:
+def op_reply_payload(documents: int, *encoded: bytes) -> bytes:
     return struct.pack("<iqii", 0, 0, 0, documents) + b"".join(encoded)
 
 
@@ -69,20 +71,24 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
 
 
 @pytest.mark.parametrize(
-    ("opcode", "payload", "why"),
+    ("opcode", "payload", "message"),
     [
         (2004, b"", "opcode 2004 is not the opcode of a reply (2013 or 1)"),
         (OP_MSG, b"", "OP_MSG of 0 bytes after the header is too short for a document"),
-        (OP_MSG, op_msg(BODY)[:-1], "OP_MSG of 9 bytes after the header is too short for a document"),
-        (OP_MSG, op_msg(BODY, flags=4), "OP_MSG flags 0x4 have an unknown required bit"),
-        (OP_MSG, op_msg(BODY, flags=1 << 15), "OP_MSG flags 0x8000 have an unknown required bit"),
-        (OP_MSG, op_msg(SEQUENCE), "OP_MSG has no body section"),
-        (OP_MSG, op_msg(BODY, BODY), "OP_MSG has a section of kind 0 where a document sequence was expected"),
-        (OP_MSG, op_msg(b"\x02" + EMPTY), "OP_MSG has a section of kind 2 where a document sequence was expected"),
+        (OP_MSG, op_msg_payload(BODY)[:-1], "OP_MSG of 9 bytes after the header is too short for a document"),
+        (OP_MSG, op_msg_payload(BODY, flags=4), "OP_MSG flags 0x4 have an unknown required bit"),
+        (OP_MSG, op_msg_payload(BODY, flags=1 << 15), "OP_MSG flags 0x8000 have an unknown required bit"),
+        (OP_MSG, op_msg_payload(SEQUENCE), "OP_MSG has no body section"),
+        (OP_MSG, op_msg_payload(BODY, BODY), "OP_MSG has a section of kind 0 where a document sequence was expected"),
+        (
+            OP_MSG,
+            op_msg_payload(b"\x02" + EMPTY),
+            "OP_MSG has a section of kind 2 where a document sequence was expected",
+        ),
         *(
             (
                 OP_MSG,
-                op_msg(BODY, b"\x01" + bytes(count)),
+                op_msg_payload(BODY, b"\x01" + bytes(count)),
                 f"OP_MSG section length {-1 if count < 4 else 0} is not between 5 and the {count} bytes that remain",
             )
             for count in range(6)
@@ -90,7 +96,7 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
         *(
             (
                 OP_MSG,
-                op_msg(BODY, b"\x01" + struct.pack("<i", size) + b"\x00" * 4),
+                op_msg_payload(BODY, b"\x01" + struct.pack("<i", size) + b"\x00" * 4),
                 f"OP_MSG section length {size} is not between 5 and the 8 bytes that remain",
             )
             for size in (-1, 4, 9)
@@ -98,38 +104,46 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
         *(
             (
                 OP_MSG,
-                op_msg(b"\x00" + struct.pack("<i", size) + b"\x00"),
+                op_msg_payload(b"\x00" + struct.pack("<i", size) + b"\x00"),
                 f"OP_MSG section length {size} is not between 5 and the 5 bytes that remain",
             )
             for size in (-1, 4, 6)
         ),
-        (OP_REPLY, op_reply(1, EMPTY)[:-1], "OP_REPLY of 24 bytes after the header is too short for a document"),
-        (OP_REPLY, op_reply(0, EMPTY), "OP_REPLY has 0 documents and a first of 5 bytes, expected exactly one"),
-        (OP_REPLY, op_reply(2, EMPTY), "OP_REPLY has 2 documents and a first of 5 bytes, expected exactly one"),
-        (OP_REPLY, op_reply(1, EMPTY, EMPTY), "OP_REPLY has 1 documents and a first of 5 bytes, expected exactly one"),
+        (
+            OP_REPLY,
+            op_reply_payload(1, EMPTY)[:-1],
+            "OP_REPLY of 24 bytes after the header is too short for a document",
+        ),
+        (OP_REPLY, op_reply_payload(0, EMPTY), "OP_REPLY has 0 documents and a first of 5 bytes, expected exactly one"),
+        (OP_REPLY, op_reply_payload(2, EMPTY), "OP_REPLY has 2 documents and a first of 5 bytes, expected exactly one"),
+        (
+            OP_REPLY,
+            op_reply_payload(1, EMPTY, EMPTY),
+            "OP_REPLY has 1 documents and a first of 5 bytes, expected exactly one",
+        ),
     ],
 )
-def test_malformed_reply_raises_protocol_error(opcode: int, payload: bytes, why: str) -> None:
+def test_malformed_reply_raises_protocol_error(opcode: int, payload: bytes, message: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_reply(opcode, memoryview(payload))
-    assert str(caught.value) == why
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("opcode", "payload", "more"),
+    ("opcode", "payload", "more_to_come"),
     [
-        (OP_MSG, op_msg(BODY), False),
-        (OP_MSG, op_msg(BODY, flags=2), True),
-        (OP_MSG, op_msg(BODY, flags=1 << 16), False),
-        (OP_MSG, op_msg(BODY, SEQUENCE), False),
-        (OP_MSG, op_msg(SEQUENCE, BODY, flags=2), True),
-        (OP_MSG, op_msg(SEQUENCE, SEQUENCE, BODY, SEQUENCE), False),
-        (OP_REPLY, op_reply(1, EMPTY), False),
+        (OP_MSG, op_msg_payload(BODY), False),
+        (OP_MSG, op_msg_payload(BODY, flags=2), True),
+        (OP_MSG, op_msg_payload(BODY, flags=1 << 16), False),
+        (OP_MSG, op_msg_payload(BODY, SEQUENCE), False),
+        (OP_MSG, op_msg_payload(SEQUENCE, BODY, flags=2), True),
+        (OP_MSG, op_msg_payload(SEQUENCE, SEQUENCE, BODY, SEQUENCE), False),
+        (OP_REPLY, op_reply_payload(1, EMPTY), False),
     ],
 )
-def test_reply_decoding_returns_body_and_more_to_come(opcode: int, payload: bytes, more: bool) -> None:
+def test_reply_decoding_returns_body_and_more_to_come(opcode: int, payload: bytes, more_to_come: bool) -> None:
     body, follows = decode_reply(opcode, memoryview(payload))
-    assert bytes(body) == EMPTY and follows is more
+    assert bytes(body) == EMPTY and follows is more_to_come
 
 
 def test_op_query_is_encoded_with_its_header_and_fields() -> None:
@@ -138,12 +152,12 @@ def test_op_query_is_encoded_with_its_header_and_fields() -> None:
 
 
 @pytest.mark.parametrize("flags", [0, 1, 2, 1 << 16, 3 | 1 << 16])
-def test_request_allows_stream_if_exhaust_flag_is_set(flags: int) -> None:
+def test_request_allows_stream_of_replies_if_exhaust_flag_is_set(flags: int) -> None:
     assert allows_stream(encode_op_msg(1, flags, EMPTY)) is bool(flags >> 16)
 
 
 @pytest.mark.parametrize(
-    ("sizes", "pieces"),
+    ("sizes", "joined_sizes"),
     [
         ([], []),
         ([1, 2, 3], [6]),
@@ -155,24 +169,24 @@ def test_request_allows_stream_if_exhaust_flag_is_set(flags: int) -> None:
         ([70_000, 70_000], [70_000, 70_000]),
     ],
 )
-def test_small_buffers_are_joined_up_to_64_kib(sizes: list[int], pieces: list[int]) -> None:
-    assert [len(piece) for piece in joined(bytes(size) for size in sizes)] == pieces
+def test_small_buffers_are_joined_up_to_64_kib(sizes: list[int], joined_sizes: list[int]) -> None:
+    assert [len(piece) for piece in joined(bytes(size) for size in sizes)] == joined_sizes
 
 
-@pytest.mark.parametrize(("size", "joins"), [(65535, True), (65536, True), (65537, False), (100_000, False)])
-def test_documents_of_message_above_64_kib_are_not_copied(size: int, joins: bool) -> None:
+@pytest.mark.parametrize(("size", "is_joined"), [(65535, True), (65536, True), (65537, False), (100_000, False)])
+def test_encoder_does_not_copy_documents_of_message_above_64_kib(size: int, is_joined: bool) -> None:
     documents = [EMPTY, bytes(size - 41 - len(EMPTY))]
     buffers = encode_op_msg(7, 0, EMPTY, [("documents", documents)])
     whole = b"".join(buffers)
     assert struct.unpack_from("<i", whole)[0] == len(whole) == size
-    assert len(buffers) == (1 if joins else 3)
+    assert len(buffers) == (1 if is_joined else 3)
     alone = encode_op_msg_of_one(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
     assert b"".join(alone) == b"".join(encode_op_msg(7, 0, EMPTY, [("documents", [documents[1] + EMPTY])]))
-    assert len(alone) == (1 if joins else 2)
+    assert len(alone) == (1 if is_joined else 2)
 
 
-def element(kind: int, value: bytes, name: bytes = b"cursor") -> bytes:
-    content = bytes([kind]) + name + b"\x00" + value + b"\x00"
+def document_with_field(bson_type: int, value: bytes, name: bytes = b"cursor") -> bytes:
+    content = bytes([bson_type]) + name + b"\x00" + value + b"\x00"
     return struct.pack("<i", len(content) + 4) + content
 
 
@@ -180,18 +194,18 @@ TWO_CURSORS = b"\x03cursor\x00" + bson.encode({"firstBatch": [], "id": 0}) + b"\
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
+    ("reply", "message"),
     [
         (b"", "a reply of 0 bytes does not have the length that it states"),
         (b"\x05\x00\x00\x00", "a reply of 4 bytes does not have the length that it states"),
         (EMPTY + b"\x00", "a reply of 6 bytes does not have the length that it states"),
-        (element(0x20, b""), "a reply has an element of the unknown BSON type 0x20"),
-        (element(2, struct.pack("<i", -1)), "a reply has an element with the length -1"),
-        (element(3, struct.pack("<i", 4)), "a reply has an element with the length 4"),
-        (element(4, struct.pack("<i", 0)), "a reply has an element with the length 0"),
-        (element(1, b"1234567"), "a reply has an element of 16 bytes where 16 remain"),
-        (element(3, struct.pack("<i", 100)), "a reply has an element of 108 bytes where 13 remain"),
-        (element(3, b""), "a reply ends inside an element"),
+        (document_with_field(0x20, b""), "a reply has an element of the unknown BSON type 0x20"),
+        (document_with_field(2, struct.pack("<i", -1)), "a reply has an element with the length -1"),
+        (document_with_field(3, struct.pack("<i", 4)), "a reply has an element with the length 4"),
+        (document_with_field(4, struct.pack("<i", 0)), "a reply has an element with the length 0"),
+        (document_with_field(1, b"1234567"), "a reply has an element of 16 bytes where 16 remain"),
+        (document_with_field(3, struct.pack("<i", 100)), "a reply has an element of 108 bytes where 13 remain"),
+        (document_with_field(3, b""), "a reply ends inside an element"),
         (struct.pack("<i", 6) + b"\x01x", "a reply ends inside an element"),
         (
             struct.pack("<i", len(TWO_CURSORS) + 5) + TWO_CURSORS + b"\x00",
@@ -199,22 +213,22 @@ TWO_CURSORS = b"\x03cursor\x00" + bson.encode({"firstBatch": [], "id": 0}) + b"\
         ),
     ],
 )
-def test_malformed_reply_element_raises_protocol_error(reply: bytes, why: str) -> None:
+def test_malformed_field_of_reply_raises_protocol_error(reply: bytes, message: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         cut_batch(reply, DEFAULT_CODEC_OPTIONS)
-    assert str(caught.value) == why
+    assert str(caught.value) == message
 
 
 class CustomDict(dict[str, Any]):
     """A custom document class."""
 
 
-@pytest.mark.parametrize("kind", [dict, CustomDict])
-def test_error_reply_has_document_class_if_it_is_a_dict(kind: Any) -> None:
+@pytest.mark.parametrize("document_class", [dict, CustomDict])
+def test_error_reply_has_document_class_if_it_is_a_dict(document_class: Any) -> None:
     reply = bson.encode({"ok": 0, "errmsg": "no"})
-    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
-    assert type(cut_batch(reply, options)) is kind
-    assert type(cut_batch(reply, DEFAULT_CODEC_OPTIONS, options)) is kind
+    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=document_class)
+    assert type(cut_batch(reply, options)) is document_class
+    assert type(cut_batch(reply, DEFAULT_CODEC_OPTIONS, options)) is document_class
 
 
 def test_error_reply_is_dict_if_document_class_is_no_dict() -> None:
@@ -224,14 +238,14 @@ def test_error_reply_is_dict_if_document_class_is_no_dict() -> None:
     assert cut_batch(reply, DEFAULT_CODEC_OPTIONS, options) == {"ok": 0, "errmsg": "no"}
 
 
-def test_batch_is_cut_from_first_batch_and_next_batch() -> None:
+def test_cut_batch_finds_first_batch_and_next_batch() -> None:
     for name in ("firstBatch", "nextBatch"):
         found = cut_batch(bson.encode({"cursor": {name: [{"a": 1}], "id": 5}, "ok": 1}), DEFAULT_CODEC_OPTIONS)
         assert list(found["cursor"][name]) == [{"a": 1}] and found["cursor"]["id"] == 5 and found["ok"] == 1
 
 
 class UnreadableDict(dict[str, Any]):
-    """A dict whose methods for iteration raise."""
+    """A dict whose iteration methods raise an error."""
 
     def values(self) -> Any:
         raise AssertionError
@@ -239,14 +253,14 @@ class UnreadableDict(dict[str, Any]):
     __iter__ = keys = items = values  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("kind", [dict, CustomDict, UnreadableDict])
-def test_document_class_applies_to_batch_but_not_to_reply(kind: Any) -> None:
-    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
+@pytest.mark.parametrize("document_class", [dict, CustomDict, UnreadableDict])
+def test_document_class_applies_to_batch_but_not_to_reply(document_class: Any) -> None:
+    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=document_class)
     reply = cut_batch(bson.encode({"cursor": {"firstBatch": [{"a": {"b": 1}}, {}], "id": 5}}), options)
     assert type(reply) is dict and type(reply["cursor"]) is dict
     for documents in (reply["cursor"]["firstBatch"].decode_run(), reply["cursor"]["firstBatch"].documents()):
-        assert [type(document) for document in documents] == [kind, kind]
-        assert type(documents[0]["a"]) is kind and documents[0]["a"]["b"] == 1
+        assert [type(document) for document in documents] == [document_class, document_class]
+        assert type(documents[0]["a"]) is document_class and documents[0]["a"]["b"] == 1
 
 
 def batch_of(*sizes: int) -> Batch:
@@ -255,7 +269,7 @@ def batch_of(*sizes: int) -> Batch:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "runs"),
+    ("sizes", "run_lengths"),
     [
         ((), []),
         ((5,), [1]),
@@ -266,27 +280,27 @@ def batch_of(*sizes: int) -> Batch:
         ((32_768 - 16 - 3 - 4,), [1]),
     ],
 )
-def test_batch_is_decoded_in_runs_of_32_kib(sizes: tuple[int, ...], runs: list[int]) -> None:
+def test_batch_is_decoded_in_runs_of_32_kib(sizes: tuple[int, ...], run_lengths: list[int]) -> None:
     batch, again = batch_of(*sizes), batch_of(*sizes)
     found = []
     while run := batch.decode_run():
         found.append([len(document["x"]) for document in run])
-    assert [len(run) for run in found] == runs and [size for run in found for size in run] == list(sizes)
+    assert [len(run) for run in found] == run_lengths and [size for run in found for size in run] == list(sizes)
     assert batch.decode_run() == [] and len(list(batch)) == len(sizes) == again.count()
     ahead = 0
     while again.decode_ahead():
         ahead += 1
-    assert ahead == len(runs)
-    assert [len(again.decode_run()) for _ in runs] == runs and again.count() == 0
+    assert ahead == len(run_lengths)
+    assert [len(again.decode_run()) for _ in run_lengths] == run_lengths and again.count() == 0
 
 
-@pytest.mark.parametrize("place", ["0", "1"])
+@pytest.mark.parametrize("key", ["0", "1"])
 @pytest.mark.parametrize("value", [5, "text", [1], None])
 @pytest.mark.parametrize(
     "options", [DEFAULT_CODEC_OPTIONS, DEFAULT_CODEC_OPTIONS.with_options(document_class=CustomDict)]
 )
-def test_batch_element_that_is_no_document_raises_protocol_error(place: str, value: Any, options: Any) -> None:
-    array = bson.encode({"0": {"a": 1}, "1": {"a": 2}, place: value})
+def test_batch_element_that_is_no_document_raises_protocol_error(key: str, value: Any, options: Any) -> None:
+    array = bson.encode({"0": {"a": 1}, "1": {"a": 2}, key: value})
     kind = {int: "0x10", str: "0x2", list: "0x4", type(None): "0xa"}[type(value)]
     for call in (lambda batch: batch.decode_run(), lambda batch: batch.raw()):
         with pytest.raises(ProtocolError) as caught:
@@ -300,10 +314,10 @@ def test_batch_element_that_is_no_document_raises_protocol_error(place: str, val
 
 
 @pytest.mark.parametrize("size", [-1, 4, 100])
-@pytest.mark.parametrize("place", [0, 1])
-def test_batch_document_with_invalid_length_raises_protocol_error(size: int, place: int) -> None:
+@pytest.mark.parametrize("index", [0, 1])
+def test_batch_document_with_invalid_length_raises_protocol_error(size: int, index: int) -> None:
     array = bytearray(bson.encode({"0": {"a": 1}, "1": {"a": 2}}))
-    at = 7 + place * (12 + 3)
+    at = 7 + index * (12 + 3)
     assert struct.unpack_from("<i", array, at)[0] == 12
     struct.pack_into("<i", array, at, size)
     for call in (lambda batch: batch.decode_run(), lambda batch: batch.count(), lambda batch: batch.raw()):
@@ -314,7 +328,7 @@ def test_batch_document_with_invalid_length_raises_protocol_error(size: int, pla
         assert words in str(caught.value)
 
 
-def test_wrong_checksum_raises_protocol_error() -> None:
+def test_message_with_wrong_checksum_raises_protocol_error() -> None:
     message = struct.pack("<iiiiI", 30, 7, 5, OP_MSG, 1) + BODY
     good = message + struct.pack("<I", checksum.crc32c(message))
     assert bytes(decode_reply(OP_MSG, memoryview(good)[16:], 7, 5)[0]) == EMPTY

@@ -1,4 +1,4 @@
-"""The type of documents propagates from the client to the results."""
+"""The document type of a client is also the document type of its databases, collections and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that a type checker must find."""
+"""Wrong uses of gmongo in which a type checker must find errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments in variables: lists, tuples and mappings of several kinds."""
+"""Lists, tuples and mappings of several kinds are accepted as arguments. The arguments are variables."""
 
 from __future__ import annotations
 
