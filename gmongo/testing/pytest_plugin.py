@@ -48,7 +48,24 @@ def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     else:
         context = shared_server.new_server(members)
     with context as server:
+        if server.embedded is None:
+            _require_answer(server.uri)
         yield server
+
+
+def _require_answer(uri: str) -> None:
+    # The fixture fails once for the session. Otherwise each test and each teardown waits for serverSelectionTimeoutMS.
+    from gmongo import MongoClient
+    from gmongo.errors import PyMongoError
+
+    reason = None
+    try:
+        with MongoClient[dict[str, Any]](uri) as client:
+            client.wait_until_ready()
+    except PyMongoError as error:
+        reason = str(error)
+    if reason is not None:
+        pytest.fail(f"the server of MONGODB_URI is not ready: {reason}", pytrace=False)
 
 
 @pytest.fixture
@@ -153,7 +170,7 @@ def mongodb_sharded_cluster_process() -> Iterator[DeploymentProcess]:
 
 @pytest.fixture
 def virtual_time() -> Iterator[VirtualTime]:
-    """Time that passes only when nothing else can happen. Request the fixture before the simulated deployments."""
+    """Time that passes only when nothing else can happen. The order of the fixtures has no effect."""
     from gmongo.testing import VirtualTime
 
     with VirtualTime() as time:
