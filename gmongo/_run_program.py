@@ -25,12 +25,15 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
     :param arguments: the arguments of the program.
     """
     sys.argv = [program, *arguments]
+    _keep_pytest_silent()
     try:
         if is_module:  # the interpreter has already set sys.path for ``-m gmongo``
             runpy.run_module(program, run_name="__main__", alter_sys=True)
             return 0
         if not _ONLY_WHAT_IS_INSTALLED:
             del sys.path[0]  # the current directory, which the interpreter has added for ``-m gmongo``
+        if not os.path.exists(program):
+            raise SystemExit(f"{sys.executable}: can't open file {os.path.abspath(program)!r}: No such file")
         if get_importer(program) is not None:
             _run_folder(program)
         else:
@@ -40,6 +43,13 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
     except SystemExit as ending:
         return _exit_status(ending)
     return 0
+
+
+def _keep_pytest_silent() -> None:
+    # pytest rewrites the assertions of each package with a plugin, and warns if the package is imported already.
+    # With warnings as errors, the warning ends pytest. The word in the docstring of the package prevents the warning.
+    package = sys.modules["gmongo"]
+    package.__doc__ = f"{package.__doc__}\n\nPYTEST_DONT_REWRITE"
 
 
 def _run_folder(program: str) -> None:

@@ -52,7 +52,24 @@ def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     else:
         context = shared_server.new_server(members)
     with context as server:
+        if server.embedded is None:
+            _require_answer(server.uri)
         yield server
+
+
+def _require_answer(uri: str) -> None:
+    # The fixture fails once for the session. Otherwise each test and each teardown waits for serverSelectionTimeoutMS.
+    from gmongo import MongoClient
+    from gmongo.errors import PyMongoError
+
+    reason = None
+    try:
+        with MongoClient[dict[str, Any]](uri) as client:
+            client.wait_until_ready()
+    except PyMongoError as error:
+        reason = str(error)
+    if reason is not None:
+        pytest.fail(f"the server of MONGODB_URI is not ready: {reason}", pytrace=False)
 
 
 @pytest.fixture
@@ -159,7 +176,7 @@ def mongodb_sharded_cluster_process() -> Iterator[DeploymentProcess]:
 def virtual_time() -> Iterator[VirtualTime]:
     """A virtual clock, which jumps to the next timer while all greenlets wait.
 
-    Request this fixture before the fixtures of simulated deployments.
+    The order of this fixture and the fixtures of simulated deployments has no effect.
     """
     from gmongo.testing import VirtualTime
 

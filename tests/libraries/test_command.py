@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from tests.support.programs import run_python
+from tests.support.programs import ROOT, run_python
 
 PRINT_STATE = """
     import sys, threading, gmongo, pymongo
@@ -53,6 +54,22 @@ def test_command_exits_with_status_of_program(program, ending, status, message):
     completed = run_python("-m", "gmongo", program(ending))
     assert completed.returncode == status
     assert message in completed.stderr
+
+
+@pytest.mark.parametrize("name", ["missing.py", "-"])
+def test_missing_file_is_named_without_traceback(name):
+    completed = run_python("-m", "gmongo", name)
+    assert completed.returncode == 1
+    assert completed.stderr == f"{sys.executable}: can't open file {str(ROOT / name)!r}: No such file\n"
+
+
+def test_pytest_with_warnings_as_errors_runs(tmp_path):
+    # pytest does the same for each package with a plugin.
+    (tmp_path / "conftest.py").write_text("import pytest\n\npytest.register_assert_rewrite('gmongo')\n")
+    (tmp_path / "test_it.py").write_text("def test_it():\n    assert True\n")
+    command = ("-m", "gmongo", "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "-q", str(tmp_path))
+    completed = run_python(*command)
+    assert "1 passed" in completed.stdout, completed.stdout + completed.stderr
 
 
 @pytest.mark.parametrize("arguments", [(), ("-m",), ("--unknown", "x.py")])

@@ -176,6 +176,16 @@ def test_plugin_starts_one_server_for_each_process_or_a_shared_one(options, serv
     assert len(set((tmp_path / "ports.txt").read_text().split())) == servers
 
 
+def test_unreachable_server_of_the_variable_ends_each_test_before_it_starts(tmp_path):
+    (tmp_path / "test_users.py").write_text(TESTS)
+    variables = {**environment(), "MONGODB_URI": "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "gmongo.testing.pytest_plugin"]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+    assert "6 errors in" in done.stdout, done.stdout + done.stderr
+    assert "failed" not in done.stdout
+    assert "the server of MONGODB_URI is not ready: 127.0.0.1:1: [Errno" in done.stdout
+
+
 def test_plugin_imports_no_driver():
     source = "import sys, gmongo.testing.pytest_plugin; print('gevent' in sys.modules, 'bson' in sys.modules)"
     command = [sys.executable, "-c", source]

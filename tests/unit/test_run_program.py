@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import gmongo
 from gmongo import __main__ as gmongo_command
 from gmongo import _run_program
 from gmongo._run_program import run_program
@@ -34,6 +35,7 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reports:
     monkeypatch.setattr(sys, "argv", ["before"])
     monkeypatch.setattr(sys, "path", ["the current directory", *sys.path])
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(gmongo, "__doc__", gmongo.__doc__)
     monkeypatch.chdir(tmp_path)
     return reports
 
