@@ -1,4 +1,7 @@
-"""Headless Chromium without network access, controlled over a pipe with the DevTools protocol."""
+"""Headless Chromium that connects only to this machine.
+
+A test controls Chromium over pipes with the DevTools protocol.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,10 @@ _OPTIONS = (
 
 
 class Page:
-    """Page of a browser.
+    """Page in Chromium.
 
-    :param reading: File descriptor for messages of the browser.
-    :param writing: File descriptor for messages to the browser.
+    :param reading: File descriptor from which the test reads messages of Chromium.
+    :param writing: File descriptor to which the test writes messages for Chromium.
     """
 
     def __init__(self, reading: int, writing: int) -> None:
@@ -51,7 +54,7 @@ class Page:
         self.call("Page.navigate", url=url)
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression in the page."""
+        """Evaluate a JavaScript expression in the page, and return the value of the expression."""
         reply = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
@@ -64,7 +67,7 @@ class Page:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the DevTools protocol and return its result."""
+        """Call a method of the DevTools protocol, and return the result of the method."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if self._session is not None and not method.startswith("Target."):
@@ -93,9 +96,9 @@ class Page:
 
 @contextmanager
 def browser(seconds: float = 90) -> Iterator[Page]:
-    """Start a browser, yield a page, and stop the browser.
+    """Start Chromium, yield a page, and kill Chromium at the end of the block.
 
-    :param seconds: Timeout of the whole block.
+    :param seconds: Time limit of the whole block.
     """
     assert CHROMIUM is not None
     (there_reading, writing), (reading, there_writing) = os.pipe(), os.pipe()
