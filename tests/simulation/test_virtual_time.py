@@ -1,4 +1,4 @@
-"""Virtual time: an hour takes milliseconds, and events have a stable order."""
+"""Tests of virtual time: a virtual hour takes milliseconds of real time, and each run has the same order of events."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ HOUR = 3600.0
 
 @pytest.fixture
 def hours(virtual_time):
-    """Virtual time, for a test with two minutes of real time."""
+    """Return virtual time, in which tests of this file sleep for hours."""
     return virtual_time
 
 
 class TestTimers:
-    def test_sleeping_takes_no_time(self, hours):
+    def test_sleep_takes_no_real_time(self, hours):
         before = hours.monotonic()
         gevent.sleep(HOUR)
         assert hours.monotonic() == before + HOUR == _clock.monotonic()
@@ -57,7 +57,7 @@ class TestTimers:
         gevent.sleep(6)
         assert seen == [1, 0, -1]
 
-    def test_effects_of_a_timer_precede_the_next_timer(self, hours):
+    def test_greenlets_of_timer_run_before_next_timer(self, hours):
         seen = []
         loop = gevent.get_hub().loop
         for name in "abc":
@@ -96,40 +96,40 @@ class TestTimers:
             gevent.sleep(36)
         assert seen == [5, 15, 25, 35]
 
-    def test_timer_without_ref_does_not_keep_hub_running(self):
-        # A thread has a hub without other watchers.
+    def test_timer_without_reference_does_not_keep_hub_alive(self):
+        # The hub of a new native thread has no other timers.
 
         def run():
             with VirtualTime():
                 gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
                 with pytest.raises(gevent.hub.LoopExit):
                     Event().wait()
-                with pytest.raises(gevent.hub.LoopExit):  # a restarted hub
+                with pytest.raises(gevent.hub.LoopExit):  # the first LoopExit has restarted the hub
                     Event().wait()
                 return gevent.get_hub().join(timeout=1)
 
         with ThreadPoolExecutor(1) as executor:
             assert executor.submit(run).result() is True
 
-    def test_clock_waits_for_result_of_thread(self, hours):
+    def test_virtual_clock_does_not_advance_during_work_of_native_thread(self, hours):
         before = hours.monotonic()
         with gevent.Timeout(HOUR):
             assert gevent.get_hub().threadpool.apply(_work_in_a_thread) == "done"
         assert hours.monotonic() == before
 
-    def test_late_data_of_a_socket_is_read_before_time_passes(self, hours, monkeypatch):
-        # On a busy machine, the loop may have no event after one end has sent data.
+    def test_data_that_arrives_late_at_socket_is_read_before_timeout(self, hours, monkeypatch):
+        # On a busy machine, the loop may not see the data at once. The replaced `sleep` sends the data during a wait.
         ours, theirs = socket.socketpair()
         moments = []
 
-        def late(seconds):
+        def send_during_wait(seconds):
             if not moments:
                 theirs.send(b"x")
             moments.append(seconds)
 
         with ours, theirs:
             gevent.sleep(1)
-            monkeypatch.setattr(virtual_loop.time, "sleep", late)
+            monkeypatch.setattr(virtual_loop.time, "sleep", send_during_wait)
             for _ in range(3):
                 moments.clear()
                 with gevent.Timeout(5):
@@ -140,7 +140,7 @@ class TestTimers:
         gevent.sleep(2)
         assert "ZeroDivisionError" in capsys.readouterr().err
 
-    def test_many_timers_fire(self, hours):
+    def test_all_of_many_timers_fire(self, hours):
         pool = Pool(1000)
         for number in range(10_000):
             pool.spawn(gevent.sleep, number % 97)
@@ -160,7 +160,7 @@ class TestAdvance:
         hours.advance(1)
         assert sleeper.dead
 
-    def test_advance_stops_at_given_time(self, hours):
+    def test_advance_moves_clock_by_exact_number_of_seconds(self, hours):
         before = hours.monotonic()
         gevent.spawn(gevent.sleep, HOUR)
         hours.advance(0)
@@ -182,7 +182,7 @@ class TestAdvance:
         mongodb_replica_set.advance(HOUR)
         assert hours.monotonic() == before + HOUR
 
-    def test_advance_of_real_time_raises_runtime_error(self):
+    def test_advance_without_virtual_time_raises_runtime_error(self):
         with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="with VirtualTime"):
             deployment.advance(1)
         with pytest.raises(RuntimeError, match="not virtual here"):
@@ -190,7 +190,7 @@ class TestAdvance:
 
 
 class TestBeginningAndEnd:
-    def test_clocks_start_at_given_values(self):
+    def test_clocks_start_at_times_of_arguments(self):
         date = datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
         with VirtualTime(start=1000.0, date=date) as virtual:
             assert (virtual.monotonic(), virtual.date()) == (1000.0, date)
@@ -205,7 +205,7 @@ class TestBeginningAndEnd:
         before = time.monotonic(), time.time() - 0.001
         with VirtualTime() as virtual:
             shown = virtual.monotonic(), virtual.date().timestamp()
-        after = time.monotonic(), time.time() + 0.001  # dates are rounded
+        after = time.monotonic(), time.time() + 0.001  # the start date is rounded
         assert all(early <= now <= late for early, now, late in zip(before, shown, after, strict=True))
 
     def test_nested_virtual_time_raises_runtime_error(self, virtual_time):
@@ -214,7 +214,7 @@ class TestBeginningAndEnd:
         with pytest.raises(RuntimeError, match="virtual already"), virtual_time:
             pass
 
-    def test_timers_continue_in_real_time_after_the_block(self):
+    def test_timers_fire_in_real_time_after_end_of_virtual_time(self):
         with VirtualTime():
             sleeper = gevent.spawn(gevent.sleep, 0.05)
             gevent.sleep(0.02)
@@ -233,7 +233,7 @@ class TestBeginningAndEnd:
         eventually(lambda: seen.count(1) >= 2 and seen.count(2) == 1)
         repeating.stop()
 
-    def test_error_ends_virtual_time(self):
+    def test_error_in_block_ends_virtual_time(self):
         with pytest.raises(ZeroDivisionError), VirtualTime():
             raise ZeroDivisionError
         assert _clock.monotonic is time.monotonic
@@ -296,7 +296,7 @@ class TestDriver:
             hours.advance(590)
             assert len(member.connections) > 2
             hours.advance(20)
-            assert len(member.connections) == 2  # of the monitor
+            assert len(member.connections) == 2  # both connections belong to the monitor
 
     def test_expired_session_is_not_reused(self, hours, mongodb_replica_set):
         with MongoClient(mongodb_replica_set.uri) as client:
@@ -395,13 +395,13 @@ def history(seed, hash_seed="0"):
 
 
 class TestSeeds:
-    def test_same_seed_gives_same_history_in_every_process(self):
+    def test_equal_seeds_give_equal_histories_in_two_processes(self):
         assert history(3, "1") == history(3, "2")
 
-    def test_another_seed_gives_another_history(self):
+    def test_different_seeds_give_different_histories(self):
         assert history(3) != history(4)
 
-    def test_same_seed_gives_same_history_twice_in_one_process(self):
+    def test_equal_seeds_give_equal_histories_in_one_process(self):
         entries = []
         for _ in range(2):
             known = {"__name__": "history"}
@@ -410,7 +410,7 @@ class TestSeeds:
             entries.append(out.getvalue())
         assert entries[0] == entries[1] == history(5)
 
-    def test_object_ids_are_unique_after_the_block(self):
+    def test_object_ids_after_end_of_virtual_time_are_unique(self):
         made = []
         for _ in range(2):
             with VirtualTime(start=0, date=datetime.datetime(2030, 1, 1)):

@@ -130,7 +130,7 @@ class ServerConnection:
         return number
 
     def _stream(self, response_to: int, command: dict[str, Any]) -> None:
-        """Send a hello reply at each change of the server and after each ``maxAwaitTimeMS``, until the connection ends."""
+        """Send a hello reply at each change of the server and after each ``maxAwaitTimeMS``."""
         while True:
             reply = self.server.reply_to("hello", command)
             continues = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
@@ -161,14 +161,11 @@ class ScriptedServer:
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.peers: dict[int, ServerConnection] = {}
         self.connection_count = 0
-        self.answering, self.reading = (
-            Event(),
-            Event(),
-        )  # while the test clears one of these events, no connection answers or reads
+        # While a test clears `answering`, no connection replies. While a test clears `reading`, no connection reads.
+        self.answering, self.reading = Event(), Event()
         self.hello_extra: dict[str, Any] = {}
-        self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = (
-            None  # arguments: the hello command and the reply
-        )
+        # Function that returns the hello reply to send. The arguments are the hello command and the usual reply.
+        self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None
         self._member = member
         self.streams = streams
         self.exhausts = True  # False if the server replies only once to each hello that requests a stream

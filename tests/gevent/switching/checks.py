@@ -1,4 +1,4 @@
-"""The checks after each run: resources, replies, sessions, events and documents."""
+"""Checks after each run of a scenario: resources, replies, sessions, events and documents."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PATIENCE = 10.0  # seconds
 
 
 def forget_frames(*errors: BaseException | None) -> None:
-    """Delete the frames of exceptions, and the objects in these frames."""
+    """Delete the references from exceptions to their frames, so that the objects in the frames can be released."""
     for error in errors:
         if error is not None:
             error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
-    """Check the error of the greenlet."""
+    """Return a text for each difference between the error that the greenlet raised and the expected error."""
     if scenario.survives or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
@@ -125,7 +125,7 @@ def _sessions(run_state: ScenarioRun) -> list[str]:
 
 
 def _next_operations(run_state: ScenarioRun) -> list[str]:
-    """Check that the next operations succeed and get their own replies."""
+    """Return a text if the next operations do not return the documents that they request."""
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
     found = [facts.find_one({"_id": number}) for number in range(2)]
@@ -136,7 +136,7 @@ def _next_operations(run_state: ScenarioRun) -> list[str]:
 
 
 class Resources:
-    """The resources of the process and the servers before a run."""
+    """The numbers of open resources in the process and on the servers before a run."""
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
@@ -145,7 +145,7 @@ class Resources:
         self._watchers = _watchers()
 
     def remaining(self, *kinds: str) -> list[str]:
-        """Check that the servers have no more open objects of these kinds than before the run."""
+        """Return a text if the servers have more open objects of these kinds than before the run."""
 
         def count_remaining_objects() -> dict[str, int]:
             now = open_on_servers(self._deployment)
@@ -158,7 +158,10 @@ class Resources:
         )
 
     def differences(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
-        """Check that the closed client has released its resources."""
+        """Return a text for each kind of resource that the closed client has not released.
+
+        :param seen: the greenlets that ran during the scenario.
+        """
         faults = self.remaining("connections")
         seen -= getattr(self._deployment, "greenlets", set())
         if not becomes_true(lambda: _descriptors() <= self._descriptors):
@@ -167,7 +170,8 @@ class Resources:
             faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
         if not becomes_true(lambda: _watchers() <= self._watchers):
             faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
-        timers = [each for each in RunningTimeouts.known if each[0] in seen]  # clients of other tests may be alive
+        # Without timers of clients of other tests, which may be alive.
+        timers = [each for each in RunningTimeouts.known if each[0] in seen]
         if timers:
             faults.append(f"timers left: {timers}")
         if not becomes_true(lambda: not run_state.recorder.heartbeats):
@@ -176,21 +180,21 @@ class Resources:
 
 
 def _descriptors() -> set[str]:
-    """Return the targets of the open descriptors."""
+    """Return the file or socket of each open file descriptor."""
     folder, found = "/proc/self/fd", set()
     for number in os.listdir(folder):
-        with suppress(FileNotFoundError):  # the listing has opened this descriptor
+        with suppress(FileNotFoundError):  # the descriptor of the listing itself is closed now
             found.add(os.readlink(f"{folder}/{number}"))
     return found
 
 
 def _watchers() -> int:
-    """Return the number of active watchers with ``ref=True``."""
+    """Return the number of watchers that keep the event loop alive."""
     return int(get_hub().loop.activecnt)
 
 
 def _living_driver_greenlets(seen: WeakSet[Any]) -> list[Any]:
-    """Return the driver greenlets that are alive after the close of their client."""
+    """Return the driver greenlets in `seen` that are still alive."""
     return [
         each for each in list(seen) if not each.dead and "gmongo" in _origin(each) and "testing" not in _origin(each)
     ]

@@ -1,7 +1,7 @@
-"""A scenario for each public operation: a name, an object, a call and its result.
+"""A scenario for each public operation: a name, an object, a call and the result of the call.
 
-A run without interruption must return the result. After each run, each document is as before or after the call. No
-document is lost or duplicated.
+A run without interruption must return the result. After an interrupted run, each document must be equal to the document
+before or after the call. No document may be lost or duplicated.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 
 
 class Row(NamedTuple):
-    """A public operation.
+    """One call of a public operation.
 
-    :ivar subject: the name of the object, which is created before the run.
-    :ivar call: the call, with the object.
-    :ivar expected: its result.
-    :ivar wraps: True if the error of a callback is raised inside another error.
+    :ivar subject: the name of the object that the call uses. The scenario creates the object before the run.
+    :ivar call: function that calls the operation. Its argument is the object.
+    :ivar expected: the result of the call.
+    :ivar wraps: True if another error contains the error that a callback raises.
     """
 
     subject: str
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 class Operation(Scenario):
-    """A scenario of one public operation."""
+    """A scenario that calls one public operation."""
 
     rehearses = True
     least_switches = 0
@@ -95,7 +95,7 @@ class Operation(Scenario):
 
 
 def contents(client: Any) -> Counter[str]:
-    """Count the documents and collections of the operations."""
+    """Return the documents and collection names of the database ``operations``, each with its number of occurrences."""
     database, found = client.operations, Counter[str]()
     for name in database.list_collection_names():
         found[name] += 1
@@ -104,7 +104,7 @@ def contents(client: Any) -> Counter[str]:
 
 
 def _text(name: str, document: Mapping[str, Any]) -> str:
-    """Describe a document without varying fields."""
+    """Return a document as text, without the field whose value differs in each run."""
     varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 
@@ -113,7 +113,7 @@ _BEFORE = Counter([*DOCUMENTS, *(_text(name, each) for name, documents in DOCUME
 
 
 def refill(client: Any) -> None:
-    """Undo the changes of the last run."""
+    """Restore the documents, collections and indexes that the last run has changed."""
     database, now = client.operations, contents(client)
     if now != _BEFORE:
         for name in {*now, *DOCUMENTS} - {each for each in now if ": " in each}:
@@ -145,7 +145,7 @@ OBJECTS: dict[str, Callable[[ScenarioRun], Any]] = {
 
 
 def register(function: Callable[[ScenarioRun], Any]) -> Callable[[ScenarioRun], Any]:
-    """Register a function that creates the object of a scenario. The name of the object is the name of the function."""
+    """Register a function that creates an object for scenarios. The name of the function is the name of the object."""
     return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
 
 
@@ -191,7 +191,7 @@ def changed_ids(stream: Any) -> list[Any]:
 
 
 def in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Call inside a `with` block of the object."""
+    """Return a function that runs `call` inside a ``with`` block of the object."""
 
     def run(subject: Any) -> Any:
         with subject:
@@ -206,7 +206,7 @@ def first_change(target: Any) -> Any:
 
 
 def may_fail(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Call, and ignore an error of a server without search."""
+    """Return a function that runs `call`, and ignores the error of a server without search indexes."""
 
     def run(subject: Any) -> Any:
         try:
@@ -412,7 +412,7 @@ def read_and_write(session: Any) -> None:
     assert work.find_one({"_id": 0}, session=session)["n"] == 10
 
 
-# The callbacks of the application switch, so that the harness throws inside the callbacks.
+# The following callbacks switch to the hub, so that the harness also interrupts greenlets inside callbacks.
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]
@@ -432,7 +432,7 @@ class Encoder(TypeEncoder):  # type: ignore[misc]
 
 
 class SlowMapping(Mapping[str, Any]):
-    """A mapping of the application."""
+    """A document class of the application whose methods switch to the hub."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -450,7 +450,7 @@ class SlowMapping(Mapping[str, Any]):
 
 
 class SlowFile(io.BytesIO):
-    """A file of the application."""
+    """A file of the application whose methods switch to the hub."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         gevent.sleep(0)

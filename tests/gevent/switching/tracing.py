@@ -1,4 +1,4 @@
-"""Trace the switches of a greenlet, and throw at one switch."""
+"""Trace the switches of a greenlet, and interrupt the greenlet at one switch."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tests.gevent.switching.interruptions import (
 
 
 class Tracer:
-    """Trace one greenlet, and throw at one of its switches.
+    """Tracer of one greenlet, which interrupts the greenlet at one of its switches.
 
-    :param point: the number of the switch from 0, or None for no switch.
-    :param kind: the kind of interruption.
-    :ivar enter: starts a second greenlet, for the kind without an error.
+    :param point: the number of the switch from 0, or None for no interruption.
+    :param kind: the kind of interruption, or None for no interruption.
+    :param is_subject: function that returns True for the greenlet to interrupt.
+    :ivar start_second: function that starts a second greenlet, for the kind ENTER.
     """
 
     def __init__(self, point: int | None, kind: InterruptionKind | None, is_subject: Callable[[Any], bool]) -> None:
@@ -97,15 +98,16 @@ class Tracer:
             return
         error = self._next_error()
         if error is not None:
-            # The target greenlet raises the error of a trace function. The error ends the tracing.
+            # The greenlet to which the hub switches raises the error of the trace function. The error ends the tracing.
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
     def missed(self) -> bool:
-        """True if nothing was thrown, although the greenlet switched again after the point.
+        """Return True if the tracer threw nothing, although the greenlet switched again after the chosen switch.
 
-        At the last switch, another callback may wake the greenlet first. Then the greenlet ends before the error. The
-        last switch differs between runs, because a received reply is read without a switch.
+        At the last switch, another callback may wake the greenlet first. The greenlet then ends before the tracer
+        throws the error. The last switch differs between runs, because the driver reads an available reply without a
+        switch.
         """
         foreign = self.kind is not None and self.kind.foreign
         return foreign and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
@@ -138,7 +140,10 @@ class Tracer:
 
 
 class SecondStarter(Tracer):
-    """Start other greenlets at a switch of the first greenlet, and optionally kill the first greenlet."""
+    """Tracer that starts other greenlets at a switch of the first greenlet.
+
+    :param kills: True to kill the first greenlet after the start of the other greenlets.
+    """
 
     def __init__(
         self,

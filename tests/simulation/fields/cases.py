@@ -1,4 +1,4 @@
-"""Commands with one fault, made from templates of commands without faults."""
+"""Invalid commands. The program makes each command from a template of a valid command, with one fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEMPLATES = Path(__file__).with_name("templates.jsonl")
 NAME = "gmongo_fields"
 DOCUMENTS = [{"_id": number, "a": number} for number in range(4)]
 _NUMBERS = (1, 0, -1, 3, 2**31, -(2**40))
-# Values of each BSON type.
+# Values of each BSON type, for faulty fields.
 VALUES: list[list[Any]] = [
     [1, 0, -1, 5, 100, -5],
     [Int64(number) for number in (*_NUMBERS, 2**62)],
@@ -39,20 +39,20 @@ VALUES: list[list[Any]] = [
     [Timestamp(1, 1), Timestamp(0, 0)],
     [MinKey(), MaxKey()],
 ]
-# Fields whose parts have free names.
+# Fields whose value is a document with any field names, such as a filter.
 FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", "keyPattern", "explain", "customData",
         "validator", "storageEngine", "q", "u", "key", "document")  # fmt: skip
 
 
 @dataclass
 class Template:
-    """A command without faults.
+    """A valid command.
 
-    :param needed: the required fields.
-    :param also: words for further kinds of values that a field accepts.
+    :param needed: the names of the required fields.
+    :param also: for each field path, words for further kinds of values that the field accepts.
     :param skipped: fields whose values change the state of the server.
-    :param changes: whether the command changes collections, indexes or users.
-    :param line: the name of the line of the table, if the name differs from the command.
+    :param changes: True if the command changes collections, indexes or users.
+    :param name: the name of the command's line in the table. By default, the name is the name of the command.
     """
 
     command: dict[str, Any]
@@ -75,7 +75,7 @@ class Template:
 class Case:
     """A command with one fault.
 
-    :param pairs: the fields. A name can occur twice.
+    :param pairs: the name and value of each field. A name can occur twice.
     """
 
     name: str
@@ -84,23 +84,23 @@ class Case:
     pairs: list[tuple[str, Any]]
 
     def encoded(self) -> bytes:
-        """Return the body with ``$db``."""
+        """Return the encoded command with the field ``$db``."""
         elements = b"".join(bson.encode({name: value})[4:-1] for name, value in [*self.pairs, ("$db", self.database)])
         return (len(elements) + 5).to_bytes(4, "little") + elements + b"\0"
 
 
 def templates() -> list[Template]:
-    """Read the templates."""
+    """Read the templates from their file."""
     lines = TEMPLATES.read_text(encoding="utf-8").splitlines()
     found = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
     for template in found:
-        if "lsid" in template.command:  # servers cache sessions
+        if "lsid" in template.command:  # a new session for each run, because servers cache sessions
             template.command["lsid"] = {"id": Binary(uuid.uuid4().bytes, 4)}
     return found
 
 
 def random_cases(seed: int) -> Iterator[Case]:
-    """Yield cases without end."""
+    """Yield random cases without end."""
     chance = random.Random(seed)
     known = templates()
     weights = [len(template.command) + 1 for template in known]
@@ -109,7 +109,7 @@ def random_cases(seed: int) -> Iterator[Case]:
 
 
 def random_case(chance: random.Random, template: Template) -> Case:
-    """Return some fields of a template, one of them with a fault."""
+    """Return a command with some fields of a template, one of which has a fault."""
     share = chance.choice((0, 0.3, 1))
     target = chance.choice(list(template.command))
     kept = {template.first, target, *template.needed}
@@ -144,7 +144,7 @@ def random_value(chance: random.Random) -> Any:
 
 
 def faulty(chance: random.Random, value: Any) -> Any:
-    """Return a document or array with one fault in one part, or in the first element."""
+    """Return a document with a fault in one field, or an array with a fault in the first element."""
     if isinstance(value, list):
         return [
             faulty(chance, value[0]) if isinstance(value[0], dict) and value[0] else random_value(chance),

@@ -1,4 +1,4 @@
-"""Record the table of fields from a server: send each field with a value of each kind, and note the codes."""
+"""Record the table of command fields from a server: send values of each kind, and record the error codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS = ("number", "int", "long", "double", "decimal", "string", "bool", "objec
 _CONCERNS = (("writeConcern", {"w": 1}), ("readConcern", {"level": "majority"}))
 _EXPIRED = 50
 _MISSING = object()
-# Handlers check the parts of these fields.
+# The table has no rules for the parts of these fields, because handlers of the simulation check the parts.
 _OPAQUE = (*FREE, "documents", "update", "pipeline", "collation", "hint", "indexes", "storageEngine", "encryptedFields",
            "indexOptionDefaults", "idIndex", "timeseries.granularity")  # fmt: skip
 GENERIC = "generic"
@@ -42,7 +42,7 @@ TABLE = Path(fields.__file__).with_name("fields.jsonl")
 
 
 class Recorder:
-    """Sends commands to a server."""
+    """Sends the commands of the templates to a server, and makes the lines of the table from the error codes."""
 
     def __init__(self, address: str) -> None:
         self._client = Client(address)
@@ -51,7 +51,7 @@ class Recorder:
         self.names: dict[int, str] = {}
 
     def lines(self) -> Iterable[dict[str, Any]]:
-        """Return the lines of the table."""
+        """Return the lines of the table, in the order of their names."""
         found = templates()
         for template in sorted(found, key=lambda template: template.name != GENERIC):
             self._add(template)
@@ -62,7 +62,7 @@ class Recorder:
         return sorted(self._lines.values(), key=lambda line: line["name"])
 
     def _ask(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
-        """Return the code of the reply, or 0 if the command succeeds or only a statement fails."""
+        """Return the error code of a command, or 0 if the command succeeds or only a statement of the command fails."""
         if self._dirty:
             self._client.reset()
         case = Case(template.first, "", database or template.database, pairs)
@@ -101,11 +101,12 @@ class Recorder:
     def _field(
         self, template: Template, usual: int, pairs: list[Any], place: int, path: list[str], value: Any, line: Any
     ) -> None:
-        """Record one field.
+        """Record the rules of one field, and of the fields inside the field.
 
-        :param usual: the code of the command without faults.
-        :param place: the index of the pair with the field or its document.
-        :param line: the line of the table of the command or document.
+        :param usual: the error code of the valid command.
+        :param place: the index of the pair that contains the field.
+        :param path: the names that lead to the field.
+        :param line: the table line of the command or document that contains the field.
         """
 
         def ask(changed: Any) -> int:
@@ -119,7 +120,7 @@ class Recorder:
         rules = described(codes, value, template.also.get(".".join(path), ""))
         generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
         if template.name != GENERIC and len(path) == 1 and name in generic:
-            # Few commands have special rules for these fields.
+            # Only some commands have special rules for generic fields.
             if name in ("maxTimeMS", "readConcern") and generic[name] != rules:
                 line["fields"][name] = rules
             return
@@ -141,7 +142,13 @@ class Recorder:
 
 
 def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
-    """Return a value with a replaced or removed part at a path. In an array, the path leads to the first element."""
+    """Return a copy of `value` in which `changed` replaces the part at a path, or in which the part is missing.
+
+    In an array, the path leads to the first element.
+
+    :param changed: The new part, or ``_MISSING`` to remove the part.
+    :param wrap: True to return the new part as the only element of an array.
+    """
     if not path:
         return [changed] if wrap else changed
     if isinstance(value, list):
@@ -152,10 +159,11 @@ def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
 
 
 def described(codes: dict[str, int], value: Any, also: str) -> str:
-    """Return the rules of a field.
+    """Return the rules of a field as text: the kinds of values that the server rejects, by error code.
 
-    A type is accepted if a template has a value of the type, or if the server accepts a value of the type. Codes of
-    text, documents and arrays of an accepted type are errors of the contents, which handlers check.
+    The field accepts a type if the template or the server accepts one value of the type. If the server rejects other
+    strings, documents or arrays of an accepted type, the content is wrong. Handlers of the simulation check the
+    content.
     """
     codes = dict(codes)
     for word in also.split():
@@ -175,7 +183,7 @@ def described(codes: dict[str, int], value: Any, also: str) -> str:
 
 
 def shortened(codes: dict[str, int]) -> str:
-    """Return the shortest words for the codes of the kinds."""
+    """Return the shortest text that gives the error code of each kind of value."""
     return min((_words(codes, default) for default in sorted(set(codes.values()))), key=len)
 
 

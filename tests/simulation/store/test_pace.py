@@ -1,4 +1,7 @@
-"""Long commands yield to other greenlets. The tests count the calls between yields, and run other commands."""
+"""Tests that long commands of a simulated store yield to other greenlets.
+
+The tests count the function calls between two yields, and run other commands while a long command yields.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ MANY = 1500
 
 @pytest.fixture(autouse=True)
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Yield to other greenlets after every fourth item."""
+    """Let every command yield to other greenlets after every fourth item."""
     monkeypatch.setattr(pacing, "_SLICE", -1.0)
     monkeypatch.setattr(pacing, "_CHECK_EVERY", 4)
     monkeypatch.setattr(pacing, "_RUN", 64)
@@ -39,34 +42,34 @@ def filled(shell: Shell) -> Shell:
     return shell
 
 
-class Calls:
-    """The maximum of function calls between two yields. A step over all documents makes at least `MANY` calls."""
+class CallCounter:
+    """Counter of the function calls between two yields. A command that never yields makes at least `MANY` calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self._count = 0
         pause = Pace.pause
 
         def counted(pace: Pace) -> None:
-            self._note()
+            self._keep_maximum()
             pause(pace)
             self._count = 0
 
         monkeypatch.setattr(Pace, "pause", counted)
 
-    def _note(self) -> None:
+    def _keep_maximum(self) -> None:
         self.most = max(self.most, self._count)
 
-    def _called(self, _frame: Any, event: str, _argument: Any) -> None:
+    def _count_call(self, _frame: Any, event: str, _argument: Any) -> None:
         self._count += event in ("call", "c_call")
 
     def during(self, run: Callable[[], Any]) -> int:
         self.most = self._count = 0
-        sys.setprofile(self._called)
+        sys.setprofile(self._count_call)
         try:
             run()
         finally:
             sys.setprofile(None)
-        self._note()
+        self._keep_maximum()
         return self.most
 
 
@@ -137,7 +140,7 @@ PIPELINES = {
 @pytest.mark.parametrize("name", PIPELINES)
 def test_aggregation_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shell = filled(standalone())
-    calls = Calls(monkeypatch)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell.aggregate(*PIPELINES[name])) < MANY
 
 
@@ -193,7 +196,7 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
 def test_command_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare, run = COMMANDS[name]
     shell = prepare(standalone())
-    calls = Calls(monkeypatch)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: run(shell)) < MANY
 
 
@@ -201,29 +204,29 @@ def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) ->
     shell = replica_set()
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     filled(shell)
-    calls = Calls(monkeypatch)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
 
 
 @pytest.mark.parametrize("end", ["commitTransaction", "abortTransaction"])
 def test_end_of_transaction_yields_between_writes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     transaction = written_in_a_transaction(filled(replica_set()))
-    calls = Calls(monkeypatch)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: transaction.finish(end)) < MANY
 
 
-def test_removal_of_expired_documents_yields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = standalone()
     index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 1}
     shell("createIndexes", "c", indexes=[index])
     shell.insert(*({"_id": n, "at": datetime.datetime(2000, 1, 1)} for n in range(MANY)))
     parameters = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
-    calls = Calls(monkeypatch)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell.store.run_due_work(parameters)) < MANY
     assert shell.find() == []
 
 
-def test_codec_of_long_messages_yields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoding_and_decoding_of_long_message_yields(monkeypatch: pytest.MonkeyPatch) -> None:
     yields: list[None] = []
     monkeypatch.setattr(Pace, "pause", lambda pace: yields.append(None))
     documents = [{"_id": n, "s": "x" * 100} for n in range(MANY)]
@@ -246,16 +249,16 @@ def test_each_pause_runs_the_event_loop_once() -> None:
     assert len(turns) >= 10
 
 
-class Counted:
-    """A key that counts its comparisons."""
+class CountedKey:
+    """A sort key. The class counts the comparisons of all keys."""
 
     compared = 0
 
     def __init__(self, value: int) -> None:
         self.value = value
 
-    def __lt__(self, other: Counted) -> bool:
-        Counted.compared += 1
+    def __lt__(self, other: CountedKey) -> bool:
+        CountedKey.compared += 1
         return self.value < other.value
 
 
@@ -263,25 +266,25 @@ def test_sort_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatch) 
     most: list[int] = []
 
     def note(_pace: Pace) -> None:
-        most.append(Counted.compared)
-        Counted.compared = 0
+        most.append(CountedKey.compared)
+        CountedKey.compared = 0
 
     monkeypatch.setattr(Pace, "pause", note)
     items = [n * 7919 % 20_011 for n in range(20_000)]
-    assert list(Pace().in_order(items, Counted)) == sorted(items)
+    assert list(Pace().in_order(items, CountedKey)) == sorted(items)
     assert max(most) <= 64 * 12
 
 
 @pytest.mark.parametrize("most", [None, 1, 7, 64, 1500, 3000, 9000])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_sort_in_runs_is_stable(most: int | None, reverse: bool) -> None:
+def test_sort_in_several_runs_is_stable(most: int | None, reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
     found = list(Pace().in_order(items, lambda item: item[0], reverse, most))
     assert found == sorted(items, key=lambda item: item[0], reverse=reverse)[:most]
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Run a function, and each step in one of its pauses."""
+    """Run `run`, and call each step in one of the pauses in which `run` yields. Return the result of `run`."""
 
     def others() -> None:
         for step in steps:
@@ -295,11 +298,11 @@ def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], An
         other.get()
 
 
-def key_is_found(shell: Shell, key: int) -> list[Any]:
+def ids_with_key(shell: Shell, key: int) -> list[Any]:
     return [one["_id"] for one in shell.find(filter={"k": key}, hint="k")]
 
 
-def test_index_has_writes_during_its_build() -> None:
+def test_index_contains_writes_of_other_commands_during_its_build() -> None:
     shell = filled(standalone())
     run_with_steps(
         shell,
@@ -309,14 +312,14 @@ def test_index_has_writes_during_its_build() -> None:
         lambda: shell.update({"_id": MANY - 1}, {"$set": {"k": "changed"}}),
         lambda: shell("delete", "c", deletes=[{"q": {"_id": {"$in": [1, MANY - 2]}}, "limit": 0}]),
     )
-    assert key_is_found(shell, "new") == ["new"]  # type: ignore[arg-type]
-    assert sorted(key_is_found(shell, "changed")) == [0, MANY - 1]  # type: ignore[arg-type]
+    assert ids_with_key(shell, "new") == ["new"]  # type: ignore[arg-type]
+    assert sorted(ids_with_key(shell, "changed")) == [0, MANY - 1]  # type: ignore[arg-type]
     for document in shell.find(batchSize=2 * MANY):
-        assert document["_id"] in key_is_found(shell, document["k"])
-    assert key_is_found(shell, 7919 % MANY) == []
+        assert document["_id"] in ids_with_key(shell, document["k"])
+    assert ids_with_key(shell, 7919 % MANY) == []
 
 
-def test_unfinished_index_is_not_listed_and_not_used() -> None:
+def test_index_is_neither_listed_nor_used_before_end_of_its_build() -> None:
     shell = filled(standalone())
     seen: list[Any] = []
     run_with_steps(
@@ -328,7 +331,7 @@ def test_unfinished_index_is_not_listed_and_not_used() -> None:
     assert seen == [1, MANY]
 
 
-def test_duplicate_during_build_fails_unique_index() -> None:
+def test_insert_of_duplicate_during_build_fails_unique_index() -> None:
     shell = filled(standalone())
     spec = {"key": {"k": 1}, "name": "k", "unique": True}
     with pytest.raises(CommandError) as caught:
@@ -368,7 +371,7 @@ def written_in_a_transaction(shell: Shell) -> Shell:
     return transaction
 
 
-def test_commit_is_atomic_for_other_commands() -> None:
+def test_other_command_sees_all_or_no_writes_of_commit() -> None:
     shell = filled(replica_set())
     transaction = written_in_a_transaction(shell)
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
@@ -384,7 +387,7 @@ def test_commit_is_atomic_for_other_commands() -> None:
     assert seen == [MANY, MANY]
 
 
-def test_running_query_continues_after_commit() -> None:
+def test_query_that_runs_during_commit_completes() -> None:
     shell = filled(replica_set())
     transaction = written_in_a_transaction(shell)
     query = gevent.spawn(lambda: shell("count", "c", query={"z": 1})["n"])
@@ -393,7 +396,7 @@ def test_running_query_continues_after_commit() -> None:
     assert 0 < query.get() <= MANY
 
 
-def test_commit_is_complete_after_kill_of_greenlet() -> None:
+def test_kill_of_greenlet_during_commit_does_not_lose_writes() -> None:
     shell = filled(replica_set())
     transaction = written_in_a_transaction(shell)
     commit = gevent.spawn(transaction.finish, "commitTransaction")
@@ -402,7 +405,7 @@ def test_commit_is_complete_after_kill_of_greenlet() -> None:
     assert shell("count", "c", query={"z": 1})["n"] in (0, MANY)
 
 
-def test_out_replaces_documents_atomically() -> None:
+def test_other_command_sees_old_or_new_documents_during_out_stage() -> None:
     shell = filled(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])
@@ -413,7 +416,7 @@ def test_out_replaces_documents_atomically() -> None:
     assert [one["name"] for one in shell("listIndexes", "d")["cursor"]["firstBatch"]] == ["_id_", "k"]
 
 
-def test_failed_out_changes_nothing() -> None:
+def test_failed_out_stage_changes_no_collection() -> None:
     shell = filled(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"g": 1}, "name": "g", "unique": True}])
@@ -425,7 +428,7 @@ def test_failed_out_changes_nothing() -> None:
     assert names == ["c", "d"]
 
 
-def test_cursor_serves_one_command_at_a_time() -> None:
+def test_second_get_more_on_busy_cursor_fails() -> None:
     shell = filled(standalone())
     cursor = shell("find", "c", batchSize=0)["cursor"]["id"]
     codes: list[int] = []
@@ -440,7 +443,7 @@ def test_cursor_serves_one_command_at_a_time() -> None:
     assert codes == [12051] and len(batch["cursor"]["nextBatch"]) == MANY - 1
 
 
-def test_events_during_a_batch_are_in_next_batch() -> None:
+def test_change_events_during_get_more_are_in_next_batch() -> None:
     shell = filled(replica_set())
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     shell.update({}, {"$set": {"z": 1}}, multi=True)
