@@ -79,4 +79,4 @@ def _errors_of_retries(server: Server) -> set[str]:
 
 def _collection(server: Server, driver: str) -> list[Any]:
     with pymongo.MongoClient(server.uri) as client:
-        return list(client.load[driver].find())
+        return list(client.outage[driver].find())

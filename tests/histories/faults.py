@@ -1,4 +1,4 @@
-"""The faults of a history, and their times."""
+"""The random faults of a history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gevent
 
 from gmongo.testing import Deployment, VirtualTime
 
-# Transient server errors: state changes, overload, and an error that is retryable by its label.
+# Error codes of transient server errors: state changes, overload, and an error that its label makes retryable.
 _CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
 _COMMANDS = (
     "insert",
@@ -25,9 +25,9 @@ _COMMANDS = (
 
 
 class Faults:
-    """Cause faults for some time, and then repair all faults.
+    """Causes faults of a deployment, and repairs the faults.
 
-    :ivar log: the faults with their times.
+    :ivar log: a line for each fault, with the virtual time.
     """
 
     def __init__(self, deployment: Deployment, time: VirtualTime, chance: random.Random) -> None:
@@ -38,7 +38,7 @@ class Faults:
         deployment.network.random = random.Random(chance.random())
 
     def run(self, count: int, until: float) -> None:
-        """Cause `count` faults before the time `until`."""
+        """Cause `count` faults before the virtual time `until`."""
         moments = sorted(self._chance.uniform(0, until - self._time.monotonic()) for _ in range(count))
         plans = [(moment, self._chance.choice(self._kinds())) for moment in moments]
         began = self._time.monotonic()
@@ -49,7 +49,7 @@ class Faults:
         gevent.joinall(waiting, raise_error=True)
 
     def repair(self) -> None:
-        """Repair all faults."""
+        """Repair all faults that still exist."""
         network = self._deployment.network
         network.latency = network.loss = 0.0
         self._deployment.rate_limit()
@@ -70,7 +70,7 @@ class Faults:
         self.log.append(f"{self._time.monotonic():.3f} {fault} {' '.join(map(str, details))}".rstrip())
 
     def _member(self) -> Any:
-        """Return the primary with probability 0.5, otherwise a random member."""
+        """Return the primary with a probability of 0.5, and otherwise a random member."""
         members = self._deployment.members
         use_primary = members.has_primary and self._chance.random() < 0.5
         return members.primary if use_primary else self._chance.choice(members)
@@ -78,8 +78,8 @@ class Faults:
     def _number(self, member: Any) -> int:
         return self._deployment.members.index(member)
 
-    def _pause(self, longest: float) -> None:
-        gevent.sleep(self._chance.choice((0.001, 0.1, 1.0)) * self._chance.uniform(0, longest))
+    def _pause(self, max_seconds: float) -> None:
+        gevent.sleep(self._chance.choice((0.001, 0.1, 1.0)) * self._chance.uniform(0, max_seconds))
 
     def kill(self) -> None:
         member = self._member()
