@@ -1,7 +1,8 @@
-"""``python -m tests.live URI``: check the deployment that a connection string selects.
+"""``python -m tests.live URI``: check gmongo on the deployment that a URI selects.
 
-The program writes ``report.html`` and ``report.json``. By default, the program uses only its own databases, and sends
-no commands for the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need --disposable.
+The program writes ``report.html`` and ``report.json``. By default, the program uses only databases that it creates, and
+sends no command that affects the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need
+the option --disposable.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the selected parts. Return 1 after a failed case, and 2 if the deployment does not permit the run."""
+    """Run the selected parts. Return 1 if a case fails, and 2 if the deployment does not permit the run."""
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.mongod is not None:
@@ -101,11 +102,11 @@ def _run(name: str, target: Target, report: Report, given: argparse.Namespace) -
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.clear()  # parts must not depend on earlier parts
+            target.clear()  # the data of earlier parts must not affect this part
         PARTS[name](target, report, given)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))
-    except Exception as error:  # the other parts continue
+    except Exception as error:  # the other parts still run
         report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 

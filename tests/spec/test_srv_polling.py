@@ -1,7 +1,7 @@
-"""Polling SRV records for mongos discovery: prose tests and other requirements of the specification.
+"""Prose tests and other requirements of the specification "Polling SRV Records for mongos Discovery".
 
-A name server and scripted servers run in the test process. The test controls the alarm of the polling greenlet, and
-reads the requested sleep times from the alarm.
+A name server and scripted servers run in the test process. The test decides when the polling greenlet wakes up. The
+fixture `alarm` records the sleep times that the polling greenlet requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class Wakeup:
-    """Replacement for the timer of the polling greenlet."""
+    """Replacement for the timer of the polling greenlet. The test wakes up the greenlet."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
@@ -52,7 +52,7 @@ class Wakeup:
         self._go.clear()
 
     def next_scan(self) -> float:
-        """Run one scan and return the seconds until the following scan."""
+        """Let the greenlet scan the SRV records once. Return the seconds until the following scan."""
         eventually(lambda: self.sleeps)
         done = len(self.sleeps)
         self._go.set()
@@ -69,7 +69,7 @@ def alarm(monkeypatch: pytest.MonkeyPatch) -> Wakeup:
 
 @pytest.fixture
 def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
-    """Return four mongos by the ports of their records."""
+    """Yield four mongos, keyed by the ports of their SRV records."""
     publish(network.names)
     with gevent.Timeout(15), ExitStack() as stack:
         servers = {port: ScriptedServer(member=lambda _server: {"msg": "isdbgrid"}, streams=True) for port in PORTS}
@@ -81,7 +81,7 @@ def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
 
 @pytest.fixture
 def connect(mongoses: dict[int, ScriptedServer]) -> Iterator[Callable[..., Client]]:
-    """Create clients and wait until each client has a known server."""
+    """Yield a function that creates a client, and waits until the client knows a server."""
     with ExitStack() as stack:
 
         def make(uri: str = URI, **options: Any) -> Client:
@@ -134,13 +134,14 @@ DNS_FAULTS: dict[str, Callable[[Network], Any]] = {
 
 
 @pytest.mark.parametrize("fault", DNS_FAULTS.values(), ids=DNS_FAULTS)
-def test_failed_srv_query_keeps_servers_of_topology(
+def test_failed_srv_query_does_not_change_servers_of_topology(
     connect: Any, network: Network, alarm: Wakeup, caplog: Any, monkeypatch: pytest.MonkeyPatch, fault: Any
 ) -> None:
     caplog.set_level(logging.WARNING, "gmongo.topology")
     client = connect(heartbeatFrequencyMS=1234)
     fault(network)
-    if network.names.silent:  # the short timeout applies after the first query, which may be slow on a busy machine
+    # The first query may be slow on a busy machine, so the short timeout applies to later queries only.
+    if network.names.silent:
         monkeypatch.setattr(srv, "lookup", lambda name, kind, _timeout, ref: lookup(name, kind, 0.2, ref))
     assert alarm.next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
     assert ports_of(client) == [27017, 27018]
@@ -148,7 +149,9 @@ def test_failed_srv_query_keeps_servers_of_topology(
     assert client.admin.command("ping")["ok"] == 1
 
 
-def test_successful_query_after_error_restores_interval(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_successful_srv_query_after_error_restores_polling_interval(
+    connect: Any, network: Network, alarm: Wakeup
+) -> None:
     client = connect(heartbeatFrequencyMS=1234)
     network.names.failure = RCODE.SERVFAIL
     assert [alarm.next_scan(), alarm.next_scan()] == [1.234, 1.234]
@@ -158,10 +161,10 @@ def test_successful_query_after_error_restores_interval(connect: Any, network: N
     assert ports_of(client) == [27019]
 
 
-# Prose test 9, and other deployments without polling
+# Prose test 9, and other deployments for which the client does not poll
 
 
-def test_9_load_balanced_deployment_is_not_polled(network: Network, alarm: Wakeup) -> None:
+def test_9_client_of_load_balanced_deployment_does_not_poll(network: Network, alarm: Wakeup) -> None:
     publish(network.names)
     with (
         ScriptedServer(member=lambda _server: {"msg": "isdbgrid", "serviceId": ObjectId()}) as server,
@@ -171,11 +174,11 @@ def test_9_load_balanced_deployment_is_not_polled(network: Network, alarm: Wakeu
         network.names.hosts[TEST3] = records(27017, 27018)
         assert client.admin.command("ping")["ok"] == 1
         assert alarm.sleeps == []
-        assert polling_greenlets() == 0
+        assert count_polling_greenlets() == 0
         assert ports_of(client) == [27017]
 
 
-def test_replica_set_is_not_polled(network: Network, alarm: Wakeup) -> None:
+def test_client_of_replica_set_does_not_poll(network: Network, alarm: Wakeup) -> None:
     publish(network.names)
     fields = {"setName": "repl0", "hosts": ["localhost:27017"], "me": "localhost:27017", "setVersion": 1}
     with ScriptedServer(member=lambda _server: fields) as server:
@@ -190,7 +193,7 @@ def test_replica_set_is_not_polled(network: Network, alarm: Wakeup) -> None:
             assert [port for _host, port in client.nodes] == [27017]
 
 
-def test_uri_without_srv_is_not_polled(mongoses: Any, alarm: Wakeup) -> None:
+def test_client_of_uri_without_srv_does_not_poll(mongoses: Any, alarm: Wakeup) -> None:
     with MongoClient(mongoses[27017].name) as client:
         assert client.admin.command("ping")["ok"] == 1
         assert alarm.sleeps == []
@@ -199,21 +202,25 @@ def test_uri_without_srv_is_not_polled(mongoses: Any, alarm: Wakeup) -> None:
 # Prose tests 10 to 12
 
 
-def test_10_without_maximum_all_new_hosts_are_added(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_10_scan_without_srv_max_hosts_adds_all_new_hosts(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=0)
     network.names.hosts[TEST1] = records(27017, 27019, 27020)
     alarm.next_scan()
     assert ports_of(client) == [27017, 27019, 27020]
 
 
-def test_11_records_up_to_maximum_are_added(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_11_scan_adds_all_new_hosts_if_dns_does_not_exceed_srv_max_hosts(
+    connect: Any, network: Network, alarm: Wakeup
+) -> None:
     client = connect(srvMaxHosts=2)
     network.names.hosts[TEST1] = records(27019, 27020)
     alarm.next_scan()
     assert ports_of(client) == [27019, 27020]
 
 
-def test_12_new_hosts_above_maximum_are_selected_randomly(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_12_scan_adds_random_new_hosts_if_dns_exceeds_srv_max_hosts(
+    connect: Any, network: Network, alarm: Wakeup
+) -> None:
     client = connect(srvMaxHosts=2)
     new_ports = set()
     for _ in range(40):
@@ -228,7 +235,7 @@ def test_12_new_hosts_above_maximum_are_selected_randomly(connect: Any, network:
     assert new_ports == {27019, 27020}
 
 
-def test_hosts_above_maximum_keep_existing_hosts(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_rescan_keeps_known_hosts_if_dns_exceeds_srv_max_hosts(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=2)
     for _ in range(5):
         network.names.hosts[TEST1] = records(*PORTS)
@@ -247,7 +254,7 @@ def test_client_with_connect_false_polls_after_first_operation(network: Network,
 # Prose test 13
 
 
-def test_13_service_name_selects_polled_records(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_13_srv_service_name_selects_polled_records(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(f"mongodb+srv://test22.{DOMAIN}/?srvServiceName=customname")
     network.names.hosts[TEST22] = records(27019, 27020)
     alarm.next_scan()
@@ -257,7 +264,7 @@ def test_13_service_name_selects_polled_records(connect: Any, network: Network, 
 # Other requirements
 
 
-def test_host_outside_of_domain_is_ignored_and_logged(
+def test_polled_host_outside_of_domain_is_ignored_and_logged(
     connect: Any, network: Network, alarm: Wakeup, caplog: Any
 ) -> None:
     client = connect()
@@ -278,7 +285,9 @@ def test_allowed_hosts_suffix_applies_to_polled_hosts(connect: Any, network: Net
     assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
 
 
-def test_unchanged_host_keeps_its_connections(connect: Any, network: Network, mongoses: Any, alarm: Wakeup) -> None:
+def test_rescan_keeps_connections_to_unchanged_host(
+    connect: Any, network: Network, mongoses: Any, alarm: Wakeup
+) -> None:
     recorder = Recorder()
     client = connect(event_listeners=[recorder])
     eventually(lambda: len(client.topology_description.known_servers) == 2)
@@ -295,7 +304,7 @@ def test_unchanged_host_keeps_its_connections(connect: Any, network: Network, mo
 
 
 @pytest.mark.parametrize(("ttls", "seconds"), [((86400, 300), 300), ((1, 86400), 60), ((60, 60), 60)])
-def test_interval_is_shortest_ttl_and_at_least_60_seconds(
+def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
     connect: Any, network: Network, alarm: Wakeup, ttls: tuple[int, int], seconds: int
 ) -> None:
     connect()
@@ -303,7 +312,7 @@ def test_interval_is_shortest_ttl_and_at_least_60_seconds(
     assert alarm.next_scan() == seconds
 
 
-def test_operation_completes_during_dns_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_operation_succeeds_during_dns_query_of_polling_greenlet(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
     network.names.silent = True
     query_count = len(network.names.questions)
@@ -315,20 +324,20 @@ def test_operation_completes_during_dns_query(connect: Any, network: Network, al
     scan.get()
 
 
-def polling_greenlets() -> int:
-    """Return the number of polling greenlets."""
+def count_polling_greenlets() -> int:
+    """Return the number of living polling greenlets."""
     gc.collect()
     return len(living_greenlets("SrvMonitor"))
 
 
-def test_closed_client_ends_polling(connect: Any) -> None:
+def test_close_of_client_ends_polling(connect: Any) -> None:
     client = connect()
-    assert polling_greenlets() == 1
+    assert count_polling_greenlets() == 1
     client.close()
-    eventually(lambda: polling_greenlets() == 0)
+    eventually(lambda: count_polling_greenlets() == 0)
 
 
-def test_closed_client_ends_polling_during_silent_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_close_of_client_ends_polling_during_unanswered_query(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
     network.names.silent = True
     query_count = len(network.names.questions)
@@ -336,21 +345,21 @@ def test_closed_client_ends_polling_during_silent_query(connect: Any, network: N
     alarm._go.set()
     eventually(lambda: len(network.names.questions) > query_count)
     client.close()
-    eventually(lambda: polling_greenlets() == 0)
+    eventually(lambda: count_polling_greenlets() == 0)
 
 
-def test_unreferenced_client_ends_polling_and_connections(mongoses: Any) -> None:
+def test_client_without_references_ends_polling_and_connections(mongoses: Any) -> None:
     client: Client | None = MongoClient(URI, tls=False)
     assert client.admin.command("ping")["ok"] == 1
-    assert polling_greenlets() == 1
+    assert count_polling_greenlets() == 1
     client = None
-    eventually(lambda: polling_greenlets() == 0)
+    eventually(lambda: count_polling_greenlets() == 0)
     for server in mongoses.values():
         eventually(lambda server=server: not server.peers)
 
 
-def test_unused_client_in_forked_child_sends_no_query(connect: Any, network: Network, alarm: Wakeup) -> None:
-    # A fork copies the polling greenlet and marks the client. The test omits the fork.
+def test_unused_client_in_forked_child_sends_no_dns_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+    # A fork would copy the polling greenlet and mark the client as forked. The test only marks the client.
     client = connect()
     eventually(lambda: alarm.sleeps)
     network.names.hosts[TEST1] = records(27019)

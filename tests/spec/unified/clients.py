@@ -1,4 +1,4 @@
-"""Client entities."""
+"""Client entities of the unified test format."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _OIDC = "MONGODB-OIDC"
 
 
 class Token(OIDCCallback):
-    """Callback that returns the token of the deployments."""
+    """OIDC callback that returns the token that the deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         return OIDCCallbackResult(TOKEN)
 
 
 class ClientEntity:
-    """Client of a test with its recorded events, log messages and spans.
+    """Client of a case, with its recorded events, log messages and spans.
 
-    :param spec: Definition of the entity.
-    :param running: Deployment of the client.
-    :param defaults: Client options for missing options of the definition.
+    :param spec: Definition of the entity in the file.
+    :param running: Deployment to which the client connects.
+    :param defaults: Client options for options that the definition does not contain.
     """
 
     def __init__(self, spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]) -> None:
@@ -86,7 +86,7 @@ class ClientEntity:
         return entities
 
     def _await_pools(self, size: int, seconds: float) -> None:
-        """Wait until the pools have their minimum size, without recording."""
+        """Wait until each pool has the minimum number of connections. Record no events during the wait."""
         self._listen(False)
         filled = self.recorder.wait_until(lambda: self._pools_have(size), seconds)
         self._listen(True)
@@ -100,7 +100,7 @@ class ClientEntity:
         return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
 
     def settle(self) -> None:
-        """Wait until the client has discovered all servers, because discovery logs messages."""
+        """Wait until the client has discovered all servers, because the discovery logs messages."""
         self.recorder.wait_until(self._pools_are_ready)
 
     def _listen(self, listen: bool) -> None:
@@ -111,7 +111,7 @@ class ClientEntity:
             self.spans.recording = listen
 
     def stop_listening(self) -> None:
-        """End the recording of events, log messages and spans."""
+        """Stop the recording of events, log messages and spans."""
         self._listen(False)
         if self.logs is not None:
             self.logs.remove()
@@ -124,7 +124,7 @@ class ClientEntity:
 def _connection(
     spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the URI and the options of a client."""
+    """Return the URI and the options with which a client entity is created."""
     options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
     if "serverApi" in spec:
         api = spec["serverApi"]
@@ -136,7 +136,7 @@ def _connection(
 
 
 def _uri(spec: Mapping[str, Any], running: RunningDeployment, options: Mapping[str, Any]) -> str:
-    # Without `useMultipleMongoses` the client gets one mongos, because a fail point applies to one mongos only.
+    # Without `useMultipleMongoses`, the URI contains one mongos only, because a fail point applies to one mongos only.
     multiple = spec.get("useMultipleMongoses", False)
     uri = running.uri_of_one() if options.get("directConnection") else running.uri(multiple)
     return without_user(uri) if options.get("authMechanism") == _OIDC else uri

@@ -1,4 +1,4 @@
-"""Client-side encryption in tests: options of clients, and entities of explicit encryption.
+"""Client-side encryption in cases: options of client entities, and entities of explicit encryption.
 
 Simulated key management services cannot decrypt data keys of real services. The simulated mongocryptd supports JSON
 schemas, but no encrypted fields of Queryable Encryption.
@@ -44,7 +44,7 @@ _AUTO = {
 
 
 def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
-    """Convert ``autoEncryptOpts`` of a client."""
+    """Convert ``autoEncryptOpts`` of a client entity to AutoEncryptionOpts."""
     from gmongo.encryption_options import AutoEncryptionOpts
 
     check_known(spec, {*_AUTO, "extraOptions"}, "autoEncryptOpts")
@@ -60,7 +60,7 @@ def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
 
 
 def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryption[Any]:
-    """Create a ``clientEncryption`` entity."""
+    """Create the ClientEncryption object of a ``clientEncryption`` entity."""
     from gmongo.encryption import ClientEncryption
 
     known = {"keyVaultClient", "keyVaultNamespace", "kmsProviders", "keyExpirationMS", "timeoutMS"}
@@ -79,7 +79,7 @@ def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncrypt
 
 
 def kms_providers(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the placeholders in KMS providers."""
+    """Return the KMS providers of a definition with values instead of placeholders."""
     return {
         provider: {
             name: _value_of(name) if isinstance(value, Mapping) and "$$placeholder" in value else value

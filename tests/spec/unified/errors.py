@@ -1,4 +1,4 @@
-"""Comparison of errors with ``expectError``."""
+"""Comparison of the errors that operations raise with ``expectError``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tests.spec.unified.matching import MISSING, Matcher, Mismatch
 from tests.spec.unified.results import as_document
 from tests.spec.unified.schema import FormatError
 
-# Write errors have a code without a code name.
+# The names of error codes in write errors. The server sends no ``codeName`` for these errors.
 _CODE_NAMES = {64: "WriteConcernTimeout", 91: "ShutdownInProgress", 100: "UnsatisfiableWriteConcern"}
 _CODE_NAMES |= {112: "WriteConflict", 121: "DocumentValidationFailure", 11000: "DuplicateKey", 11601: "Interrupted"}
 
 
 def check_error(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
-    """Compare an error with ``expectError``.
+    """Compare the error of an operation with ``expectError``.
 
-    :raises Mismatch: The error differs.
+    :raises Mismatch: The error differs from the expected error.
     """
     for name, value in expected.items():
         if name not in _CHECKS:
@@ -33,13 +33,13 @@ def _check(holds: bool, error: Exception, expectation: str) -> None:
 
 
 def _main(error: Exception) -> Exception:
-    """Return the top-level error of a client bulk write, or the error itself."""
+    """Return the top-level error of a client bulk write error. Return any other error unchanged."""
     inner = error.error if isinstance(error, ClientBulkWriteException) else None
     return inner if isinstance(inner, Exception) else error
 
 
 def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
-    """Yield the server documents in an error: the reply, or the errors of a bulk write."""
+    """Yield the server's documents in an error: the error reply, or the errors of a bulk write."""
     main = _main(error)
     details = getattr(main, "details", None)
     if isinstance(details, Mapping):
@@ -95,7 +95,7 @@ def _result(expected: Any, error: Exception, matcher: Matcher) -> None:
 
 
 def _with_test_names(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error of the server with the field names of the tests."""
+    """Return an error document of the server with the field names that the unified test format uses."""
     names = {"errmsg": "message", "errInfo": "details"}
     return {names.get(name, name): value for name, value in error.items()}
 

@@ -1,4 +1,4 @@
-"""Execution of one case."""
+"""Execution of one case of the unified test format."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ _OPERATIONS: dict[str, Mapping[str, Operation]] = {
 _TEST_RUNNER = Entity("testRunner", None)
 _NO_EXPECTATION = object()
 
-# Clients without this option use a short interval in order to recover quickly from fail points.
+# If a client entity does not set this option, the interval is short, so that the client recovers quickly from fail
+# points.
 _HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
 
 _LONGEST_SECONDS = 30
-_PATIENCE = 5  # seconds for events that follow the last operation
+_PATIENCE = 5  # seconds in which the events after the last operation must arrive
 
 
 class Run:
     """Execution of one case on one deployment.
 
-    :param running: Deployment of the case.
+    :param running: Deployment on which the case runs.
     :param document: Content of the file.
     :param case: Element of ``tests``.
-    :param client_options: Default options of all clients.
-    :param loops_must_end: Condition that ends a ``loop``.
+    :param client_options: Default options of all client entities.
+    :param loops_must_end: Function that returns True if a ``loop`` must end.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Run:
             self._check()
 
     def _await_events(self) -> None:
-        """Wait for events of background tasks. :meth:`_check` reports missing events."""
+        """Wait until the expected number of events is recorded. :meth:`_check` reports missing events."""
         for expected in self._case.get("expectEvents", []):
             recorder = self.entities.client(expected["client"]).recorder
             kind, count = expected.get("eventType", "command"), len(expected["events"])
@@ -142,7 +143,7 @@ class Run:
 
     @contextmanager
     def pausing_logs_except(self, name: str) -> Iterator[None]:
-        """Exclude messages of this greenlet from the logs of all other clients."""
+        """Exclude log messages of the current greenlet from the logs of all clients except the client `name`."""
         others = [each for each in self.entities.of_kind("client") if each.name != name and each.logs is not None]
         with ExitStack() as stack:
             for each in others:
@@ -150,9 +151,9 @@ class Run:
             yield
 
     def execute(self, operation: Mapping[str, Any], propagate: bool = False) -> None:
-        """Run an operation and check its result.
+        """Run an operation, and compare its result or error with the expectation.
 
-        :param propagate: True to raise an expected error, as in the callback of a transaction.
+        :param propagate: True to raise the expected error after the comparison, as in the callback of a transaction.
         """
         target = _TEST_RUNNER if operation["object"] == "testRunner" else self.entities.find(operation["object"])
         known = _OPERATIONS.get(target.kind, {})
@@ -191,7 +192,7 @@ class Run:
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """Return the result or the error of an operation. Raise errors of the test itself."""
+    """Return the result and the error of an operation, one of which is None. Raise errors of the runner."""
     try:
         return call(), None
     except (AssertionError, FormatError):

@@ -1,4 +1,4 @@
-"""Assertions of the test runner."""
+"""Operations of the test runner that assert a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operation ``loop``."""
+"""The operation ``loop`` of the unified test format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def loop(
 
 
 def _list(run: Run, name: str | None) -> list[Any] | None:
-    """Return the array of errors or failures, and create the array if necessary."""
+    """Return the list of the entity with this name. Create the entity with an empty list if the name is unknown."""
     if name is None:
         return None
     if name not in run.entities:

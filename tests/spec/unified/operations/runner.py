@@ -1,4 +1,4 @@
-"""Operations of the test runner: fail points, entities, threads, waits."""
+"""Operations of the entity ``testRunner``: fail points, entities, threads and waits."""
 
 from __future__ import annotations
 
