@@ -1,4 +1,8 @@
-"""Exploration of topology states: all orders of hellos and errors of up to three members in both drivers."""
+"""Comparison of the topology states of gmongo and PyMongo.
+
+The exploration applies all sequences of hello replies and errors of one to three members to the two topology
+descriptions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _BASE = {"ok": 1, "minWireVersion": 0, "maxWireVersion": 25}
 
 
 class Start(NamedTuple):
-    """Initial topology."""
+    """Options that determine the topology before the first server check."""
 
     seeds: tuple[Address, ...]
     replica_set_name: str | None = None
@@ -42,7 +46,7 @@ STARTS = (
 
 
 def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield name and hello reply of a check. None is an error."""
+    """Yield the possible results of a server check: a name, and the hello reply or None for an error."""
     yield "error", None
     yield "standalone", {**_BASE, "isWritablePrimary": True}
     yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}
@@ -50,7 +54,7 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
     for hosts in ((A, B), (A, B, C), (B,)):
         member = {**_BASE, "setName": "rs", "hosts": [_name(host) for host in hosts]}
         for fields in _elections():
-            for wire_version in (13, 25):  # wire version 17 changed the comparison of elections
+            for wire_version in (13, 25):  # since wire version 17, the comparison of elections differs
                 election = " ".join(map(str, fields.values())) or "without election"
                 yield (
                     f"primary of {len(hosts)}, {election}, wire version {wire_version}",
@@ -78,13 +82,13 @@ def _name(address: Address) -> str:
 
 
 class Both(NamedTuple):
-    """Topology descriptions of both drivers."""
+    """The topology description of gmongo and the topology description of PyMongo."""
 
     ours: Any
     theirs: Any
 
     def after(self, address: Address, hello: dict[str, Any] | None) -> Both:
-        """Return the descriptions after a check of one member."""
+        """Return the two descriptions after a check of one member."""
         reply = None if hello is None else Hello(dict(hello))
         return Both(
             transitions.updated(self.ours, ServerDescription(address, hello)),
@@ -92,7 +96,7 @@ class Both(NamedTuple):
         )
 
     def views(self) -> tuple[Any, Any]:
-        """Return comparable views of both descriptions."""
+        """Return a comparable view of each description."""
         return _view(self.ours), _view(self.theirs)
 
 
@@ -108,7 +112,7 @@ def _view(description: Any) -> Any:
 
 
 def initial_descriptions(start: Start) -> Both:
-    """Return the descriptions before the first check."""
+    """Return the two descriptions before the first server check."""
     ours = initial_description(
         TopologySettings(
             seeds=start.seeds,
@@ -131,7 +135,7 @@ def initial_descriptions(start: Start) -> Both:
 
 
 class Exploration(NamedTuple):
-    """Result of an exploration, with the shortest path to each fault."""
+    """Result of an exploration: the numbers of states and checks, and the shortest sequence to each difference."""
 
     states: int
     steps: int
@@ -139,7 +143,7 @@ class Exploration(NamedTuple):
 
 
 def explore(start: Start, depth: int) -> Exploration:
-    """Explore every order of at most `depth` checks, and visit equal states once."""
+    """Apply every sequence of at most `depth` checks. Continue only once from equal states."""
     replies = list(hellos())
     seen: set[Any] = set()
     violations: dict[str, str] = {}

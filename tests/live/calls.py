@@ -1,4 +1,4 @@
-"""Compare the outcomes of calls with gmongo and PyMongo on the deployment, and with gmongo on a simulated deployment."""
+"""Compare the outcomes of calls: gmongo and PyMongo on the deployment, and gmongo on a simulated deployment."""
 
 from __future__ import annotations
 
