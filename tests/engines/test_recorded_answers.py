@@ -40,8 +40,8 @@ class Databases:
     If a case has made the database unusable, another database replaces the database.
     """
 
-    def __init__(self, gmongo_database: Any, pymongo_database: Any) -> None:
-        self._clients = gmongo_database, pymongo_database
+    def __init__(self, gmongo_client: Any, pymongo_client: Any) -> None:
+        self._clients = gmongo_client, pymongo_client
         self._number = 0
 
     def prepare_for(self, case: Case) -> tuple[Any, Any]:
@@ -61,8 +61,8 @@ class Databases:
 
 @pytest.fixture(scope="module")
 def databases(server: Server) -> Iterator[Databases]:
-    with gmongo.MongoClient(server.uri) as gmongo_database, pymongo.MongoClient(server.uri) as pymongo_database:
-        yield Databases(gmongo_database, pymongo_database)
+    with gmongo.MongoClient(server.uri) as gmongo_client, pymongo.MongoClient(server.uri) as pymongo_client:
+        yield Databases(gmongo_client, pymongo_client)
 
 
 def _reply_to(case: Case, database: Any) -> Any:

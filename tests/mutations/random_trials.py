@@ -1,4 +1,4 @@
-"""Run random mutations."""
+"""Run random mutations: random changes of gmongo, each with the tests that can detect the change."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from tests.mutations.recording import FOLDERS, Recording, recorded
 from tests.mutations.trials import NotRun, Outcome, first_failure, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
-_TRACED = 10  # maximum slowdown of a test during the recording
+_TRACED = 10  # the recording makes a test slower by at most this factor
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a mutation: `outcome` is one of :data:`OUTCOMES`.
+    """The result of one mutation.
 
-    :param why: the test that killed the mutation, the number of passed tests, or the reason for no trial.
+    :ivar outcome: one of :data:`OUTCOMES`.
+    :ivar why: the test that killed the mutation, the number of tests that passed, or the reason why the mutation was
+        not tried.
     """
 
     drawn: RandomChange
@@ -36,10 +38,10 @@ class Trial:
 
 
 def attempt(drawn: RandomChange, root: Path, recording: Recording, seconds: float, warm: ForkingPytest) -> Trial:
-    """Run one mutation in a copy, and restore the copy.
+    """Run the tests of one mutation in a copy of the project, and restore the copy.
 
-    :param seconds: the limit for the tests.
-    :param warm: a process in the copy, for changes of functions.
+    :param seconds: the time limit for the tests in seconds.
+    :param warm: the pytest process in the copy, which can run tests of changed functions.
     """
     began = monotonic()
 
@@ -80,12 +82,12 @@ def _first_failure(
             return warm.first_failure(drawn.file, before, {test: recording.timeout_of(test) for test in tests}, seconds)
         except RunsAtImport:
             pass
-    tests, _ = choose(recording, drawn, seconds)  # a new process must collect the test files
+    tests, _ = choose(recording, drawn, seconds)  # a new process needs time to collect the test files
     return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
 
 
 def report(trials: Sequence[Trial]) -> str:
-    """Return a table by package, and a diff of each surviving mutation."""
+    """Return a table of the outcomes by package, and the diff of each mutation that survived."""
     rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
     for package in [*sorted({trial.drawn.package for trial in trials}), "all"]:
         counts = Counter(trial.outcome for trial in trials if package in (trial.drawn.package, "all"))
@@ -108,7 +110,7 @@ def _difference(drawn: RandomChange) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the requested number of mutations. Return 1 if a mutation survived or could not run."""
+    """Run the requested number of random mutations. Return 1 if a mutation survives or cannot run."""
     if options.again:
         mutations = [RandomChange(**each) for each in json.loads(options.again.read_text("utf-8"))]
     else:

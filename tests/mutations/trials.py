@@ -1,4 +1,4 @@
-"""Run tests in a changed copy of the project."""
+"""Run tests in copies of the project that a mutation has changed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tests.mutations.mutation import ROOT
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
-TEST_TIMEOUT = 25  # seconds for one test
+TEST_TIMEOUT = 25  # time limit of one test in seconds
 _RUN_TIMEOUT = 900
-_MEMORY = 6 << 30  # bytes, which end an endless loop that allocates memory
+_MEMORY = 6 << 30  # memory limit in bytes. The limit ends an endless loop that allocates memory
 _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
     "ARCHITECTURE.md", "CHANGELOG.md",
 )  # fmt: skip
-_PROGRESS = "GMONGO_PROGRESS"  # variable with the output file of the plugin
-_WANTED = "GMONGO_WANTED"  # variable with the file of selected tests
+_PROGRESS = "GMONGO_PROGRESS"  # environment variable with the file to which the plugin writes
+_WANTED = "GMONGO_WANTED"  # environment variable with the file that contains the names of the selected tests
 
 
 class NotRun(Exception):
@@ -39,7 +39,11 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The first failed test of a run, or an empty text, and the number of started tests."""
+    """The outcome of a run.
+
+    :ivar failed: the first test that failed, or an empty text.
+    :ivar started: the number of tests that were started.
+    """
 
     failed: str = ""
     timed_out: bool = False
@@ -50,18 +54,20 @@ def copy_project(to: Path) -> Path:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, to / name)  # the copy includes bytecode
+            shutil.copytree(source, to / name)  # the copy includes the bytecode of the modules
         else:
             shutil.copy(source, to / name)
     return to
 
 
 def first_failure(root: Path, targets: Sequence[str], wanted: Sequence[str] = ()) -> Outcome:
-    """Return the first test that fails in the copy. A test that times out must also fail alone.
+    """Run tests in a copy of the project. Return the first test that fails.
 
-    :param targets: files, folders or tests.
-    :param wanted: the names of the selected tests, or empty for all tests.
-    :raises NotRun: a target does not exist, or pytest fails.
+    A test that times out runs again alone, and must also fail alone.
+
+    :param targets: the files, folders or tests that pytest collects.
+    :param wanted: the names of the tests to run. If empty, all collected tests run.
+    :raises NotRun: a target does not exist, or pytest cannot run the tests.
     """
     skipped: list[str] = []
     while True:
@@ -79,7 +85,7 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
     progress.write_text("", "utf-8")
     names.write_text("\n".join([*wanted, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
-    # A thread ends an endless loop, because a signal would raise an error in an arbitrary greenlet.
+    # With `thread`, pytest-timeout ends the process. With `signal`, it would raise an error in any greenlet.
     plugins = [
         "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutations.trials", limit,
         "--timeout-method=thread",
@@ -104,14 +110,14 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
 
 
 def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
-    """Return the outcome from the exit code of pytest and the output of the plugin."""
+    """Return the outcome of a run, given the exit code of pytest and the lines that the plugin has written."""
     ran = sum(line.startswith("begun ") for line in progress)
     failed = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
     if failed:
         return Outcome(failed[0], ran=ran)
     if progress and progress[-1].startswith("begun "):
         return Outcome(progress[-1].removeprefix("begun "), timed_out=True, ran=ran)
-    if code in (0, 5):  # 5: no test was selected
+    if code in (0, 5):  # exit code 5 means that no test was selected
         return Outcome(ran=ran)
     if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
@@ -127,7 +133,7 @@ def limit_memory() -> None:
 
 
 def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path], Result]) -> Iterator[Result]:
-    """Call `run` for each item, in `jobs` parallel copies of the project."""
+    """Call `run` for each item. Each of the `jobs` concurrent calls uses its own copy of the project."""
     roots: SimpleQueue[Path] = SimpleQueue()
 
     def run_in_copy(each: Given) -> Result:
@@ -144,7 +150,7 @@ def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path]
 
 
 class ProgressWriter:
-    """A plugin that writes the start, failure and end of each test."""
+    """Pytest plugin that writes a line at the start, the failure and the end of each test."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -167,7 +173,7 @@ class ProgressWriter:
 
 
 class _Plugin(ProgressWriter):
-    """A plugin that runs only the selected tests, and writes their progress."""
+    """Pytest plugin that runs only the selected tests, and writes their progress."""
 
     def __init__(self, progress: str, wanted: str) -> None:
         super().__init__(Path(progress))

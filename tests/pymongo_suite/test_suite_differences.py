@@ -1,4 +1,4 @@
-"""Classification of differences, and validation of the table. ``tox -e pymongo`` runs the tests of PyMongo."""
+"""Tests of the table of differences and its use. ``tox -e pymongo`` runs PyMongo's tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_table_is_sorted_and_valid() -> None:
 
 
 @pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
-def test_test_that_passes_with_pymongo_only_is_differing(outcome: Outcome | None) -> None:
+def test_test_that_passes_only_with_pymongo_is_difference(outcome: Outcome | None) -> None:
     gmongo = {} if outcome is None else {TEST: outcome}
     assert set(differing({TEST: PASSED}, gmongo)) == {TEST}
     assert differing({TEST: FAILED}, gmongo) == differing({TEST: SKIPPED}, gmongo) == {}
@@ -55,7 +55,7 @@ def test_test_that_passes_with_pymongo_only_is_differing(outcome: Outcome | None
         (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there"), False),
     ],
 )
-def test_line_explains_failure_that_contains_its_texts(
+def test_line_explains_failure_if_failure_contains_its_texts(
     tmp_path: Path, table: dict[str, Difference], explained: bool
 ) -> None:
     (tmp_path / "test").mkdir()
@@ -73,7 +73,7 @@ def test_line_explains_failure_that_contains_its_texts(
     assert unexplained({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
 
 
-def test_line_of_passing_test_is_obsolete(tmp_path: Path) -> None:
+def test_line_is_obsolete_if_its_test_passes_with_gmongo(tmp_path: Path) -> None:
     table = table_of("private", "_data")
     assert obsolete([TEST], [TEST], table) == []
     assert obsolete([], [], table) == []
@@ -98,6 +98,6 @@ def test_invalid_line_has_problem(line: Difference) -> None:
     assert line.problem() is not None
 
 
-def test_numbers_that_tests_change_exist() -> None:
+def test_numbers_that_pymongo_tests_change_exist_in_gmongo() -> None:
     private = importlib.import_module("tests.pymongo_suite.private_names")
     assert all(hasattr(owner, name) for owner, name in private._INITIAL_VALUES)
