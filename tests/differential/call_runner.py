@@ -130,7 +130,8 @@ class CallRunner:
     :param name: Name of the server, such as ``"simulation"``.
     :param call_timeout: Time limit of a call in seconds, for a server that may not reply. None uses the default.
     :param database: Name of the database that the calls use.
-    :param alone: True to reject commands for other databases, and commands that affect the whole server.
+    :param rejects_other_databases: True to reject commands for other databases, and commands that affect the whole
+        server.
     :param login: User and password for the URI, followed by ``@``. Empty for a server without users.
     :param options: Options for the URI.
     """
@@ -141,12 +142,12 @@ class CallRunner:
         name: str,
         call_timeout: float | None = None,
         database: str = DATABASE,
-        alone: bool = False,
+        rejects_other_databases: bool = False,
         login: str = "",
         options: str = "directConnection=true",
     ) -> None:
         self._call_timeout = call_timeout
-        self.name, self._database, self._alone = name, database, alone
+        self.name, self._database, self._rejects_other_databases = name, database, rejects_other_databases
         # The timeout prevents that the tests wait without end for a lost reply.
         limit = None if call_timeout is None else int(1000 * call_timeout)
         self._control: Any = pymongo.MongoClient(
@@ -158,14 +159,17 @@ class CallRunner:
                 f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
             )
         self._proxy = RecordingProxy(
-            server, foreign, _fault_of_unacknowledged(server, call_timeout), database if alone else None
+            server,
+            foreign,
+            _fault_of_unacknowledged(server, call_timeout),
+            database if rejects_other_databases else None,
         )
         heartbeat = "" if "loadBalanced" in options else "&heartbeatFrequencyMS=500"
         self.uri = f"mongodb://{login}127.0.0.1:{self._proxy.port}/?{options}{heartbeat}"
         if limit is not None:
             self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
-        self._foreign_reason = "does not belong to the run" if alone else "existed before the tests"
+        self._foreign_reason = "does not belong to the run" if rejects_other_databases else "existed before the tests"
         self._failing = False
         self._is_changed = True  # True if a call may have changed the documents since the last reset
         self._unchanged: Any = None  # cached documents of the state after a reset
@@ -289,7 +293,7 @@ class CallRunner:
 
     def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
         """Set the fail point ``failCommand``."""
-        if self._alone:
+        if self._rejects_other_databases:
             raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times

@@ -48,27 +48,27 @@ class RecordingProxy:
     The proxy runs in native threads, because PyMongo blocks the main thread.
 
     :param server: Host and port of the server.
-    :param foreign: Databases that existed before the tests. After a command for such a database, the proxy closes the
-        connection.
-    :param unacknowledged: Text about the wrong handling of unacknowledged commands by the server. If the text is not
-        empty, the proxy rejects unacknowledged commands.
-    :param only: The only database that calls may use, or None. With a database, the proxy also rejects commands that
-        affect the whole server.
+    :param forbidden_databases: Databases that existed before the tests. After a command for such a database, the proxy
+        closes the connection.
+    :param fault_of_unacknowledged: Text about the wrong handling of unacknowledged commands by the server. If the text
+        is not empty, the proxy rejects unacknowledged commands.
+    :param permitted_database: The only database that calls may use, or None. With a database, the proxy also rejects
+        commands that affect the whole server.
     """
 
     def __init__(
         self,
         server: tuple[str, int],
-        foreign: Collection[str] = (),
-        unacknowledged: str = "",
-        only: str | None = None,
+        forbidden_databases: Collection[str] = (),
+        fault_of_unacknowledged: str = "",
+        permitted_database: str | None = None,
     ) -> None:
         # The server's messages about features that the server does not support.
         self.unsupported_features: set[str] = set()
         self.used: set[str] = set()  # names of the databases in forwarded commands
         self.refused: set[str] = set()  # names of forbidden databases, and of rejected commands
-        self._foreign, self._only = foreign, only
-        self._unacknowledged = unacknowledged
+        self._foreign, self._only = forbidden_databases, permitted_database
+        self._unacknowledged = fault_of_unacknowledged
         self._sent: list[RecordedCommand] = []
         self._lock = threading.Lock()
         proxy = self

@@ -118,21 +118,21 @@ class DoubleOption(NamedTuple):
         assert option is not None
         return option
 
-    def client(self, driver: Any, which: tuple[int, ...]) -> Any:
-        """Create a client with the values whose indexes are in `which`.
+    def client(self, driver: Any, indexes: tuple[int, ...]) -> Any:
+        """Create a client with the values whose indexes are in `indexes`.
 
         :raises Exception: The driver rejects the values.
         """
-        uri = [f"{self.names[n]}={_text(self.values[n])}" for n in which if self.places[n] == "U"]
-        keywords = {self.names[n]: self.values[n] for n in which if self.places[n] == "K"}
+        uri = [f"{self.names[n]}={_text(self.values[n])}" for n in indexes if self.places[n] == "U"]
+        keywords = {self.names[n]: self.values[n] for n in indexes if self.places[n] == "K"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return driver.MongoClient(f"mongodb://ann:x@h/?{'&'.join(uri)}".rstrip("?"), connect=False, **keywords)
 
-    def value(self, driver: Any, which: tuple[int, ...]) -> Any:
+    def value(self, driver: Any, indexes: tuple[int, ...]) -> Any:
         """Return the value of the option in a client, or REJECTED."""
         try:
-            client = self.client(driver, which)
+            client = self.client(driver, indexes)
         except (driver.errors.ConfigurationError, ValueError, TypeError):
             return REJECTED
         options = client.options.merged if driver is gmongo else client.options._options

@@ -57,14 +57,14 @@ def test_interruption_at_any_switch_loses_nothing():
         assert tally == {"points where something is lost": 0}, name
 
 
-def run_outage(driver, selection_timeout, ends, recovers=False):
+def run_outage(driver, selection_timeout, ended_by, recovers=False):
     """Return the outcomes of 1,000 waiting greenlets, the CPU time, and the maximum of concurrent handshakes.
 
     :param selection_timeout: the server selection timeout in milliseconds.
     """
     with (
         Deployment.replica_set(members=1) as deployment,
-        DriverProgram("outage_reads", driver, deployment.uri, selection_timeout, ends) as each,
+        DriverProgram("outage_reads", driver, deployment.uri, selection_timeout, ended_by) as each,
     ):
         assert each.line() == "ready", each.stderr
         (member,) = deployment.members

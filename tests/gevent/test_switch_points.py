@@ -36,7 +36,7 @@ from tests.support import wait
 
 
 @pytest.fixture(scope="module")
-def real(request):
+def real_deployment(request):
     """Return a real server if the command line has the option ``--mongodb-members``, and None otherwise."""
     if not request.config.getoption("--mongodb-members"):
         return None
@@ -44,9 +44,9 @@ def real(request):
 
 
 @pytest.fixture(autouse=True)
-def short_waits(monkeypatch, request, real):
+def short_waits(monkeypatch, request, real_deployment):
     """Shorten the waits of the driver, and track the timeouts and greenlets of the driver."""
-    if real is None:
+    if real_deployment is None:
         request.getfixturevalue("virtual_time")
     else:
         monkeypatch.setattr(wait, "turns", 20_000)
@@ -54,8 +54,10 @@ def short_waits(monkeypatch, request, real):
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
     # A real server may execute a command after the interruption of the greenlet that sent the command.
-    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real is None else (0.0, 0.002, 0.1, 2.0))
-    monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real is None else (0.002, 0.02, 0.2, 2.0))
+    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real_deployment is None else (0.0, 0.002, 0.1, 2.0))
+    monkeypatch.setattr(
+        session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real_deployment is None else (0.002, 0.02, 0.2, 2.0)
+    )
 
 
 def kinds(*selected):
@@ -71,41 +73,41 @@ def scenarios(selected):
     return pytest.mark.parametrize("scenario", selected, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
-def explore_scenario(scenario, kind, real, yields=False):
-    if real is not None and not scenario.is_real:
+def explore_scenario(scenario, kind, real_deployment, yields=False):
+    if real_deployment is not None and not scenario.is_real:
         pytest.skip("the scenario needs a simulated deployment")
-    if real is not None and real.version < scenario.oldest_server:
-        pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real.version))
-    return explore(scenario, kind, yields, real)
+    if real_deployment is not None and real_deployment.version < scenario.oldest_server:
+        pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real_deployment.version))
+    return explore(scenario, kind, yields, real_deployment)
 
 
 @pytest.mark.one_in(24)
 @scenarios(OPERATIONS)
-def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, real):
+def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, real_deployment):
     for kind in THROWN:
-        switches, thrown = explore_scenario(scenario, kind, real)
+        switches, thrown = explore_scenario(scenario, kind, real_deployment)
         # At its last switch, the greenlet may end before the harness throws the error.
         assert switches - thrown in (0, 1)
 
 
 @pytest.mark.one_in(16)
 @scenarios(SHARED)
-def test_call_of_second_greenlet_at_any_switch_waits_or_raises_invalid_operation(scenario, real):
-    explore_scenario(scenario, SECOND, real)
+def test_call_of_second_greenlet_at_any_switch_waits_or_raises_invalid_operation(scenario, real_deployment):
+    explore_scenario(scenario, SECOND, real_deployment)
 
 
 @pytest.mark.one_in(16)
 @scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])  # without scenarios of monitors
-def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real):
-    switches, thrown = explore_scenario(scenario, SPAWNED, real)
+def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
+    switches, thrown = explore_scenario(scenario, SPAWNED, real_deployment)
     assert thrown == switches
 
 
 @pytest.mark.one_in(6)
 @kinds(*KINDS)
 @scenarios(SCENARIOS)
-def test_interruption_at_any_switch_loses_nothing(scenario, kind, real):
-    switches, thrown = explore_scenario(scenario, kind, real)
+def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deployment):
+    switches, thrown = explore_scenario(scenario, kind, real_deployment)
     if kind.foreign:
         assert thrown == switches
     else:
@@ -116,9 +118,9 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real):
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
-def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real):
+def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real_deployment):
     """The listeners of command, pool and topology events switch to the hub in each event."""
-    _switches, thrown = explore_scenario(scenario, kind, real, yields=True)
+    _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields=True)
     assert thrown
 
 
@@ -141,13 +143,13 @@ class YieldingProcessor(SpanProcessor):
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
-def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real):
+def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real_deployment):
     """Each span ends."""
     spans, provider = YieldingProcessor(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(spans)
     observed = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
     monkeypatch.setattr(ClientOptions, "telemetry", lambda self: observed)
-    _switches, thrown = explore_scenario(scenario, kind, real)
+    _switches, thrown = explore_scenario(scenario, kind, real_deployment)
     assert thrown
     assert spans.count
     assert spans.open == set()

@@ -47,11 +47,11 @@ class Actor:
     :ivar outcomes: the number of operations by outcome.
     """
 
-    def __init__(self, name: str, client: MongoClient[Any], chance: random.Random) -> None:
+    def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
         self.name = name
         self.client = client
         self.database = client.history
-        self.chance = chance
+        self.rng = rng
         self.acknowledged: list[str] = []
         self.attempted: list[str] = []
         self.outcomes: Counter[str] = Counter()
@@ -59,12 +59,12 @@ class Actor:
     def run(self, count: int, pause: float) -> None:
         """Run the operation `count` times. The average pause between two operations is `pause`."""
         for number in range(count):
-            gevent.sleep(self.chance.uniform(0, 2 * pause))
+            gevent.sleep(self.rng.uniform(0, 2 * pause))
             self._operate_once(f"{self.name}-{number}")
 
     def _operate_once(self, token: str) -> None:
         """Run the operation once. In 12 % of the cases, interrupt the operation by a timeout or a kill."""
-        fate, delay = self.chance.random(), self.chance.choice((0, 0.001, 0.02, 0.5, 5))
+        fate, delay = self.rng.random(), self.rng.choice((0, 0.001, 0.02, 0.5, 5))
         self.attempted.append(token)
         try:
             if fate < 0.06:
@@ -124,7 +124,7 @@ class Inserter(Actor):
     def operate(self, token: str) -> None:
         collection, more = self.database.inserts, f"{self.name}+{token.rpartition('-')[2]}"
         try:
-            if self.chance.random() < 0.7:
+            if self.rng.random() < 0.7:
                 collection.insert_one({"_id": token})
             else:
                 collection.insert_many([{"_id": token}, {"_id": more}])
@@ -147,8 +147,8 @@ class Updater(Actor):
 
     def operate(self, token: str) -> None:
         collection = self.database.lists
-        target, change = {"_id": self.chance.randrange(3)}, {"$push": {"tokens": token}, "$inc": {"count": 1}}
-        if self.chance.random() < 0.5:
+        target, change = {"_id": self.rng.randrange(3)}, {"$push": {"tokens": token}, "$inc": {"count": 1}}
+        if self.rng.random() < 0.5:
             collection.update_one(target, change)
             return
         document = collection.find_one_and_update(target, change, return_document=ReturnDocument.AFTER)
@@ -166,8 +166,8 @@ class Reader(Actor):
     """Actor that reads documents that do not change, and checks the results."""
 
     def operate(self, token: str) -> None:
-        number = self.chance.randrange(DOCUMENTS)
-        method = self.chance.randrange(4)
+        number = self.rng.randrange(DOCUMENTS)
+        method = self.rng.randrange(4)
         questions = self.database.get_collection("questions", read_preference=self._preference())
         if method == 0:
             self._compare([number], [questions.find_one({"_id": number}, comment=token)])
@@ -180,7 +180,7 @@ class Reader(Actor):
             raise Violation(f"{token}: the count is wrong")
 
     def _preference(self) -> Any:
-        return self.chance.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED, ReadPreference.NEAREST))
+        return self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED, ReadPreference.NEAREST))
 
     def _compare(self, expected: list[int], documents: list[Any]) -> None:
         if [(each or {}).get("answer") for each in documents] != [answer_to(number) for number in expected]:
@@ -194,8 +194,8 @@ class TransferActor(Actor):
     """
 
     def operate(self, token: str) -> None:
-        giver, taker = self.chance.sample(range(4), 2)
-        amount = self.chance.randrange(1, 10)
+        giver, taker = self.rng.sample(range(4), 2)
+        amount = self.rng.randrange(1, 10)
 
         def move(session: Any) -> None:
             accounts = self.database.accounts
@@ -225,20 +225,20 @@ class CausalReader(Actor):
     Each read must see the writes of the session, and no read may see an older state than an earlier read.
     """
 
-    def __init__(self, name: str, client: MongoClient[Any], chance: random.Random, deployment: Deployment) -> None:
-        super().__init__(name, client, chance)
+    def __init__(self, name: str, client: MongoClient[Any], rng: random.Random, deployment: Deployment) -> None:
+        super().__init__(name, client, rng)
         self._deployment = deployment
         self._session = client.start_session(causal_consistency=True)
         self._written = self._seen = 0
 
     def operate(self, token: str) -> None:
         session, collection = self._session, self.database.followed
-        if self.chance.random() < 0.4:
+        if self.rng.random() < 0.4:
             number = int(token.rpartition("-")[2])
             collection.update_one({"_id": self.name}, {"$max": {"n": number}}, session=session, upsert=True)
             self._written = max(self._written, number)
             return
-        preference = self.chance.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
+        preference = self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
         before = session.operation_time
         documents = collection.with_options(read_preference=preference).find_one(
             {"_id": self.name}, session=session, comment=token
@@ -271,8 +271,8 @@ class Watcher(Actor):
     The change stream must return each insert once and in order, also after errors.
     """
 
-    def __init__(self, name: str, client: MongoClient[Any], chance: random.Random) -> None:
-        super().__init__(name, client, chance)
+    def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
+        super().__init__(name, client, rng)
         self.seen: list[Any] = []
         self.ends = False
         self._stream = self.database.inserts.watch(max_await_time_ms=2000)

@@ -51,21 +51,21 @@ class History:
         self.outcomes: Counter[str] = Counter()
         self.faults: list[str] = []
         self.digest = ""
-        self._chance = random.Random(f"{topology} {seed}")
+        self._rng = random.Random(f"{topology} {seed}")
 
     def run(self) -> None:
         """Run the history, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
-        seed = self._chance.random()  # the seed of the driver's random choices
+        seed = self._rng.random()  # the seed of the driver's random choices
         with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._deployment() as deployment:
             with MongoClient(deployment.uri, **self._options()) as client:
                 self._run_actors(time, deployment, client)
             self.digest = _digest(deployment)
 
     def _deployment(self) -> Deployment:
-        choose = self._chance.choice
+        choose = self._rng.choice
         if self.topology == "replica_set":
             deployment = Deployment.replica_set(
                 choose((1, 2, 3, 3, 3)), election_delay=choose((0.01, 1, 12)), parameters=_PARAMETERS
@@ -77,7 +77,7 @@ class History:
         return deployment
 
     def _options(self) -> dict[str, Any]:
-        choose = self._chance.choice
+        choose = self._rng.choice
         return {
             "connectTimeoutMS": choose((500, 20_000)),
             "heartbeatFrequencyMS": choose((2_000, 10_000, 10_000)),
@@ -95,13 +95,13 @@ class History:
 
     def _run_actors(self, time: VirtualTime, deployment: Deployment, client: MongoClient[Any]) -> None:
         _prepare(client)
-        faults = Faults(deployment, time, random.Random(self._chance.random()))
+        faults = Faults(deployment, time, random.Random(self._rng.random()))
         self.faults = faults.log
         actors = self._actors(deployment, client)
         end = time.monotonic() + _LENGTH
-        count = self._chance.choice((3, 6, 12))
+        count = self._rng.choice((3, 6, 12))
         greenlets = [gevent.spawn(actor.run, count, _LENGTH / count) for actor in actors]
-        faults.run(self._chance.choice((2, 5, 10)), end)
+        faults.run(self._rng.choice((2, 5, 10)), end)
         faults.repair()
         with MongoClient(deployment.uri) as other:
             self._finish(actors, greenlets, other)
@@ -112,7 +112,7 @@ class History:
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
         def make(kind: Any, name: str, *more: Any) -> Any:
-            return kind(name, client, random.Random(self._chance.random()), *more)
+            return kind(name, client, random.Random(self._rng.random()), *more)
 
         actors = [make(Inserter, "a"), make(Inserter, "b"), make(Updater, "u"), make(Updater, "v")]
         actors += [make(Reader, "r"), make(Reader, "s")]

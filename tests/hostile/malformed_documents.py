@@ -26,11 +26,11 @@ LABELS = (
 )  # fmt: skip
 
 
-def nested(depth: int, as_list: bool) -> Any:
+def nested(depth: int, as_array: bool) -> Any:
     """Return a document or array that contains `depth` nested levels."""
     value: Any = 1
     for _ in range(depth):
-        value = [value] if as_list else {"a": value}
+        value = [value] if as_array else {"a": value}
     return value
 
 

@@ -221,12 +221,12 @@ class Step:
         if limit is None and rng.random() < 0.9:
             gevent.spawn_later(delay, self._kill, worker, rng.random() < 0.1)
 
-    def _kill(self, worker: gevent.Greenlet, twice: bool) -> None:
+    def _kill(self, worker: gevent.Greenlet, kills_twice: bool) -> None:
         if not worker.dead:
             self.interrupts += 1
             self.left -= 1
             worker.kill(block=False)
-            if twice:
+            if kills_twice:
                 gevent.sleep(0)
                 worker.kill(block=False)
 

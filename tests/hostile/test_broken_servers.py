@@ -207,9 +207,11 @@ def test_selection_error_has_time_limit_of_operation():
         client.db.c.find_one()
 
 
-@pytest.mark.parametrize("junk", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["other reply", "noise", "zeros"])
+@pytest.mark.parametrize(
+    "extra_bytes", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["other reply", "noise", "zeros"]
+)
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
-def test_bytes_after_reply_close_connection_without_failing_operation(junk, write):
+def test_bytes_after_reply_close_connection_without_failing_operation(extra_bytes, write):
     """The bytes arrive while the connection is available. The next operation detects the bytes and reconnects."""
     with (
         ScriptedReplicaSet(1) as replica_set,
@@ -221,7 +223,7 @@ def test_bytes_after_reply_close_connection_without_failing_operation(junk, writ
         name = "insert" if write else "find"
         [connection] = {each.connection for each in member.received if each.name == name}
         peer = member.peers[connection]
-        peer._socket.sendall(junk)
+        peer._socket.sendall(extra_bytes)
         gevent.sleep(0.01)
         operation()
         assert len({each.connection for each in member.received if each.name == name}) == 2
@@ -283,10 +285,10 @@ MALFORMED_HELLOS = [
 ]
 
 
-@pytest.mark.parametrize("junk", MALFORMED_HELLOS, ids=str)
-def test_client_recovers_from_malformed_hello_field(junk):
+@pytest.mark.parametrize("extra_bytes", MALFORMED_HELLOS, ids=str)
+def test_client_recovers_from_malformed_hello_field(extra_bytes):
     with ScriptedServer(streams=True) as server:
-        server.hello_extra = junk
+        server.hello_extra = extra_bytes
         options = {"heartbeatFrequencyMS": 500, "directConnection": True, "serverSelectionTimeoutMS": 400}
         with gevent.Timeout(5), MongoClient(server.name, **options) as client:
             server.wait_for("handshake")

@@ -37,33 +37,33 @@ PROTECTIVE = sorted(
 )
 # Functions that misspell the name of an option: typing errors, encodings, and names as in other drivers.
 MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
-    "swapped letters": lambda name, chance: _swap(name, chance.randrange(len(name) - 1)),
-    "missing letter": lambda name, chance: _remove(name, chance.randrange(len(name))),
-    "doubled letter": lambda name, chance: _double(name, chance.randrange(len(name))),
-    "encoded letter": lambda name, chance: _encode(name, chance.randrange(len(name))),
-    "leading space": lambda name, chance: chance.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
-    "trailing space": lambda name, chance: name + chance.choice(("%20", "+", "%00", "\u200b")),
-    "leading sign": lambda name, chance: chance.choice("-_.*[") + name,
-    "leading word": lambda name, chance: chance.choice(("use", "enable", "net.", "mongo_")) + name,
-    "trailing word": lambda name, chance: name + chance.choice(("s", "_enabled", "[]", "Mode")),
-    "wide letters": lambda name, chance: "".join(chr(ord(letter) + 0xFEE0) for letter in name),
+    "swapped letters": lambda name, rng: _swap(name, rng.randrange(len(name) - 1)),
+    "missing letter": lambda name, rng: _remove(name, rng.randrange(len(name))),
+    "doubled letter": lambda name, rng: _double(name, rng.randrange(len(name))),
+    "encoded letter": lambda name, rng: _encode(name, rng.randrange(len(name))),
+    "leading space": lambda name, rng: rng.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
+    "trailing space": lambda name, rng: name + rng.choice(("%20", "+", "%00", "\u200b")),
+    "leading sign": lambda name, rng: rng.choice("-_.*[") + name,
+    "leading word": lambda name, rng: rng.choice(("use", "enable", "net.", "mongo_")) + name,
+    "trailing word": lambda name, rng: name + rng.choice(("s", "_enabled", "[]", "Mode")),
+    "wide letters": lambda name, rng: "".join(chr(ord(letter) + 0xFEE0) for letter in name),
 }
 
 
-def _swap(name: str, at: int) -> str:
-    return name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+def _swap(name: str, position: int) -> str:
+    return name[:position] + name[position + 1] + name[position] + name[position + 2 :]
 
 
-def _remove(name: str, at: int) -> str:
-    return name[:at] + name[at + 1 :]
+def _remove(name: str, position: int) -> str:
+    return name[:position] + name[position + 1 :]
 
 
-def _double(name: str, at: int) -> str:
-    return name[:at] + name[at] + name[at:]
+def _double(name: str, position: int) -> str:
+    return name[:position] + name[position] + name[position:]
 
 
-def _encode(name: str, at: int) -> str:
-    return f"{name[:at]}%{ord(name[at]):02x}{name[at + 1 :]}"
+def _encode(name: str, position: int) -> str:
+    return f"{name[:position]}%{ord(name[position]):02x}{name[position + 1 :]}"
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(na
 @pytest.mark.parametrize("misspelling", MISSPELLINGS)
 @pytest.mark.parametrize("name", PROTECTIVE)
 def test_misspelled_protective_option_in_uri_raises_error(name: str, misspelling: str) -> None:
-    chance = random.Random(f"{name} {misspelling}")
-    for misspelled in {MISSPELLINGS[misspelling](name, chance) for _ in range(20)}:
+    rng = random.Random(f"{name} {misspelling}")
+    for misspelled in {MISSPELLINGS[misspelling](name, rng) for _ in range(20)}:
         if find(misspelled) is None:  # the swap of equal letters changes nothing
             with pytest.raises(ConfigurationError, match="Unknown option"):
                 MongoClient(f"mongodb://example.com/?{misspelled}=true", connect=False)

@@ -49,14 +49,14 @@ def test_interrupted_greenlet_releases_local_variables(
     track_timeouts(monkeypatch)
     with scenario.deployment() as deployment:
         _fill(deployment)
-        runs = [run_with_exception_at(scenario, deployment, point, kind) for point in range(4)]
+        runs = [run_with_exception_at(scenario, deployment, switch_number, kind) for switch_number in range(4)]
     assert any(thrown for thrown, _gone in runs)
-    left = [point for point, (_thrown, gone) in enumerate(runs) if not gone]
+    left = [switch_number for switch_number, (_thrown, gone) in enumerate(runs) if not gone]
     assert not left, f"local variables are still alive after interruptions at the switches {left}"
 
 
 def run_with_exception_at(
-    scenario: Any, deployment: Deployment, point: int, kind: InterruptionKind
+    scenario: Any, deployment: Deployment, switch_number: int, kind: InterruptionKind
 ) -> tuple[bool, bool]:
     """Run a scenario, and throw an exception at one switch.
 
@@ -80,7 +80,7 @@ def run_with_exception_at(
         run_state.greenlet = gevent.Greenlet(act, request)
         del request
         run_state.greenlet.start()
-        with Tracer(point, kind, lambda each: each is run_state.greenlet) as tracer:
+        with Tracer(switch_number, kind, lambda each: each is run_state.greenlet) as tracer:
             scenario.run_others(run_state)
             becomes_true(run_state.greenlet.ready, 5)
             gevent.joinall(run_state.others, timeout=1)
@@ -119,10 +119,10 @@ def test_killed_greenlet_releases_local_variables(wait: str, observed: bool) -> 
         assert becomes_true(lambda: watched() is None, 0.3)
 
 
-@pytest.mark.parametrize("how", ["kill", "timeout"])
-def test_interrupted_cursor_releases_pinned_connection(how: str) -> None:
+@pytest.mark.parametrize("interruption", ["kill", "timeout"])
+def test_interrupted_cursor_releases_pinned_connection(interruption: str) -> None:
     def read_all() -> None:
-        if how == "kill":
+        if interruption == "kill":
             list(client.s.d.find({}, batch_size=3))
             return
         limit = Timeout.start_new(0.015)
@@ -139,7 +139,7 @@ def test_interrupted_cursor_releases_pinned_connection(how: str) -> None:
         for number in range(60):
             greenlet = gevent.spawn(read_all)
             gevent.sleep(number * 0.0005)
-            if how == "kill":
+            if interruption == "kill":
                 greenlet.kill()
             else:
                 greenlet.join()

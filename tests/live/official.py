@@ -154,7 +154,7 @@ def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
 
 
 def _skip_by_requirements(
-    stem: str, document: Mapping[str, Any], case: Mapping[str, Any], properties: DeploymentProperties
+    file_name: str, document: Mapping[str, Any], case: Mapping[str, Any], properties: DeploymentProperties
 ) -> None:
     for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
         lacking = _lacking(level, properties)
@@ -163,7 +163,7 @@ def _skip_by_requirements(
     if "skipReason" in case:
         raise Skip(f"{BY_THE_TEST}: {case['skipReason']}")
     words = words_of(document.get("createEntities")) | words_of(case)
-    rule = rule_for(CaseOnTopology(stem, case["description"], properties.topology, words))
+    rule = rule_for(CaseOnTopology(file_name, case["description"], properties.topology, words))
     if rule is not None:
         raise Skip(rule.text)
 

@@ -33,11 +33,11 @@ class Trial:
     seconds: float
 
 
-def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: frozenset[str]) -> Trial:
+def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_before: frozenset[str]) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
     :param own_only: True to run only the tests of the mutation, and not the folders of these tests.
-    :param red: the targets that contain a test that also fails without a mutation.
+    :param failing_before: the targets that contain a test that also fails without a mutation.
     """
     began = monotonic()
 
@@ -47,7 +47,7 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: froz
     path = root / "gmongo" / mutation.file
     try:
         targets = mutation.targets
-        if failing := sorted(red.intersection(targets)):
+        if failing := sorted(failing_before.intersection(targets)):
             return result(NOT_TRIED, f"failed without the mutation: {', '.join(failing)}")
         before = mutation.apply(root)
     except (MutationError, KeyError, OSError, SyntaxError) as error:
@@ -117,10 +117,10 @@ def report(trials: Sequence[Trial]) -> str:
 def main(options: argparse.Namespace) -> int:
     """Run the selected mutations. Return 1 if a mutation survives or cannot run."""
     chosen = choose(options.only)
-    red = failing_targets(chosen, options.jobs)
+    failing = failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
-        trial = attempt(*pair, root, options.own_only, red)
+        trial = attempt(*pair, root, options.own_only, failing)
         name, what = trial.mutation.name, trial.mutation.what
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.why}", flush=True)
         return trial

@@ -135,7 +135,7 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
     return RandomChange(change.file, change.line, change.kind, data[start:end].decode(), new.decode())
 
 
-def choose(recording: Recording, drawn: RandomChange, seconds: float) -> tuple[list[str], int]:
+def choose(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
     The fast tests come first, sorted by their cost. The next tests reach a line of the changed function that other
@@ -144,28 +144,30 @@ def choose(recording: Recording, drawn: RandomChange, seconds: float) -> tuple[l
 
     :param seconds: the maximum of the total duration of the returned tests.
     """
-    tests_of_line = _reaching_tests(recording, drawn)
-    order = _in_rounds(tests_of_line, drawn.file)
-    lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
-    at_lines = (tests_of_line.intersection(recording.tests_of_line(drawn.file, line)) for line in lines)
+    tests_of_line = _reaching_tests(recording, random_change)
+    order = _in_rounds(tests_of_line, random_change.file)
+    lines = sorted(
+        _function_around(random_change.file, random_change.line), key=lambda line: abs(line - random_change.line)
+    )
+    at_lines = (tests_of_line.intersection(recording.tests_of_line(random_change.file, line)) for line in lines)
     rare = [
         test
         for found in at_lines
         if len(found) < len(tests_of_line)
-        for test in _in_rounds(found, drawn.file)[:_LINE_TESTS]
+        for test in _in_rounds(found, random_change.file)[:_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
-            for files in (_READ_ALL_MODULES, _test_files_that_import(drawn.file))
+            for files in (_READ_ALL_MODULES, _test_files_that_import(random_change.file))
             for test in _in_rounds(
-                (test for test in tests_of_line if test.name.partition("::")[0] in files), drawn.file
+                (test for test in tests_of_line if test.name.partition("::")[0] in files), random_change.file
             )
         ]
     text = [found for name in _READ_ALL_TEXTS if (found := recording.tests.get(name))]
-    if not _function_at(drawn.file, drawn.line) and (found := recording.tests.get(_READS_DEFAULTS)):
+    if not _function_at(random_change.file, random_change.line) and (found := recording.tests.get(_READS_DEFAULTS)):
         text.append(found)
-    quick = [test for test in _by_cost(tests_of_line, drawn.file) if test.seconds < _QUICK][:_QUICK_COUNT]
+    quick = [test for test in _by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK][:_QUICK_COUNT]
     return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
 
 
@@ -216,23 +218,25 @@ def _is_about(tests: str, file: str) -> bool:
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _test_files_that_import(file)
 
 
-def _reaching_tests(recording: Recording, drawn: RandomChange) -> set[Test]:
-    if _function_at(drawn.file, drawn.line) and (
-        tests_of_line := recording.tests_of_line(drawn.file, _traced_line(drawn.file, drawn.line))
+def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Test]:
+    if _function_at(random_change.file, random_change.line) and (
+        tests_of_line := recording.tests_of_line(
+            random_change.file, _traced_line(random_change.file, random_change.line)
+        )
     ):
         return set(tests_of_line)
-    lines, names = _place(drawn.file, drawn.line)
-    found = {test for line in lines for test in recording.tests_of_line(drawn.file, line)}
+    lines, names = _place(random_change.file, random_change.line)
+    found = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
     if found and lines:  # the line is in the head of a function: all tests of the function may detect the change
         return found
     if names:  # a test may read a table that was created on import, without a run of its lines
-        importing = {*_test_files_that_import(drawn.file), *_READ_ALL_MODULES}
+        importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     for name in names:  # the line runs on import: all tests of code that uses the name may detect the change
         for file, line in _mentions(name):
             if _function_at(file, line):
                 found.update(recording.tests_of_line(file, line))
-    return found or (set(recording.tests_of_file(drawn.file)) if names else set())
+    return found or (set(recording.tests_of_file(random_change.file)) if names else set())
 
 
 @cache

@@ -40,7 +40,7 @@ _TEST = "GMONGO_RECORDED_TEST"  # environment variable with the name of the curr
 _RUN_TIMEOUT = 3000  # time limit of a recording in seconds
 _SETTINGS = """
 [run]
-data_file = {into}/lines
+data_file = {output_folder}/lines
 parallel = true
 include = {root}/gmongo/*
 concurrency = gevent, thread
@@ -135,17 +135,17 @@ def moved_lines(before: str, after: str) -> dict[int, int]:
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
-def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording:
+def recorded(folders: Iterable[str] = FOLDERS, records_all: bool = False) -> Recording:
     """Record the default tier of each folder whose tests have changed. Return the recording of all folders.
 
-    :param again: True to record also folders whose tests have not changed.
+    :param records_all: True to record also folders whose tests have not changed.
     """
     result = Recording()
     for folder in folders:
         files = {
             str(path.relative_to(ROOT)): _digest(path) for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
         }
-        kept = [] if again else _kept(folder)
+        kept = [] if records_all else _kept(folder)
         current = {file for part in kept for file, digest in part["files"].items() if files.get(file) == digest}
         if missing := sorted(files.keys() - current):
             print(f"recording {len(missing)} files of tests/{folder}", flush=True)
@@ -181,23 +181,23 @@ def _kept(folder: str) -> list[dict[str, Any]]:
     return [{**json.loads(path.read_text("utf-8")), "folder": path.parent} for path in paths]
 
 
-def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
+def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str]) -> None:
     from coverage import Coverage
 
-    into.mkdir(parents=True)
+    output_folder.mkdir(parents=True)
     plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
-    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _VARIABLE: str(into)}
+    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _VARIABLE: str(output_folder)}
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_RUN_TIMEOUT, check=False)
-    if not (into / "found.json").exists():
+    if not (output_folder / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
-    combined = Coverage(data_file=str(into / "lines"), config_file=False)
-    combined.combine([str(into)])
+    combined = Coverage(data_file=str(output_folder / "lines"), config_file=False)
+    combined.combine([str(output_folder)])
     combined.save()
-    found = json.loads((into / "found.json").read_text("utf-8"))
-    shutil.copytree(ROOT / "gmongo", into / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
+    found = json.loads((output_folder / "found.json").read_text("utf-8"))
+    shutil.copytree(ROOT / "gmongo", output_folder / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
     found["files"] = digests
-    (into / "tests.json").write_text(json.dumps(found), "utf-8")
+    (output_folder / "tests.json").write_text(json.dumps(found), "utf-8")
 
 
 def _digest(path: Path) -> str:
@@ -213,15 +213,15 @@ def _recorded_source(part: Path, file: str) -> str:
 class _Plugin:
     """Pytest plugin that records the tests of a run."""
 
-    def __init__(self, into: Path) -> None:
+    def __init__(self, output_folder: Path) -> None:
         import coverage
 
-        self._into = into
-        settings = into / "settings"
-        settings.write_text(_SETTINGS.format(into=into, root=ROOT), "utf-8")
+        self._into = output_folder
+        settings = output_folder / "settings"
+        settings.write_text(_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
         # The settings of this process omit the patch of forks, because a fork of this process must not record.
         self._coverage = coverage.Coverage(
-            data_file=str(into / "lines.tests"),
+            data_file=str(output_folder / "lines.tests"),
             include=[f"{ROOT}/gmongo/*"],
             concurrency=["gevent", "thread"],
             config_file=False,
@@ -265,5 +265,5 @@ class _Plugin:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if into := os.environ.get(_VARIABLE):
-        config.pluginmanager.register(_Plugin(Path(into)), "recording")
+    if output_folder := os.environ.get(_VARIABLE):
+        config.pluginmanager.register(_Plugin(Path(output_folder)), "recording")

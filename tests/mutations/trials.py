@@ -19,7 +19,7 @@ import pytest
 
 from tests.mutations.mutation import ROOT
 
-Given = TypeVar("Given")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TEST_TIMEOUT = 25  # time limit of one test in seconds
@@ -50,28 +50,28 @@ class Outcome:
     ran: int = field(default=0, compare=False)
 
 
-def copy_project(to: Path) -> Path:
+def copy_project(destination: Path) -> Path:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, to / name)  # the copy includes the bytecode of the modules
+            shutil.copytree(source, destination / name)  # the copy includes the bytecode of the modules
         else:
-            shutil.copy(source, to / name)
-    return to
+            shutil.copy(source, destination / name)
+    return destination
 
 
-def first_failure(root: Path, targets: Sequence[str], wanted: Sequence[str] = ()) -> Outcome:
+def first_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[str] = ()) -> Outcome:
     """Run tests in a copy of the project. Return the first test that fails.
 
     A test that times out runs again alone, and must also fail alone.
 
     :param targets: the files, folders or tests that pytest collects.
-    :param wanted: the names of the tests to run. If empty, all collected tests run.
+    :param selected_tests: the names of the tests to run. If empty, all collected tests run.
     :raises NotRun: a target does not exist, or pytest cannot run the tests.
     """
     skipped: list[str] = []
     while True:
-        outcome = _run(root, targets, wanted, skipped)
+        outcome = _run(root, targets, selected_tests, skipped)
         if not outcome.timed_out:
             return outcome
         alone = _run(root, [outcome.failed.partition("::")[0]], [outcome.failed], [])
@@ -80,10 +80,10 @@ def first_failure(root: Path, targets: Sequence[str], wanted: Sequence[str] = ()
         skipped.append(outcome.failed)
 
 
-def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Sequence[str]) -> Outcome:
-    progress, names = root / "progress", root / "wanted"
+def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skipped: Sequence[str]) -> Outcome:
+    progress, names = root / "progress", root / "selected_tests"
     progress.write_text("", "utf-8")
-    names.write_text("\n".join([*wanted, *(f"not {name}" for name in skipped)]), "utf-8")
+    names.write_text("\n".join([*selected_tests, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
     # With `thread`, pytest-timeout ends the process. With `signal`, it would raise an error in any greenlet.
     plugins = [
@@ -132,11 +132,11 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
-def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path], Result]) -> Iterator[Result]:
+def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], Result]) -> Iterator[Result]:
     """Call `run` for each item. Each of the `jobs` concurrent calls uses its own copy of the project."""
     roots: SimpleQueue[Path] = SimpleQueue()
 
-    def run_in_copy(each: Given) -> Result:
+    def run_in_copy(each: Item) -> Result:
         root = roots.get()
         try:
             return run(each, root)
@@ -146,7 +146,7 @@ def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path]
     with TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as executor:
         for number in range(jobs):
             roots.put(copy_project(Path(folder) / str(number)))
-        yield from executor.map(run_in_copy, given)
+        yield from executor.map(run_in_copy, items)
 
 
 class ProgressWriter:
@@ -175,9 +175,9 @@ class ProgressWriter:
 class _Plugin(ProgressWriter):
     """Pytest plugin that runs only the selected tests, and writes their progress."""
 
-    def __init__(self, progress: str, wanted: str) -> None:
+    def __init__(self, progress: str, selected_tests: str) -> None:
         super().__init__(Path(progress))
-        names = Path(wanted).read_text("utf-8").splitlines()
+        names = Path(selected_tests).read_text("utf-8").splitlines()
         self._skipped = {name.removeprefix("not ") for name in names if name.startswith("not ")}
         self._wanted = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
 

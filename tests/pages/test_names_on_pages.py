@@ -39,15 +39,15 @@ def first_column(text: str) -> list[str]:
     return [name for row in text.splitlines()[2:] for name in KEY.findall(row.split("|")[1])]
 
 
-def keys(shape: Any) -> Iterator[str]:
+def keys(nested_value: Any) -> Iterator[str]:
     """Yield all string keys of nested dictionaries and lists."""
-    if isinstance(shape, Mapping):
-        for key, value in shape.items():
+    if isinstance(nested_value, Mapping):
+        for key, value in nested_value.items():
             if isinstance(key, str):
                 yield key.removesuffix("?")
             yield from keys(value)
-    elif isinstance(shape, (list, tuple)):
-        for each in shape:
+    elif isinstance(nested_value, (list, tuple)):
+        for each in nested_value:
             yield from keys(each)
 
 

@@ -57,9 +57,9 @@ def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
     return replace(job, driver="pymongo", files=files, only=rest) if rest else None
 
 
-def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
+def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
     """Run jobs, several of them concurrently. Return the outcomes of the tests, and a message for each broken job."""
-    results: Results = {(driver, job.deployment): {} for job in todo for driver in DRIVERS}
+    results: Results = {(driver, job.deployment): {} for job in jobs_to_run for driver in DRIVERS}
     broken: list[str] = []
 
     def one(job: Job) -> None:
@@ -75,7 +75,7 @@ def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[R
             one(pymongo_job)
 
     with ThreadPoolExecutor(parallel) as pool:
-        list(pool.map(one, todo))
+        list(pool.map(one, jobs_to_run))
     return results, broken
 
 
@@ -162,8 +162,8 @@ def main() -> int:
     source = tests(folder)
     renamed_copy(folder)
     table = differences.differences()
-    todo = list(jobs(source, given.deployment or list(SIMULATED), given.files))
-    results, broken = run(todo, source, work, given.parallel)
+    jobs_to_run = list(jobs(source, given.deployment or list(SIMULATED), given.files))
+    results, broken = run(jobs_to_run, source, work, given.parallel)
     if not given.once:
         repeat_unexplained(results, table, source, work)
     print(*report(results, table), sep="\n")

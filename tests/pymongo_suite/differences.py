@@ -112,13 +112,13 @@ def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) 
     ]
 
 
-def obsolete(seen: Iterable[str], passed: Iterable[str], table: Mapping[str, Difference]) -> list[str]:
+def obsolete(differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]) -> list[str]:
     """Return the tests in the table whose line is obsolete, because they do not differ on any deployment.
 
-    :param seen: Tests that pass only with PyMongo on at least one deployment.
-    :param passed: Tests that pass with gmongo on at least one deployment.
+    :param differing_tests: Tests that pass only with PyMongo on at least one deployment.
+    :param passed_tests: Tests that pass with gmongo on at least one deployment.
     """
-    return sorted((set(table) & set(passed)) - set(seen))
+    return sorted((set(table) & set(passed_tests)) - set(differing_tests))
 
 
 def unknown(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:

@@ -76,7 +76,7 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
 
 
 def _mark(rule: Rule) -> Any:
-    if rule.holds is None:
+    if rule.skip_condition is None:
         return pytest.mark.xfail(reason=rule.text, strict=True)
     return pytest.mark.skip(reason=rule.text)
 

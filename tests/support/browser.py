@@ -35,12 +35,12 @@ _OPTIONS = (
 class Page:
     """Page in Chromium.
 
-    :param reading: File descriptor from which the test reads messages of Chromium.
-    :param writing: File descriptor to which the test writes messages for Chromium.
+    :param read_descriptor: File descriptor from which the test reads messages of Chromium.
+    :param write_descriptor: File descriptor to which the test writes messages for Chromium.
     """
 
-    def __init__(self, reading: int, writing: int) -> None:
-        self._reading, self._writing = reading, writing
+    def __init__(self, read_descriptor: int, write_descriptor: int) -> None:
+        self._read_descriptor, self._write_descriptor = read_descriptor, write_descriptor
         self._numbers = count(1)
         self._buffer = b""
         self._session: str | None = None
@@ -74,7 +74,7 @@ class Page:
             message["sessionId"] = self._session
         data = json.dumps(message).encode() + b"\0"
         while data:
-            data = data[nb_write(self._writing, data) :]
+            data = data[nb_write(self._write_descriptor, data) :]
         while True:
             answer = self._next()
             if answer.get("id") == number:
@@ -86,7 +86,7 @@ class Page:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
-            data = nb_read(self._reading, 1 << 16)
+            data = nb_read(self._read_descriptor, 1 << 16)
             assert data, "the browser has ended"
             self._buffer += data
         message, _, self._buffer = self._buffer.partition(b"\0")
@@ -101,9 +101,9 @@ def browser(seconds: float = 90) -> Iterator[Page]:
     :param seconds: Time limit of the whole block.
     """
     assert CHROMIUM is not None
-    (there_reading, writing), (reading, there_writing) = os.pipe(), os.pipe()
-    make_nonblocking(reading)
-    make_nonblocking(writing)
+    (there_reading, write_descriptor), (read_descriptor, there_writing) = os.pipe(), os.pipe()
+    make_nonblocking(read_descriptor)
+    make_nonblocking(write_descriptor)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, gevent.Timeout(seconds):
         script = f'exec "$@" 3<&{there_reading} 4>&{there_writing}'
         command = ["bash", "-c", script, "bash", CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}"]
@@ -113,9 +113,9 @@ def browser(seconds: float = 90) -> Iterator[Page]:
         os.close(there_reading)
         os.close(there_writing)
         try:
-            yield Page(reading, writing)
+            yield Page(read_descriptor, write_descriptor)
         finally:
             process.kill()
             process.wait()
-            os.close(reading)
-            os.close(writing)
+            os.close(read_descriptor)
+            os.close(write_descriptor)

@@ -51,10 +51,10 @@ class Exploration(NamedTuple):
         return f"{self.states} states, {self.steps} steps{paths}"
 
 
-def explore(begin: Callable[[], ExploredSystem], depth: int, until: str | None = None) -> Exploration:
+def explore(create_system: Callable[[], ExploredSystem], depth: int, until: str | None = None) -> Exploration:
     """Execute every possible sequence of at most `depth` steps.
 
-    :param begin: Function that creates a system in its first state.
+    :param create_system: Function that creates a system in its first state.
     :param until: Description of the violated invariant at which the exploration ends, or None to explore all sequences.
     """
     seen: set[Any] = set()
@@ -63,8 +63,8 @@ def explore(begin: Callable[[], ExploredSystem], depth: int, until: str | None =
     taken = 0
     while paths and until not in violations:
         path = paths.popleft()
-        for step in _steps_after(begin, path) if len(path) < depth else ():
-            world = _after(begin, (*path, step))
+        for step in _steps_after(create_system, path) if len(path) < depth else ():
+            world = _after(create_system, (*path, step))
             taken += 1
             found, view = list(world.find_violations()), world.state_view()
             is_new = not found and view not in seen
@@ -78,15 +78,15 @@ def explore(begin: Callable[[], ExploredSystem], depth: int, until: str | None =
     return Exploration(len(seen), taken, violations)
 
 
-def _steps_after(begin: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> list[Step]:
-    world = _after(begin, path)
+def _steps_after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> list[Step]:
+    world = _after(create_system, path)
     steps = list(world.steps())
     list(world.run_to_end())
     return steps
 
 
-def _after(begin: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
-    world = begin()
+def _after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
+    world = create_system()
     for step in path:
         world.execute_step(step)
     return world

@@ -12,13 +12,13 @@ import pytest
 from gmongo.errors import ServerSelectionTimeoutError
 
 
-def selection_error(client_of: Callable[[int], Any]) -> str:
+def selection_error(create_client: Callable[[int], Any]) -> str:
     """Return the text of the server selection error of an operation. The text contains the error of a server check.
 
-    :param client_of: Function that creates a client. Its argument is the server selection timeout in milliseconds.
+    :param create_client: Function that creates a client. Its argument is the server selection timeout in milliseconds.
     """
     for timeout_ms in (300, 3_000, 30_000):  # on a busy machine the first server check may need more time
-        with client_of(timeout_ms) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
+        with create_client(timeout_ms) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
             client.db.c.find_one({"_id": 1})
         if "error=" in str(caught.value):
             break

@@ -29,8 +29,8 @@ WAITERS = 1000
 PERIOD = 1.2
 
 
-def find(client: Any, number: int, ends: str, errors: Counter[str]) -> None:
-    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS if ends == "foreign" else None)
+def find(client: Any, number: int, ended_by: str, errors: Counter[str]) -> None:
+    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS if ended_by == "foreign" else None)
     try:
         with own_timeout:
             client.test.c.find_one()

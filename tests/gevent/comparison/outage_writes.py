@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
 
-The test kills the server, starts the server again, and sends a line. The program prints JSON: whether each writer has
-written again, the number of errors by class, the error classes other than ConnectionFailure, and the acknowledged
-writes.
+The test kills the server, starts the server again, and sends a line. The program prints JSON. The fields are: whether
+each writer has written again, the number of errors by class, the error classes other than ConnectionFailure, and the
+acknowledged writes.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported

@@ -165,7 +165,7 @@ class ScenarioRun:
 
 
 class Result:
-    """What a run reports to :func:`explore`.
+    """The values that a run reports to :func:`explore`.
 
     :ivar reached: True if the greenlet has reached the chosen switch.
     :ivar thrown: True if the harness has thrown an error.
@@ -226,13 +226,13 @@ def run(
 
 
 def explore(
-    scenario: Scenario, kind: InterruptionKind, yields: bool = False, real: RealDeployment | None = None
+    scenario: Scenario, kind: InterruptionKind, yields: bool = False, real_deployment: RealDeployment | None = None
 ) -> tuple[int, int]:
     """Run the scenario repeatedly, with an interruption at each switch.
 
     Return the number of switches, and the number of runs in which the harness has thrown an error.
     """
-    with nullcontext(real) if real is not None else scenario.deployment() as deployment:
+    with nullcontext(real_deployment) if real_deployment is not None else scenario.deployment() as deployment:
         _fill(deployment)
         if scenario.rehearses:
             run(scenario, deployment, None, None)

@@ -129,14 +129,14 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
     ``_id`` in the ``documentKey`` of the last event.
     ``$only`` is a list of paths. The answer consists of the parts of the reply at these paths.
     """
-    wanted, paths = command.pop("$events", None), command.pop("$only", None)
+    expected_end, paths = command.pop("$events", None), command.pop("$only", None)
     other = database.client[command.pop("$db", database.name)]
     session = _session(command, database, sessions) if "lsid" in command else None
     options = {"check": False, "codec_options": _CODEC, "session": session}
     reply = other.command(command, **options)
-    for _ in range(_ROUNDS if wanted and "cursor" in reply else 0):
+    for _ in range(_ROUNDS if expected_end and "cursor" in reply else 0):
         batch = reply["cursor"]["nextBatch"]
-        if _is_complete(batch, wanted):
+        if _is_complete(batch, expected_end):
             break
         reply = other.command(command, **options)
         if "cursor" not in reply:
@@ -147,10 +147,10 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
     return {path: _part(reply, path.split(".")) for path in paths}
 
 
-def _is_complete(events: list[Any], wanted: Any) -> bool:
-    if isinstance(wanted, int):
-        return len(events) >= wanted
-    return any(event.get("documentKey") == {"_id": wanted} for event in events)
+def _is_complete(events: list[Any], expected_end: Any) -> bool:
+    if isinstance(expected_end, int):
+        return len(events) >= expected_end
+    return any(event.get("documentKey") == {"_id": expected_end} for event in events)
 
 
 def _part(value: Any, path: list[str]) -> Any:

@@ -101,20 +101,20 @@ def templates() -> list[Template]:
 
 def random_cases(seed: int) -> Iterator[Case]:
     """Yield random cases without end."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     known = templates()
     weights = [len(template.command) + 1 for template in known]
     while True:
-        yield random_case(chance, chance.choices(known, weights)[0])
+        yield random_case(rng, rng.choices(known, weights)[0])
 
 
-def random_case(chance: random.Random, template: Template) -> Case:
+def random_case(rng: random.Random, template: Template) -> Case:
     """Return a command with some fields of a template, one of which has a fault."""
-    share = chance.choice((0, 0.3, 1))
-    target = chance.choice(list(template.command))
+    share = rng.choice((0, 0.3, 1))
+    target = rng.choice(list(template.command))
     kept = {template.first, target, *template.needed}
-    pairs = [(name, value) for name, value in template.command.items() if name in kept or chance.random() < share]
-    kind = chance.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
+    pairs = [(name, value) for name, value in template.command.items() if name in kept or rng.random() < share]
+    kind = rng.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
     database, place = template.database, [name for name, _ in pairs].index(target)
     value = template.command[target]
     if kind == "part" and (target in FREE or not isinstance(value, (dict, list)) or not value):
@@ -122,40 +122,38 @@ def random_case(chance: random.Random, template: Template) -> Case:
     if (kind in ("value", "part") and target in template.skipped) or (kind == "missing" and not place):
         kind = "unknown"
     if kind == "value":
-        pairs[place] = (target, random_value(chance))
+        pairs[place] = (target, random_value(rng))
     elif kind == "part":
-        pairs[place] = (target, faulty(chance, value))
+        pairs[place] = (target, faulty(rng, value))
     elif kind == "missing":
         del pairs[place]
     elif kind == "unknown":
-        pairs.insert(chance.randrange(1, len(pairs) + 1), ("fooField", random_value(chance)))
+        pairs.insert(rng.randrange(1, len(pairs) + 1), ("fooField", random_value(rng)))
     elif kind == "twice":
-        pairs.insert(
-            chance.randrange(place + 1, len(pairs) + 1), (target, chance.choice((value, random_value(chance))))
-        )
+        pairs.insert(rng.randrange(place + 1, len(pairs) + 1), (target, rng.choice((value, random_value(rng)))))
     else:
         database = NAME if database == "admin" else "admin"
     return Case(template.first, f"{kind} {target}", database, pairs)
 
 
-def random_value(chance: random.Random) -> Any:
+def random_value(rng: random.Random) -> Any:
     """Return a value of a random BSON type."""
-    return chance.choice(chance.choice(VALUES))
+    return rng.choice(rng.choice(VALUES))
 
 
-def faulty(chance: random.Random, value: Any) -> Any:
+def faulty(rng: random.Random, value: Any) -> Any:
     """Return a document with a fault in one field, or an array with a fault in the first element."""
     if isinstance(value, list):
         return [
-            faulty(chance, value[0]) if isinstance(value[0], dict) and value[0] else random_value(chance),
+            faulty(rng, value[0]) if isinstance(value[0], dict) and value[0] else random_value(rng),
             *value[1:],
         ]
-    name = chance.choice(list(value))
-    kind = chance.choices(("value", "missing", "unknown"), (80, 10, 10))[0]
+    name = rng.choice(list(value))
+    kind = rng.choices(("value", "missing", "unknown"), (80, 10, 10))[0]
     if kind == "unknown":
-        return {**value, "fooField": random_value(chance)}
+        return {**value, "fooField": random_value(rng)}
     if kind == "missing":
         return {key: part for key, part in value.items() if key != name}
     part = value[name]
-    deeper = name not in FREE and isinstance(part, (dict, list)) and part and chance.random() < 0.3
-    return {**value, name: faulty(chance, part) if deeper else random_value(chance)}
+    deeper = name not in FREE and isinstance(part, (dict, list)) and part and rng.random() < 0.3
+    return {**value, name: faulty(rng, part) if deeper else random_value(rng)}

@@ -87,20 +87,20 @@ def is_refused(reply: dict[str, Any]) -> bool:
     return "the simulated deployment does not support" in reply.get("errmsg", "")
 
 
-def outcome(case: Case, real: dict[str, Any], simulated: dict[str, Any]) -> str:
+def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str, Any]) -> str:
     """Return ``same``, ``refused``, or a text for the kind of difference between two replies."""
-    if _EXPIRED in (real.get("code"), simulated.get("code")):
+    if _EXPIRED in (server_reply.get("code"), simulation_reply.get("code")):
         return "same"
-    expected, found = shape(case.name, real), shape(case.name, simulated)
+    expected, found = shape(case.name, server_reply), shape(case.name, simulation_reply)
     if bson.encode({"": expected}) == bson.encode({"": found}):
         return "same"
-    if is_refused(simulated):
+    if is_refused(simulation_reply):
         return "refused"
-    if "cannot execute" in simulated.get("errmsg", ""):
+    if "cannot execute" in simulation_reply.get("errmsg", ""):
         return "internal error"
-    if bool(real.get("ok")) != bool(simulated.get("ok")):
-        return "only the simulation fails" if real.get("ok") else "only the server fails"
-    if real.get("code") != simulated.get("code"):
+    if bool(server_reply.get("ok")) != bool(simulation_reply.get("ok")):
+        return "only the simulation fails" if server_reply.get("ok") else "only the server fails"
+    if server_reply.get("code") != simulation_reply.get("code"):
         return "another code"
     return "other fields"
 
@@ -111,12 +111,14 @@ def _drop_all(client: Client, database: str) -> None:
             client.run({"drop": each["name"]}, database)
 
 
-def differences(real: str, simulated: str, seed: int, count: int, counts: Counter[str]) -> Iterator[tuple[Any, ...]]:
+def differences(
+    server_address: str, simulation_address: str, seed: int, count: int, counts: Counter[str]
+) -> Iterator[tuple[Any, ...]]:
     """Run random cases on two servers. Count all outcomes in `counts`.
 
     Yield the case, the outcome and the two replies of each case whose replies differ.
     """
-    clients = [Client(real), Client(simulated)]
+    clients = [Client(server_address), Client(simulation_address)]
     for client in clients:
         _drop_all(client, "admin")
         _drop_all(client, NAME)

@@ -76,44 +76,51 @@ class Recorder:
     def _add(self, template: Template) -> None:
         command = template.command
         base = [(name, value) for name, value in command.items() if name in (template.first, *template.needed)]
-        usual = self._ask(template, base)
+        valid_code = self._ask(template, base)
         line = self._line(template.name)
-        if template.name != GENERIC and self._ask(template, [*base, ("fooField", 1)]) not in (0, usual):
+        if template.name != GENERIC and self._ask(template, [*base, ("fooField", 1)]) not in (0, valid_code):
             line["unknown"] = self._ask(template, [*base, ("fooField", 1)])
-        refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != usual]
+        refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != valid_code]
         if refused and template.name != GENERIC:
             line["without"] = refused
         if self._ask(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:
             line["late"] = True
         other = self._ask(template, base, "gmongo_fields" if template.database == "admin" else "admin")
-        if other == 13 and usual != 13:
+        if other == 13 and valid_code != 13:
             line["admin"] = True
         for name, value in command.items():
             if name in template.skipped or (template.name == GENERIC and name == template.first):
                 continue
             pairs = [pair for pair in command.items() if pair in base or pair[0] == name]
-            place = [pair[0] for pair in pairs].index(name)
-            self._field(template, usual, pairs, place, [name], value, line)
+            pair_index = [pair[0] for pair in pairs].index(name)
+            self._field(template, valid_code, pairs, pair_index, [name], value, line)
 
     def _line(self, name: str) -> dict[str, Any]:
         return self._lines.setdefault(name, {"name": name, "fields": {}})
 
     def _field(
-        self, template: Template, usual: int, pairs: list[Any], place: int, path: list[str], value: Any, line: Any
+        self,
+        template: Template,
+        valid_code: int,
+        pairs: list[Any],
+        pair_index: int,
+        path: list[str],
+        value: Any,
+        line: Any,
     ) -> None:
         """Record the rules of one field, and of the fields inside the field.
 
-        :param usual: the error code of the valid command.
-        :param place: the index of the pair that contains the field.
+        :param valid_code: the error code of the valid command.
+        :param pair_index: the index of the pair that contains the field.
         :param path: the names that lead to the field.
         :param line: the table line of the command or document that contains the field.
         """
 
         def ask(changed: Any) -> int:
-            name, whole = pairs[place]
+            name, whole = pairs[pair_index]
             made = [] if changed is _MISSING and len(path) == 1 else [(name, put(whole, path[1:], changed))]
-            code = self._ask(template, pairs[:place] + made + pairs[place + 1 :])
-            return 0 if code == usual else code
+            code = self._ask(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
+            return 0 if code == valid_code else code
 
         codes = {leaf_of(probe): ask(probe) for probe in PROBES}
         name = path[-1]
@@ -125,7 +132,7 @@ class Recorder:
                 line["fields"][name] = rules
             return
         line["fields"][name] = rules
-        if (len(path) > 1 or place) and (code := ask(_MISSING)):
+        if (len(path) > 1 or pair_index) and (code := ask(_MISSING)):
             line.setdefault("missing", {})[name] = code
         document = value[0] if isinstance(value, list) and value else value
         if (
@@ -135,22 +142,22 @@ class Recorder:
         ):
             return
         below = self._line(f"{line['name']}.{name}")
-        if code := ask(put(value, [], {**document, "fooField": 1}, wrap=isinstance(value, list))):
+        if code := ask(put(value, [], {**document, "fooField": 1}, in_array=isinstance(value, list))):
             below["unknown"] = code
         for part in document:
-            self._field(template, usual, pairs, place, [*path, part], document[part], below)
+            self._field(template, valid_code, pairs, pair_index, [*path, part], document[part], below)
 
 
-def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
+def put(value: Any, path: list[str], changed: Any, in_array: bool = False) -> Any:
     """Return a copy of `value` in which `changed` replaces the part at a path, or in which the part is missing.
 
     In an array, the path leads to the first element.
 
     :param changed: The new part, or ``_MISSING`` to remove the part.
-    :param wrap: True to return the new part as the only element of an array.
+    :param in_array: True to return the new part as the only element of an array.
     """
     if not path:
-        return [changed] if wrap else changed
+        return [changed] if in_array else changed
     if isinstance(value, list):
         return [put(value[0], path, changed)]
     if changed is _MISSING and len(path) == 1:
@@ -158,7 +165,7 @@ def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
     return {**value, path[0]: put(value[path[0]], path[1:], changed)}
 
 
-def described(codes: dict[str, int], value: Any, also: str) -> str:
+def described(codes: dict[str, int], value: Any, further_kinds: str) -> str:
     """Return the rules of a field as text: the kinds of values that the server rejects, by error code.
 
     The field accepts a type if the template or the server accepts one value of the type. If the server rejects other
@@ -166,7 +173,7 @@ def described(codes: dict[str, int], value: Any, also: str) -> str:
     content.
     """
     codes = dict(codes)
-    for word in also.split():
+    for word in further_kinds.split():
         codes.update(dict.fromkeys(leaves(word), 0))
     valid = leaf_of(value)
     for kind in {leaf.split("-")[0] for leaf in LEAVES}:

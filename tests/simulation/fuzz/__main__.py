@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("--rule", default="scenario", help="grammar rule of each case (scenario)")
     options = parser.parse_args()
     seed = commit_seed() if options.seed is None else options.seed
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     with (
         _server(options.uri) as uri,
         Deployment.replica_set(members=1, log=False, version="6.0.5") as deployment,
@@ -180,7 +180,7 @@ def main() -> int:
         counts, end = comparison.counts, monotonic() + options.seconds
         total = 0
         while total < options.operations if options.operations else monotonic() < end:
-            grammar = Grammar(chance)
+            grammar = Grammar(rng)
             family = grammar.choice(options.rule)
             comparison.scenario(family, grammar.case(family))
             total = counts["same"] + counts["differ"] + counts["refused"]

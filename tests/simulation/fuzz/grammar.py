@@ -24,16 +24,16 @@ class Grammar:
     A field ``+`` inserts the fields or elements of its value into its document or list. Several such fields of one
     document have digits after the ``+``.
 
-    :param chance: the source of the random choices.
+    :param rng: the source of the random choices.
     """
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
 
     def value(self, rule: str, depth: int = 0) -> Any:
         """Return a random value that follows a rule, in the notation of the recorded answers."""
         alternatives = RULES[rule]
-        chosen = alternatives[0] if depth > _DEPTH else self._chance.choice(alternatives)
+        chosen = alternatives[0] if depth > _DEPTH else self._rng.choice(alternatives)
         return self._expand(chosen, depth + 1)
 
     def case(self, rule: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Grammar:
     def choice(self, rule: str) -> str:
         """Return one of the rules that are alternatives of `rule`. Return `rule` if no alternative is a rule name."""
         names = [name for name in RULES[rule] if isinstance(name, str) and name in RULES]
-        return self._chance.choice(names) if names else rule
+        return self._rng.choice(names) if names else rule
 
     def _expand(self, part: Any, depth: int) -> Any:
         if isinstance(part, str):
@@ -69,14 +69,14 @@ class Grammar:
                 fields |= {key: inner for key, inner in self._expand(value, depth).items() if key not in fields}
                 continue
             text, optional, often = name.partition("?")
-            if not optional or self._chance.random() < (0.75 if often else 0.33):
+            if not optional or self._rng.random() < (0.75 if often else 0.33):
                 fields[self._text(text, depth)] = self._expand(value, depth)
         return fields
 
     def _elements(self, member: Any, depth: int) -> list[Any]:
         for suffix, counts in _REPEATS.items():
             if isinstance(member, str) and member.endswith(">" + suffix):
-                count = self._chance.choice(counts) if depth <= _DEPTH else counts[0]
+                count = self._rng.choice(counts) if depth <= _DEPTH else counts[0]
                 return [self._expand(member.removesuffix(suffix), depth) for _ in range(count)]
         return [self._expand(member, depth)]
 

@@ -29,7 +29,7 @@ def client(deployment):
         yield client
 
 
-def last_scram_messages(client, server_first, bare, nonce, name, password, mechanism):
+def last_scram_messages(client, server_first, client_first, nonce, name, password, mechanism):
     """Return the last SCRAM message of the client, and the message with which the server must reply."""
     fields = dict(part.split("=", 1) for part in server_first.split(","))
     assert fields["r"].startswith(nonce)
@@ -39,7 +39,7 @@ def last_scram_messages(client, server_first, bare, nonce, name, password, mecha
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
     client_key = hmac.digest(salted, b"Client Key", digest)
     without_proof = f"c=biws,r={fields['r']}"
-    signed = f"{bare},{server_first},{without_proof}".encode()
+    signed = f"{client_first},{server_first},{without_proof}".encode()
     signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
     expected = base64.b64encode(hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)).decode()
@@ -47,23 +47,23 @@ def last_scram_messages(client, server_first, bare, nonce, name, password, mecha
 
 
 def first_step(mechanism, name="ada", **options):
-    bare = f"n={name},r=abcdefgh"
-    return bare, {"saslStart": 1, "mechanism": mechanism, "payload": b"n,," + bare.encode(), **options}
+    client_first = f"n={name},r=abcdefgh"
+    return client_first, {"saslStart": 1, "mechanism": mechanism, "payload": b"n,," + client_first.encode(), **options}
 
 
-def log_in(client, mechanism, name="ada", password="pencil", short=False):
-    bare, start = first_step(mechanism, name, options={"skipEmptyExchange": short})
+def log_in(client, mechanism, name="ada", password="pencil", skip_empty_exchange=False):
+    client_first, start = first_step(mechanism, name, options={"skipEmptyExchange": skip_empty_exchange})
     reply = client.run(start)
     if not reply["ok"]:
         return reply
     server_first = reply["payload"].decode()
-    final, verifier = last_scram_messages(client, server_first, bare, "abcdefgh", name, password, mechanism)
+    final, verifier = last_scram_messages(client, server_first, client_first, "abcdefgh", name, password, mechanism)
     number = reply["conversationId"]
     reply = client.run({"saslContinue": 1, "conversationId": number, "payload": final})
     if reply["ok"]:
         assert reply["payload"] == verifier
-        assert reply["done"] is short
-    if reply["ok"] and not short:
+        assert reply["done"] is skip_empty_exchange
+    if reply["ok"] and not skip_empty_exchange:
         reply = client.run({"saslContinue": 1, "conversationId": number, "payload": b""})
     return reply
 
@@ -76,9 +76,9 @@ def test_command_without_authentication_is_refused(deployment, client):
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
-@pytest.mark.parametrize("short", [False, True])
-def test_scram_authenticates_user(client, mechanism, short):
-    reply = log_in(client, mechanism, short=short)
+@pytest.mark.parametrize("skip_empty_exchange", [False, True])
+def test_scram_authenticates_user(client, mechanism, skip_empty_exchange):
+    reply = log_in(client, mechanism, skip_empty_exchange=skip_empty_exchange)
     assert reply["done"] is True
     assert client.run({"find": "c"}, "db")["ok"] == 1
     assert client.run({"logout": 1})["ok"] == 1
@@ -114,10 +114,10 @@ def test_hello_lists_mechanisms_of_user(client):
 
 
 def test_hello_with_speculative_authentication_returns_first_scram_reply(client):
-    bare, start = first_step("SCRAM-SHA-256", options={"skipEmptyExchange": True}, db="admin")
+    client_first, start = first_step("SCRAM-SHA-256", options={"skipEmptyExchange": True}, db="admin")
     reply = client.run({"hello": 1, "speculativeAuthenticate": start})["speculativeAuthenticate"]
     server_first = reply["payload"].decode()
-    final, _ = last_scram_messages(client, server_first, bare, "abcdefgh", "ada", "pencil", "SCRAM-SHA-256")
+    final, _ = last_scram_messages(client, server_first, client_first, "abcdefgh", "ada", "pencil", "SCRAM-SHA-256")
     step = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": final}
     assert client.run(step)["done"] is True
     assert client.run({"find": "c"}, "db")["ok"] == 1

@@ -42,8 +42,8 @@ def client(replica_set):
         yield client
 
 
-def public_names(thing):
-    return {name for name in dir(thing) if not name.startswith("_")}
+def public_names(object_):
+    return {name for name in dir(object_) if not name.startswith("_")}
 
 
 def test_remote_deployment_has_api_of_deployment(replica_set):

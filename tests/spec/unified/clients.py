@@ -49,11 +49,11 @@ class ClientEntity:
     """Client of a case, with its recorded events, log messages and spans.
 
     :param spec: Definition of the entity in the file.
-    :param running: Deployment to which the client connects.
+    :param deployment: Deployment to which the client connects.
     :param defaults: Client options for options that the definition does not contain.
     """
 
-    def __init__(self, spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]) -> None:
         check_known(spec, _FIELDS, "a client")
         self.name: str = spec["id"]
         self.recorder = Observer(
@@ -64,7 +64,7 @@ class ClientEntity:
         self.stored = self._store(spec.get("storeEventsAsEntities", ()))
         self.logs = LogCollector(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
         self.spans = SpanCollector() if "observeTracingMessages" in spec else None
-        uri, options = _connection(spec, running, defaults)
+        uri, options = _connection(spec, deployment, defaults)
         if self.spans is not None:
             options["tracing"] = self.spans.options(spec["observeTracingMessages"])
         with ExitStack() as undo:
@@ -122,7 +122,7 @@ class ClientEntity:
 
 
 def _connection(
-    spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]
+    spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """Return the URI and the options with which a client entity is created."""
     options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
@@ -132,13 +132,13 @@ def _connection(
         options["server_api"] = ServerApi(api["version"], api.get("strict"), api.get("deprecationErrors"))
     if "autoEncryptOpts" in spec:
         options["auto_encryption_opts"] = automatic(spec["autoEncryptOpts"])
-    return _uri(spec, running, options), options
+    return _uri(spec, deployment, options), options
 
 
-def _uri(spec: Mapping[str, Any], running: RunningDeployment, options: Mapping[str, Any]) -> str:
+def _uri(spec: Mapping[str, Any], deployment: RunningDeployment, options: Mapping[str, Any]) -> str:
     # Without `useMultipleMongoses`, the URI contains one mongos only, because a fail point applies to one mongos only.
     multiple = spec.get("useMultipleMongoses", False)
-    uri = running.uri_of_one() if options.get("directConnection") else running.uri(multiple)
+    uri = deployment.uri_of_one() if options.get("directConnection") else deployment.uri(multiple)
     return without_user(uri) if options.get("authMechanism") == _OIDC else uri
 
 

@@ -125,7 +125,7 @@ def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
 
 
 def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
-    entity = ClientEntity(spec, run.running, run.client_options)
+    entity = ClientEntity(spec, run.deployment, run.client_options)
     for name, events in entity.stored.items():
         run.entities.add(name, Entity("value", events))
     if run.expects_logs and entity.logs is None:

@@ -26,8 +26,8 @@ def check_error(expected: Mapping[str, Any], error: Exception, matcher: Matcher)
         _CHECKS[name](value, error, matcher)
 
 
-def _check(holds: bool, error: Exception, expectation: str) -> None:
-    if not holds:
+def _check(condition: bool, error: Exception, expectation: str) -> None:
+    if not condition:
         details = getattr(error, "details", None)
         raise Mismatch(f"the error must {expectation}, was {type(error).__name__}: {error} {details!s:.300}") from error
 

@@ -47,7 +47,7 @@ _PATIENCE = 5  # seconds in which the events after the last operation must arriv
 class Run:
     """Execution of one case on one deployment.
 
-    :param running: Deployment on which the case runs.
+    :param deployment: Deployment on which the case runs.
     :param document: Content of the file.
     :param case: Element of ``tests``.
     :param client_options: Default options of all client entities.
@@ -56,13 +56,13 @@ class Run:
 
     def __init__(
         self,
-        running: RunningDeployment,
+        deployment: RunningDeployment,
         document: Mapping[str, Any],
         case: Mapping[str, Any],
         client_options: Mapping[str, Any],
         loops_must_end: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.running = running
+        self.deployment = deployment
         self.client_options = client_options
         self.loops_must_end = loops_must_end
         self.entities = Entities()
@@ -89,8 +89,8 @@ class Run:
             stack.callback(self._clean_up)
             too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
             stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
-            self.cluster_time = prepare(self.running.internal, self._document.get("initialData", []))
-            self.running.prepared(self._document)
+            self.cluster_time = prepare(self.deployment.internal, self._document.get("initialData", []))
+            self.deployment.prepared(self._document)
             entity_factory.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
                 self.execute(operation)
@@ -109,7 +109,7 @@ class Run:
         for each in self.entities.of_kind("client"):
             each.stop_listening()
         names, self.fail_points = self.fail_points, set()
-        self.running.disable_fail_points(names)
+        self.deployment.disable_fail_points(names)
 
     def _check(self) -> None:
         for each in self.entities.of_kind("thread"):
@@ -124,7 +124,7 @@ class Run:
             traced = self.entities.client(expected["client"])
             assert traced.spans is not None, f"{traced.name} does not observe tracing messages"
             check_spans(expected, traced.spans.trees(), self._matcher)
-        check_outcome(self.running.internal, self._case.get("outcome", []))
+        check_outcome(self.deployment.internal, self._case.get("outcome", []))
 
     def _clean_up(self) -> None:
         self._stop()
@@ -139,7 +139,7 @@ class Run:
         for each in self.entities.of_kind("client"):
             each.close()
         if "Transaction" in str(self._case["operations"]):
-            self.running.kill_sessions()
+            self.deployment.kill_sessions()
 
     @contextmanager
     def pausing_logs_except(self, name: str) -> Iterator[None]:

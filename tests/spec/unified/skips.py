@@ -57,7 +57,7 @@ class Rule:
     :param files: Pattern for the file names of the cases.
     :param cases: Pattern for the descriptions of the cases.
     :param topology: Pattern for the topologies.
-    :param holds: Function that returns True if the cases are skipped. If None, the cases run and must fail.
+    :param skip_condition: Function that returns True if the cases are skipped. If None, the cases run and must fail.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Rule:
     files: str = "*"
     cases: str = "*"
     topology: str = "*"
-    holds: Callable[[], bool] | None = None
+    skip_condition: Callable[[], bool] | None = None
 
     @property
     def text(self) -> str:
@@ -86,7 +86,7 @@ class Rule:
 def rule_for(use: CaseOnTopology) -> Rule | None:
     """Return the rule that applies to a case, or None if the case must pass."""
     rule = next((rule for rule in RULES if rule.applies(use)), None)
-    return rule if rule is None or rule.holds is None or rule.holds() else None
+    return rule if rule is None or rule.skip_condition is None or rule.skip_condition() else None
 
 
 def words_of(*parts: Any) -> frozenset[str]:
@@ -109,8 +109,8 @@ def _add_words(words: set[str], value: Any, parent: str) -> None:
             _add_words(words, inner, parent)
 
 
-def _absent(reason: str, words: str, holds: Callable[[], bool], **only: Any) -> Rule:
-    return Rule(NOT_IN_GMONGO, reason, frozenset(words.split()), holds=holds, **only)
+def _absent(reason: str, words: str, skip_condition: Callable[[], bool], **only: Any) -> Rule:
+    return Rule(NOT_IN_GMONGO, reason, frozenset(words.split()), skip_condition=skip_condition, **only)
 
 
 def _has_parameter(function: Any, parameter: str) -> bool:
@@ -124,8 +124,8 @@ def _contradicted(reason: str, files: str, cases: str = "*", topology: str = "*"
 _ENCRYPTS = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
-def _not_simulated(reason: str, files: str, cases: str = "*", holds: Callable[[], bool] | None = None) -> Rule:
-    return Rule(NOT_SIMULATED, reason, _ENCRYPTS, files, cases, holds=holds)
+def _not_simulated(reason: str, files: str, cases: str = "*", skip_condition: Callable[[], bool] | None = None) -> Rule:
+    return Rule(NOT_SIMULATED, reason, _ENCRYPTS, files, cases, skip_condition=skip_condition)
 
 
 @cache
