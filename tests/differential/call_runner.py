@@ -47,7 +47,7 @@ _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Re
 _DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
 
 
-class Decimals(TypeCodec):  # type: ignore[misc]
+class DecimalCodec(TypeCodec):  # type: ignore[misc]
     """Type codec that stores ``decimal.Decimal`` as Decimal128."""
 
     python_type = decimal.Decimal
@@ -214,15 +214,15 @@ class CallRunner:
         if self._is_changed:
             self._reset()
         self._proxy.refused.clear()
-        with self._interrupted(driver), self._names(driver) as names:
+        with self._interruption_after_timeout(driver), self._available_names(driver) as names:
             self._proxy.take_commands()
             try:
                 with gevent.Timeout(self._effective_call_timeout):
-                    value = source(names) if callable(source) else _run(source, names)
+                    value = source(names) if callable(source) else _run_lines(source, names)
                     returned = comparable.of(value)
             except (Exception, gevent.Timeout) as raised:
                 error, text = comparable.of_error(raised), str(raised)
-            sent = self._sent(names)
+            sent = self._take_sent_commands(names)
             if self._proxy.refused:
                 self._is_changed = True  # before the rejected command, the call may have sent other commands
                 rejected = ", ".join(sorted(self._proxy.refused))
@@ -233,19 +233,19 @@ class CallRunner:
             self._failing = False
         self._is_changed = not all(name[0] in _READS for name, *_ in commands)
         try:
-            left = self._left(comparable)
+            left = self._remaining_documents(comparable)
         except pymongo.errors.NetworkTimeout as silent:
             self._proxy.unsupported_features.add(f"the server does not list its documents: {str(silent)[:40]}")
             left = None
         return Outcome(returned, error, commands, left, text)
 
-    def _interrupted(self, driver: Driver) -> AbstractContextManager[None]:
+    def _interruption_after_timeout(self, driver: Driver) -> AbstractContextManager[None]:
         if driver is GMONGO:  # `gevent.Timeout` can interrupt gmongo
             return nullcontext()
         return interrupt_after(self._effective_call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
 
     @contextmanager
-    def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:
+    def _available_names(self, driver: Driver) -> Iterator[dict[str, Any]]:
         """Yield the dictionary of names that a call can use."""
         clients: list[Any] = [self._clients[driver]]
         module: Any = driver.module
@@ -271,13 +271,13 @@ class CallRunner:
                 "c": own[self._database].things,
                 "uri": self.uri,
                 "Client": client_with,
-                "fail": self._fail,
+                "fail": self._set_fail_point,
                 "bson": bson,
                 **{name: getattr(bson, name) for name in _BSON_TYPES},
                 "SON": SON,
                 "RawBSONDocument": RawBSONDocument,
                 "CodecOptions": CodecOptions,
-                "DECIMALS": TypeRegistry([Decimals()]),
+                "DECIMALS": TypeRegistry([DecimalCodec()]),
                 "Decimal": decimal.Decimal,
                 "uuid": uuid,
                 "U": uuid.UUID(int=7),
@@ -291,7 +291,7 @@ class CallRunner:
             for client in clients[1:]:
                 client.close()
 
-    def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
+    def _set_fail_point(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
         """Set the fail point ``failCommand``."""
         if self._rejects_other_databases:
             raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
@@ -306,7 +306,7 @@ class CallRunner:
             raise
         self._failing = True  # reached only if the server supports fail points
 
-    def _sent(self, names: dict[str, Any]) -> list[RecordedCommand]:
+    def _take_sent_commands(self, names: dict[str, Any]) -> list[RecordedCommand]:
         """Return the commands that a call has sent. Wait for unacknowledged commands with a ping on each client."""
         for client in names["clients"]:
             _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
@@ -322,7 +322,7 @@ class CallRunner:
         self._proxy.used.add(self._database)
         self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
-    def _left(self, comparable: ComparableValues) -> Any:
+    def _remaining_documents(self, comparable: ComparableValues) -> Any:
         """Return the documents of all databases that calls have used."""
         if self.name == "nx-27017":
             return None  # nx-27017 sometimes lists dropped collections
@@ -360,7 +360,7 @@ def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None
     return "" if reply == struct.pack("<i", 2) else "the server replies to an unacknowledged command"
 
 
-def _run(source: str, names: dict[str, Any]) -> Any:
+def _run_lines(source: str, names: dict[str, Any]) -> Any:
     """Run lines of Python, and return the value of the last line if it is an expression."""
     tree = ast.parse(textwrap.dedent(source))
     last = tree.body[-1]

@@ -26,7 +26,7 @@ class ComparableValues:
     def __init__(self) -> None:
         self._ids: dict[Any, str] = {}
 
-    def _known(self, value: Any) -> str:
+    def _numbered_id(self, value: Any) -> str:
         return self._ids.setdefault(value, f"{type(value).__name__} {len(self._ids)}")
 
     def of(self, value: Any, depth: int = 0) -> Any:
@@ -42,7 +42,7 @@ class ComparableValues:
         if kind is float:
             return name, repr(value)
         if isinstance(value, bson.ObjectId) or (isinstance(value, bson.Binary) and _is_random(value)):
-            return self._known(value)
+            return self._numbered_id(value)
         if isinstance(value, RawBSONDocument):
             return name, self.of(bson.decode(value.raw), depth + 1)
         if isinstance(value, Mapping):

@@ -124,10 +124,10 @@ def _is_numbered(theirs: Any, ours: Any) -> bool:
     if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
         return False
     number = ("txnNumber", ("bool", True))
-    return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without(number, ours[1]), ours[2:]))
+    return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without_field(number, ours[1]), ours[2:]))
 
 
-def _without(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_field(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(each for each in fields if each != field)
 
 
@@ -151,7 +151,7 @@ def _is_command(part: Any) -> bool:
 _ALL = ("error", "returned", "commands", "left")
 
 
-def _listed() -> Iterator[Difference]:
+def _read_differences() -> Iterator[Difference]:
     for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         accepts = row.pop("accepts", None)
@@ -163,7 +163,7 @@ def _listed() -> Iterator[Difference]:
         )
 
 
-DIFFERENCES = tuple(_listed())
+DIFFERENCES = tuple(_read_differences())
 
 
 def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:

@@ -81,16 +81,16 @@ def _name(address: Address) -> str:
     return f"{address[0]}:{address[1]}"
 
 
-class Both(NamedTuple):
+class DescriptionPair(NamedTuple):
     """The topology description of gmongo and the topology description of PyMongo."""
 
     ours: Any
     theirs: Any
 
-    def after(self, address: Address, hello: dict[str, Any] | None) -> Both:
+    def after(self, address: Address, hello: dict[str, Any] | None) -> DescriptionPair:
         """Return the two descriptions after a check of one member."""
         reply = None if hello is None else Hello(dict(hello))
-        return Both(
+        return DescriptionPair(
             transitions.updated(self.ours, ServerDescription(address, hello)),
             theirs.updated_topology_description(self.theirs, their_servers.ServerDescription(address, reply)),
         )
@@ -111,7 +111,7 @@ def _view(description: Any) -> Any:
     )
 
 
-def initial_descriptions(start: Start) -> Both:
+def initial_descriptions(start: Start) -> DescriptionPair:
     """Return the two descriptions before the first server check."""
     ours = initial_description(
         TopologySettings(
@@ -131,7 +131,7 @@ def initial_descriptions(start: Start) -> Both:
         kind = theirs.TOPOLOGY_TYPE.ReplicaSetNoPrimary
     servers = {seed: their_servers.ServerDescription(seed) for seed in start.seeds}
     description = theirs.TopologyDescription(kind, servers, start.replica_set_name, None, None, settings)
-    return Both(ours, description)
+    return DescriptionPair(ours, description)
 
 
 class Exploration(NamedTuple):
@@ -148,7 +148,7 @@ def explore(start: Start, depth: int) -> Exploration:
     seen: set[Any] = set()
     violations: dict[str, str] = {}
     steps = 0
-    paths: deque[tuple[Both, tuple[str, ...]]] = deque([(initial_descriptions(start), ())])
+    paths: deque[tuple[DescriptionPair, tuple[str, ...]]] = deque([(initial_descriptions(start), ())])
     while paths:
         before, path = paths.popleft()
         for address in sorted(before.ours.server_descriptions()) if len(path) < depth else ():
@@ -156,7 +156,7 @@ def explore(start: Start, depth: int) -> Exploration:
                 after = before.after(address, hello)
                 steps += 1
                 ours, other = after.views()
-                fault = _fault(ours, other)
+                fault = _difference(ours, other)
                 if fault is not None:
                     violations.setdefault(fault, " · ".join((*path, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
                 elif ours not in seen:
@@ -165,7 +165,7 @@ def explore(start: Start, depth: int) -> Exploration:
     return Exploration(len(seen), steps, violations)
 
 
-def _fault(ours: Any, other: Any) -> str | None:
+def _difference(ours: Any, other: Any) -> str | None:
     if ours != other:
         return "the drivers differ"
     kind, *_, servers = ours

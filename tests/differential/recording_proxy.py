@@ -135,11 +135,11 @@ class RecordingProxy:
 
     def _record(self, flags: int, name: str, body: dict[str, Any]) -> bool:
         """Record a command. Return True if the proxy may forward the command."""
-        databases = _databases(body)
+        databases = _used_databases(body)
         if flags & 2 and self._unacknowledged:
             self.unsupported_features.add(self._unacknowledged)
             return False
-        refused = self._refused(name, body, databases)
+        refused = self._forbidden_names(name, body, databases)
         with self._lock:
             self.used |= databases - refused
             self.refused |= refused
@@ -147,7 +147,7 @@ class RecordingProxy:
                 self._sent.append(RecordedCommand(name, body, not flags & 2))
         return not refused
 
-    def _refused(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
+    def _forbidden_names(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
         if self._only is None:
             return databases & set(self._foreign)
         of_all = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS)
@@ -173,16 +173,16 @@ def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
     return flags, next(iter(command)), {**command, **sequences}
 
 
-def _databases(body: dict[str, Any]) -> set[str]:
+def _used_databases(body: dict[str, Any]) -> set[str]:
     """Return the databases that a command uses, without the system databases."""
     namespaces = [each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each]
     if "renameCollection" in body:
         namespaces += [body["renameCollection"], body.get("to")]
-    names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces), *_written(body)}
+    names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces), *_target_databases(body)}
     return names - SYSTEM_DATABASES
 
 
-def _written(body: dict[str, Any]) -> set[str]:
+def _target_databases(body: dict[str, Any]) -> set[str]:
     """Return the databases to which the stages of a pipeline write, if the stages name a database."""
     pipeline = body.get("pipeline")
     stages = [each for each in pipeline if isinstance(each, dict)] if isinstance(pipeline, list) else []

@@ -112,7 +112,7 @@ def _cases() -> Iterator[Any]:
         yield pytest.param("c", "find", {}, name, id=f"c.find({name})")
 
 
-def _call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+def _make_call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     def call(names: dict[str, Any]) -> Any:
         required_arguments = {name: each(names) if callable(each) else each for name, each in arguments.items()}
         value = getattr(names[subject], method)(**required_arguments)
@@ -132,7 +132,7 @@ def test_value_of_any_type_as_argument_has_outcome_of_pymongo(
     failures = []
     for text, value in ODD_VALUES.items():
         call = f"{subject}.{method}({parameter}={text})"
-        theirs, ours = runner.compare(_call(subject, method, {**required_arguments, parameter: value}))
+        theirs, ours = runner.compare(_make_call(subject, method, {**required_arguments, parameter: value}))
         equal = explained(call, theirs, ours) is not None or _is_rejected(theirs, ours)
         if not equal or (ours.error is not None and not ours.text):
             failures.append((call, _text(theirs), _text(ours)))
@@ -155,6 +155,6 @@ def test_error_message_about_large_argument_is_short(
     runner: CallRunner, subject: str, method: str, required_arguments: dict[str, Any], parameter: str
 ) -> None:
     for value in (LARGE, {"x": LARGE}, [LARGE], LARGE.encode(), {LARGE: 1}, [{"x": [LARGE] * 3}]):
-        outcome = runner.run_gmongo_call(_call(subject, method, {**required_arguments, parameter: value}))
+        outcome = runner.run_gmongo_call(_make_call(subject, method, {**required_arguments, parameter: value}))
         if outcome.error is not None and "OperationFailure" not in outcome.error.classes:
             assert len(outcome.text) < 1000, outcome.text[:200]

@@ -68,7 +68,7 @@ def _pymongo_module(module: ModuleType) -> ModuleType:
     return importlib.import_module(module.__name__.replace("gmongo.gridfs", "gridfs").replace("gmongo", "pymongo"))
 
 
-def _methods() -> Iterator[tuple[str, Any, Any]]:
+def _common_callables() -> Iterator[tuple[str, Any, Any]]:
     """Yield each callable that the two drivers have: its name, the callable of PyMongo, and the callable of gmongo."""
     yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
     for ours in MODULES:
@@ -86,7 +86,7 @@ def _methods() -> Iterator[tuple[str, Any, Any]]:
 @since("4.12")
 def test_arguments_have_defaults_of_pymongo() -> None:
     compared, different = 0, set()
-    for name, one, other in _methods():
+    for name, one, other in _common_callables():
         if all(inspect.isfunction(each) or inspect.ismethod(each) for each in (one, other)):
             theirs, ours = inspect.signature(one).parameters, inspect.signature(other).parameters
             for parameter in theirs.keys() & ours.keys():
@@ -109,7 +109,7 @@ OTHER_NAMES = {
 OTHER_PARAMETERS = {"ClientOptions", "WaitQueueTimeoutError", "find", "split_options", "validate_options"}
 
 
-def _lacks(theirs: Any, ours: Any) -> bool:
+def _is_missing(theirs: Any, ours: Any) -> bool:
     """Return True if gmongo lacks a name of PyMongo, or if gmongo's class of this name lacks a public member."""
     public = {name for name in dir(theirs) if not name.startswith("_")} if inspect.isclass(theirs) else set()
     return ours is None or not public <= set(dir(ours))
@@ -124,7 +124,7 @@ def test_modules_and_classes_have_all_public_names_of_pymongo() -> None:
         if (inspect.isclass(thing) or inspect.isfunction(thing)) and not name.startswith(("_", "Async"))
         if name in getattr(theirs, "__all__", ())
         or thing.__module__.rpartition(".")[2] == theirs.__name__.rpartition(".")[2]
-        if _lacks(thing, getattr(ours, name, None))
+        if _is_missing(thing, getattr(ours, name, None))
     }
     assert missing == OTHER_NAMES
 
@@ -139,7 +139,7 @@ def _parameters(function: Any) -> tuple[list[str], bool]:
 @since("4.18")
 def test_parameters_have_names_and_order_of_pymongo() -> None:
     compared, different = 0, set()
-    for name, one, other in _methods():
+    for name, one, other in _common_callables():
         if not name.startswith("Topology") and all(inspect.isfunction(each) for each in (one, other)):
             (theirs, _), (ours, is_open) = _parameters(one), _parameters(other)
             common = [each for each in theirs if each in ours]
@@ -155,19 +155,19 @@ def test_parameters_have_names_and_order_of_pymongo() -> None:
 OTHER_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORTED_WIRE_VERSION"}
 
 
-def _constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
+def _common_constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield the numbers, texts and flags that modules of both drivers and their classes contain."""
     for name in {name for name in dir(theirs) if not name.startswith("_")} & set(dir(ours)):
         one, other = getattr(theirs, name), getattr(ours, name)
         if isinstance(one, int | float | str | tuple | frozenset):
             yield f"{path}.{name}", one, other
         elif inspect.isclass(one) and not inspect.isclass(theirs):
-            yield from _constants(one, other, f"{path}.{name}")
+            yield from _common_constants(one, other, f"{path}.{name}")
 
 
 @since("4.18")
 def test_constants_equal_constants_of_pymongo() -> None:
-    constants = [each for ours in MODULES for each in _constants(_pymongo_module(ours), ours, ours.__name__)]
+    constants = [each for ours in MODULES for each in _common_constants(_pymongo_module(ours), ours, ours.__name__)]
     assert {name for name, one, other in constants if one != other} == OTHER_CONSTANTS
     assert len(constants) > 70
 

@@ -45,7 +45,7 @@ class Write(NamedTuple):
 _BULK_OPTIONS = ("let", "comment", "bypass_document_validation")
 
 
-def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options that belong to the call, and the options that belong to the model of a bulk write."""
     call_options = {name: value for name, value in options.items() if name in _BULK_OPTIONS or name == "session"}
     return call_options, {name: value for name, value in options.items() if name not in call_options}
@@ -53,7 +53,7 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _bulk(model: str, arguments: tuple[Any, ...], ordered: bool = True) -> Callable[..., Any]:
     def run_write(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-        call_options, model_options = _split(options)
+        call_options, model_options = _split_options(options)
         models = [names["InsertOne"]({"_id": 50}), names[model](*arguments, **model_options)]
         return target.bulk_write(models, ordered=ordered, **call_options)
 
@@ -73,7 +73,7 @@ def _plain(name: str, *arguments: Any) -> Callable[..., Any]:
 
 
 def _client_bulk(collection: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-    call_options, model_options = _split(options)
+    call_options, model_options = _split_options(options)
     change = {"$set": {"tags.$[i]": "y"}} if "array_filters" in model_options else SET
     model = names["UpdateOne"]({"_id": 1}, change, namespace=f"{DATABASE}.things", **model_options)
     concern = collection.write_concern

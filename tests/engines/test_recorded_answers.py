@@ -75,7 +75,7 @@ def _reply_to(case: Case, database: Any) -> Any:
         return type(error).__name__
 
 
-def _same(first: Any, second: Any) -> bool:
+def _are_equal_without_ids(first: Any, second: Any) -> bool:
     return difference(_without_identities(first), _without_identities(second)) is None
 
 
@@ -90,7 +90,7 @@ def _without_identities(value: Any) -> Any:
 
 def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
     """Return True if the engine sends the same reply in repeated runs of a case with one driver."""
-    return all(_same(reply, _reply_to(case, database)) for _ in range(_REPEATS))
+    return all(_are_equal_without_ids(reply, _reply_to(case, database)) for _ in range(_REPEATS))
 
 
 def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
@@ -131,7 +131,7 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
         if reply == pymongo_reply == _SILENCE:
             outcome_counts["no reply to both drivers"] += 1
             server.restart_if_hung()
-        elif _same(reply, pymongo_reply):
+        elif _are_equal_without_ids(reply, pymongo_reply):
             outcome_counts["other reply to both drivers"] += 1
         elif not (
             _is_repeatable(case, pymongo_database, pymongo_reply) and _is_repeatable(case, gmongo_database, reply)
@@ -139,7 +139,7 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
             outcome_counts["different replies to one driver"] += 1
         elif not _works_with_pymongo(case, simulation()):
             outcome_counts["unsupported by PyMongo"] += 1
-        elif _same(pymongo_reply, _reply_to_command_of_pymongo(case, gmongo_database)):
+        elif _are_equal_without_ids(pymongo_reply, _reply_to_command_of_pymongo(case, gmongo_database)):
             outcome_counts["depends on document sequences"] += 1
         elif pymongo_reply in list(ACCIDENTS) and reply != pymongo_reply:
             outcome_counts["PyMongo fails"] += 1

@@ -57,11 +57,13 @@ class ReaderSetup:
         # A command event also decodes the documents of a reply, so the client with the decoder has no listener.
         self.client_without_listeners: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
         self.decoded = self.client_without_listeners.test.get_collection("documents", codec_options=options)
-        for name, more in (("documents", {}), ("large", {"text": LARGE})):
+        for name, more in (("documents", {}), ("large_documents", {"text": LARGE})):
             self.client.test[name].insert_many([{"_id": n, "n": Int64(n), **more} for n in NUMBERS])
 
-    def large(self) -> Any:
-        return self.client_without_listeners.test.get_collection("large", codec_options=self.decoded.codec_options)
+    def large_documents(self) -> Any:
+        return self.client_without_listeners.test.get_collection(
+            "large_documents", codec_options=self.decoded.codec_options
+        )
 
     def open_cursors(self) -> set[int]:
         return set(self.deployment._cluster.store._state.cursors._open)
@@ -119,13 +121,13 @@ KINDS: dict[str, Callable[[ReaderSetup], Any]] = {
     "command": lambda setup: setup.client.test.cursor_command("find", "documents", batchSize=2).batch_size(2),
     "decoded": lambda setup: setup.decoded.find(batch_size=3),
     "decoded ahead": lambda setup: setup.decoded.find(batch_size=3).read_ahead(),
-    "large": lambda setup: setup.large().find(batch_size=5),
+    "large_documents": lambda setup: setup.large_documents().find(batch_size=5),
     "changes": lambda setup: InsertStream(setup.client.test.changes),
     "decoded changes": lambda setup: InsertStream(
         setup.decoded.database.changes.with_options(setup.decoded.codec_options)
     ),
 }
-DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "large"))]
+DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "large_documents"))]
 
 
 def numbers(document: Any) -> list[int]:

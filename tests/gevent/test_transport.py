@@ -356,12 +356,12 @@ class ScriptedSocket:
         return call
 
 
-def request(transport, method):
+def exchange(transport, method):
     """Send a request, and return the payload of the reply."""
     if method == "round trip":
-        whole = transport.round_trip([message(b"request", 0)], 1)
+        whole = transport.round_trip([message(b"exchange", 0)], 1)
         return whole if whole is not None else bytes(transport.receive(1)[3])
-    transport.send([message(b"request", 0)])
+    transport.send([message(b"exchange", 0)])
     return bytes(transport.receive(1)[3])
 
 
@@ -383,8 +383,8 @@ def test_blocking_io_error_is_retried(transport_and_peer, method, script):
     transport, peer = transport_and_peer
     transport._socket = ScriptedSocket(transport._socket, **script)
     send_all(peer, message(b"reply"))
-    assert request(transport, method)[-5:] == b"reply"
-    assert receive_exactly(peer, 23) == message(b"request", 0)
+    assert exchange(transport, method)[-5:] == b"reply"
+    assert receive_exactly(peer, 23) == message(b"exchange", 0)
     assert not transport.out_of_step
 
 
@@ -397,25 +397,25 @@ def test_os_error_becomes_transport_error_with_equal_arguments(transport_and_pee
     transport._socket = ScriptedSocket(transport._socket, **script)
     send_all(peer, message(b"reply"))
     with pytest.raises(TransportError) as caught:
-        request(transport, method)
+        exchange(transport, method)
     assert caught.value.args == RESET.args and caught.value.__cause__ is RESET
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_concurrent_request_raises_concurrent_object_use_error(transport_and_peer, method):
     transport, _peer = transport_and_peer
-    first = gevent.spawn(request, transport, method)
+    first = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
     for other in METHODS:
         with pytest.raises(ConcurrentObjectUseError, match=r"already waits on <Transport fd=\d+>"):
-            request(transport, other)
+            exchange(transport, other)
     first.kill()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_unexpected_switch_raises_invalid_switch_error(transport_and_peer, method):
     transport, peer = transport_and_peer
-    requesting = gevent.spawn(request, transport, method)
+    requesting = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
     gevent.get_hub().loop.run_callback(requesting.switch, "something else")
     with pytest.raises(InvalidSwitchError, match=r"^switched into .* with 'something else', expected <"):
@@ -431,7 +431,7 @@ def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, met
     error = TransportError("interrupted")
     if when == "before":
         transport.interrupt(error)
-    requesting = gevent.spawn(request, transport, method)
+    requesting = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
     if when == "with the reply":
         send_all(peer, message(b"reply"))
@@ -472,7 +472,7 @@ def test_transport_marked_as_forked_while_waiting_raises_fork_error(transport_an
     """In a forked child, the copy of a waiting greenlet wakes up when the reply for the parent arrives."""
     transport, peer = transport_and_peer
     calls = {
-        "round trip": lambda: transport.round_trip([b"request"], 1),
+        "round trip": lambda: transport.round_trip([b"exchange"], 1),
         "receive": lambda: transport.receive(1),
         "send": lambda: transport.send([bytes(5_000_000)]),
     }

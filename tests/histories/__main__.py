@@ -37,7 +37,7 @@ def _run(topology: str, options: argparse.Namespace) -> int:
     violations = seed = 0
     for seed in range(options.first, options.first + options.count):
         history = History(topology, seed)
-        _limit(history)
+        _limit_real_time(history)
         try:
             history.run()
         except Exception:
@@ -60,7 +60,7 @@ def _run(topology: str, options: argparse.Namespace) -> int:
     return violations
 
 
-def _limit(history: History) -> None:
+def _limit_real_time(history: History) -> None:
     """End the process if the history needs too much real time.
 
     While a greenlet is always runnable, virtual time does not advance, and no virtual timeout expires.

@@ -61,7 +61,7 @@ class HelloHistory:
         """Run all periods, and return a text for each violated invariant."""
         for server in self.servers:
             server.start()
-        self._assign([roles[0] for roles in self.roles])
+        self._assign_roles([roles[0] for roles in self.roles])
         client: Client = MongoClient(
             [server.name for server in self.servers],
             event_listeners=[self.recorder],
@@ -86,7 +86,7 @@ class HelloHistory:
 
     def _run_period(self, client: Client, number: int) -> None:
         if number:
-            self._assign([roles[number] for roles in self.roles])
+            self._assign_roles([roles[number] for roles in self.roles])
         waiting = gevent.spawn(_ping_repeatedly, client) if self.waits else None
         gevent.sleep(PERIOD)
         for server, roles in zip(self.servers, self.roles, strict=True):
@@ -97,7 +97,7 @@ class HelloHistory:
 
     def _check_recovery(self, client: Client) -> None:
         """Make all servers members of one replica set, and check that the client finds the primary."""
-        self._assign(["primary", *["secondary"] * (len(self.servers) - 1)])
+        self._assign_roles(["primary", *["secondary"] * (len(self.servers) - 1)])
         known = client.topology_description.server_descriptions()
         if not any(server.address in known for server in self.servers):
             return  # the topology has removed all servers
@@ -108,7 +108,7 @@ class HelloHistory:
         except (PyMongoError, gevent.Timeout) as error:
             self.violations.append(f"the primary is not found: {error!r}, {client.topology_description}")
 
-    def _assign(self, roles: Sequence[str]) -> None:
+    def _assign_roles(self, roles: Sequence[str]) -> None:
         for number, (server, role) in enumerate(zip(self.servers, roles, strict=True), 1):
             self._names[server] = server.name if role != ALIAS else f"127.0.0.1:{number}"
         for server, role in zip(self.servers, roles, strict=True):

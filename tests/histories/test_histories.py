@@ -53,10 +53,10 @@ def test_histories_with_equal_seed_are_equal(topology: str) -> None:
         ).stdout.partition("minute")[0]
         for seed in ("1", "2")
     ]
-    assert _without_speed_of_run(outputs[0]) == _without_speed_of_run(outputs[1])
+    assert _without_speed(outputs[0]) == _without_speed(outputs[1])
 
 
-def _without_speed_of_run(output: str) -> str:
+def _without_speed(output: str) -> str:
     return output.rpartition(" violations")[0]
 
 

@@ -31,14 +31,14 @@ def _soak(topology: str) -> _Campaign:
     return run
 
 
-def _late(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
+def _late_replies(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
     return LateReplies(seed).run(cases, seconds, first, lambda line: print(line, flush=True))
 
 
 CAMPAIGNS: dict[str, _Campaign] = {
     "replies": lambda seed, cases, seconds, first: MalformedReplies(seed).run(cases, seconds, first),
     "framing": lambda seed, cases, seconds, first: MalformedReplies(seed, 0.7).run(cases, seconds, first),
-    "late": _late,
+    "late": _late_replies,
     "hellos": lambda seed, cases, seconds, first: MalformedHellos(seed).run(cases, seconds, first),
 }
 

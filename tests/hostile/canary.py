@@ -87,12 +87,12 @@ class Canary:
         enter(patch.dict("os.environ", _OBSERVED))
         enter(patch("opentelemetry.trace._TRACER_PROVIDER", tracers))
         enter(patch("gmongo._telemetry.metrics.get_meter_provider", lambda: meters))
-        enter(patch("gmongo.monitoring.listeners._registered", [_Listener(self)]))
+        enter(patch("gmongo.monitoring.listeners._registered", [_SearchingListener(self)]))
         caught = enter(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
         self._stack.callback(lambda: [self.search("a warning", str(each.message)) for each in caught or ()])
-        enter(patch("sys.stderr", _Text(self, "stderr")))
-        self._log_to(_Handler(self))
+        enter(patch("sys.stderr", _SearchedStream(self, "stderr")))
+        self._add_log_handler(_SearchingHandler(self))
         gc.collect()
         gc.freeze()  # `gc.get_objects` omits objects that exist now
         watcher = gevent.spawn(self._search_states)
@@ -110,7 +110,7 @@ class Canary:
         self.search("metrics", "" if data is None else data.to_json())
         self._stack.close()
 
-    def _log_to(self, handler: logging.Handler) -> None:
+    def _add_log_handler(self, handler: logging.Handler) -> None:
         for name in ("gmongo", "pymongocrypt", "asyncio"):
             logger = logging.getLogger(name)
             self._stack.callback(logger.setLevel, logger.level)
@@ -192,7 +192,7 @@ def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
                 yield f"{file.removeprefix(DRIVER + '/')}:{frame.f_code.co_name}", name, value
 
 
-class _Listener(ForwardingListener):
+class _SearchingListener(ForwardingListener):
     def __init__(self, canary: Canary) -> None:
         self._canary = canary
 
@@ -204,7 +204,7 @@ class _Listener(ForwardingListener):
             self._canary.error(values["reply"])
 
 
-class _Handler(logging.Handler):
+class _SearchingHandler(logging.Handler):
     def __init__(self, canary: Canary) -> None:
         super().__init__()
         self._canary = canary
@@ -216,7 +216,7 @@ class _Handler(logging.Handler):
             self._canary.error(record.exc_info[1])
 
 
-class _Text(io.StringIO):
+class _SearchedStream(io.StringIO):
     """Text stream that searches each text that is written to the stream."""
 
     def __init__(self, canary: Canary, channel: str) -> None:

@@ -30,7 +30,7 @@ _LONGEST = 90.0  # time limit of a child in seconds
 _READY = b"."
 
 
-class KnownCommands(Commands):
+class InheritedUseDetector(Commands):
     """Recorder of the sessions and cursors in commands. In a child, the recorder detects sessions of the parent."""
 
     def __init__(self) -> None:

@@ -59,14 +59,14 @@ def value(rng: random.Random) -> Any:
     return {rng.choice(FIELDS): copy.deepcopy(rng.choice(_PLAIN)) for _ in range(5)}
 
 
-def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of each value in a document."""
     found: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:
         found.append((*prefix, name))
         if isinstance(each, (dict, list)) and len(found) < 200 and len(prefix) < 20:
-            found += paths(each, (*prefix, name))
+            found += value_paths(each, (*prefix, name))
     return found
 
 
@@ -77,14 +77,14 @@ def _parent(document: Any, path: tuple[Any, ...]) -> Any:
 
 
 def _replace(document: dict[str, Any], rng: random.Random) -> None:
-    found = paths(document)
+    found = value_paths(document)
     if found:
         path = rng.choice(found)
         _parent(document, path)[path[-1]] = value(rng)
 
 
 def _remove(document: dict[str, Any], rng: random.Random) -> None:
-    found = paths(document)
+    found = value_paths(document)
     if found:
         path = rng.choice(found)
         del _parent(document, path)[path[-1]]

@@ -21,7 +21,7 @@ _RELATIVE = ("memory",)
 _ERRORS = 3  # a rise is significant if it exceeds this number of standard errors
 
 
-def figures() -> dict[str, float]:
+def measure_resources() -> dict[str, float]:
     """Return the memory of the process in bytes, and its numbers of descriptors, greenlets, watchers and objects."""
     with open("/proc/self/statm") as statistics:
         memory = int(statistics.read().split()[1]) * resource.getpagesize()

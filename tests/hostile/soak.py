@@ -33,11 +33,11 @@ from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
-from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
+from tests.hostile.forks import FORKS, Child, InheritedUseDetector, eventually
 from tests.hostile.invariants import CampaignResults, Violation, check_nothing_in_use, silent_stderr
 from tests.hostile.malformed_hellos import resource_counts
 from tests.hostile.malformed_replies import quick_checks
-from tests.hostile.resource_growth import ResourceGrowth, figures
+from tests.hostile.resource_growth import ResourceGrowth, measure_resources
 from tests.support.garbage import freeze_living_objects
 from tests.support.listeners import ForwardingPoolListener
 
@@ -73,7 +73,7 @@ class WorkerObject:
         WorkerObject.alive -= 1
 
 
-class Connections(ForwardingPoolListener):
+class PoolEventCounter(ForwardingPoolListener):
     """Listener that counts the pool events by class."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Step:
 
         :raises Violation: an invariant is violated.
         """
-        self._commands, self._connections = KnownCommands(), Connections()
+        self._commands, self._connections = InheritedUseDetector(), PoolEventCounter()
         with self._start() as self.deployment:
             options = {
                 **self.options,
@@ -453,7 +453,7 @@ class Step:
 
     def _check(self, client: MongoClient[Any]) -> None:
         with Timeout(30, Violation("the client is not usable after the faults")):
-            self._usable(client)
+            self._check_usable(client)
         check_nothing_in_use(client, self._commands)
         total = sum(stats["total"] for stats in client.pool_stats())
         found = self._connections.faults(total)
@@ -475,7 +475,7 @@ class Step:
         if halves or committed - pairs:
             raise Violation(f"transactions: halves {sorted(halves)[:10]}, lost {sorted(committed - pairs)[:10]}")
 
-    def _usable(self, client: MongoClient[Any]) -> None:
+    def _check_usable(self, client: MongoClient[Any]) -> None:
         while True:
             try:
                 if self.db.fixed.find_one({"_id": 1}) == {"_id": 1, "of": 1}:
@@ -563,7 +563,7 @@ class Soak:
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
         del step
         self._check_cycles(number)
-        self.slopes.add(figures())
+        self.slopes.add(measure_resources())
 
     def _check_gone(self, before: tuple[int, int]) -> None:
         """Check that the objects of ended workers and connections exist no longer, without the garbage collector."""

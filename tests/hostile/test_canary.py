@@ -90,7 +90,7 @@ def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | 
     return None
 
 
-class Tokens(OIDCCallback):
+class TokenCallback(OIDCCallback):
     def fetch(self, context: Any) -> OIDCCallbackResult:
         return OIDCCallbackResult(SECRETS["access token"], 60, SECRETS["refresh token"])
 
@@ -100,8 +100,8 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
     "SCRAM-SHA-1": {"username": "ann", "password": SECRETS["password"]},
     "SCRAM-SHA-256": {"username": "ann", "password": SECRETS["password"]},
     "PLAIN": {"username": "ann", "password": SECRETS["password"]},
-    "MONGODB-OIDC": {"authMechanismProperties": {"OIDC_CALLBACK": Tokens()}},
-    "MONGODB-OIDC human": {"authMechanismProperties": {"OIDC_HUMAN_CALLBACK": Tokens()}},
+    "MONGODB-OIDC": {"authMechanismProperties": {"OIDC_CALLBACK": TokenCallback()}},
+    "MONGODB-OIDC human": {"authMechanismProperties": {"OIDC_HUMAN_CALLBACK": TokenCallback()}},
     "MONGODB-AWS": {
         "username": "id",
         "password": SECRETS["secret access key"],

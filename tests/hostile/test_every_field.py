@@ -23,7 +23,7 @@ from gmongo.errors import PyMongoError
 from gmongo.gridfs import GridFS, GridFSBucket
 from gmongo.operations import SearchIndexModel
 from tests.hostile.callback_server import TIMES, CallbackServer, good_reply, hello, message
-from tests.hostile.malformed_documents import encoded, paths
+from tests.hostile.malformed_documents import encoded, value_paths
 from tests.hostile.malformed_replies import hello_message, quick_checks
 
 MISSING = "missing"
@@ -205,11 +205,11 @@ class FaultyServer:
             return message(encoded(reply), number)
         self.replies.append((name, copy.deepcopy(reply)))
         if self.change and self.change[0] == len(self.replies) - 1:
-            _put(reply, *copy.deepcopy(self.change[1:]))
+            _set_value(reply, *copy.deepcopy(self.change[1:]))
         return message(encoded(reply), number)
 
 
-def _put(document: Any, path: tuple[Any, ...], value: Any) -> None:
+def _set_value(document: Any, path: tuple[Any, ...], value: Any) -> None:
     for name in path[:-1]:
         document = document[name]
     if value == MISSING:
@@ -243,7 +243,7 @@ def test_wrong_reply_field_raises_only_documented_errors(faulty_server: FaultySe
         faulty_server.begin()
         _read_result(operation(client))
         for at, (command, reply) in enumerate(faulty_server.replies):
-            fields = [path for path in paths(reply) if name == "Database.command" or path[0] not in COMMON_FIELDS]
+            fields = [path for path in value_paths(reply) if name == "Database.command" or path[0] not in COMMON_FIELDS]
             for path, value in itertools.product(fields, WRONG_VALUES):
                 faulty_server.begin(at, path, value)
                 try:

@@ -111,12 +111,12 @@ def test_key_derivation_does_not_block_threadpool_of_hub(monkeypatch: pytest.Mon
     """The number of concurrent key derivations exceeds the number of threads in the thread pool of the hub."""
     started, resume = [], threading.Event()
 
-    def slow(*_question: object) -> scram_keys.Keys:
+    def derive_slowly(*_question: object) -> scram_keys.Keys:
         started.append(1)
         resume.wait(60)
         return b"", b""
 
-    monkeypatch.setattr(scram_keys, "derive_keys", slow)
+    monkeypatch.setattr(scram_keys, "derive_keys", derive_slowly)
     keys, pool = ScramKeys(), get_hub().threadpool
     try:
         derivations = [
@@ -136,11 +136,11 @@ def test_key_derivation_is_limited_by_connect_timeout(monkeypatch: pytest.Monkey
     real = scram_keys.derive_keys
     resume = threading.Event()
 
-    def slow(*question: object) -> scram_keys.Keys:
+    def derive_slowly(*question: object) -> scram_keys.Keys:
         resume.wait(60)
         return real(*question)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(scram_keys, "derive_keys", slow)
+    monkeypatch.setattr(scram_keys, "derive_keys", derive_slowly)
     with (
         Deployment.standalone(users={"ann": "secret"}) as deployment,
         MongoClient(deployment.uri, connectTimeoutMS=200) as client,

@@ -40,15 +40,17 @@ def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
     require(DISTRIBUTIONS[name])
     settings = tmp_path / "gunicorn.conf.py"
     settings.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
-    pymongo_responses, pymongo_errors = responses(name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS))
+    pymongo_responses, pymongo_errors = responses_to_visitors(
+        name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS)
+    )
     # PyMongo does not support `--preload`: gunicorn would load the application before the fork and the monkey-patch.
     for log, options in (("gmongo", ()), ("preloaded", ("--preload",))):
-        gmongo_responses, errors = responses(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
+        gmongo_responses, errors = responses_to_visitors(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
         assert gmongo_responses == pymongo_responses
         assert errors <= pymongo_errors  # with each driver, old versions of gevent log errors when a worker ends
 
 
-def responses(name, driver, log, *options):
+def responses_to_visitors(name, driver, log, *options):
     """Run an application, and send the requests of one visitor and then of eight concurrent visitors.
 
     Return the responses, and the number of errors in the log.

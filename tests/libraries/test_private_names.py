@@ -69,7 +69,7 @@ print(json.dumps({expression: repr(eval(expression)) for expression in json.load
 """
 
 
-def values(line: str, names: dict[str, str], uri: str) -> dict[str, str]:
+def evaluate(line: str, names: dict[str, str], uri: str) -> dict[str, str]:
     completed = run_python("-c", line + PROGRAM, json.dumps(list(names)), uri=uri)
     assert completed.returncode == 0, completed.stderr
     return json.loads(completed.stdout)
@@ -79,5 +79,5 @@ def test_private_names_that_libraries_use_have_values_of_pymongo():
     pytest.importorskip("pymongocrypt")  # AutoEncryptionOpts needs pymongocrypt
     line = "import gmongo.as_pymongo\n"
     with DeploymentProcess("--standalone") as deployment:
-        assert values(line, NAMES, deployment.uri) == values("", NAMES, deployment.uri)
-        assert set(values(line, NAMES_OF_OLDER_PYMONGO, deployment.uri).values()) == {"True"}
+        assert evaluate(line, NAMES, deployment.uri) == evaluate("", NAMES, deployment.uri)
+        assert set(evaluate(line, NAMES_OF_OLDER_PYMONGO, deployment.uri).evaluate()) == {"True"}

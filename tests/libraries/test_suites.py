@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "migrating.md"
 SCRIPTS_FOLDER = Path(__file__).parent / "scripts"
 
 
-def compare(tests, folder, tmp_path, exceptions=frozenset(), **options):
+def compare_drivers(tests, folder, tmp_path, exceptions=frozenset(), **options):
     """Run tests with PyMongo and with gmongo.
 
     Return the tests that pass with PyMongo, the tests of this list that fail with gmongo, and the tests that fail with
@@ -56,7 +56,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
     else:
         folder = source_of(suite.distribution)
     options = {"port": suite.port, "runner": suite.runner, "deployment": suite.deployment}
-    expected, missing, _ = compare(suite.tests, folder / suite.folder, tmp_path, suite.exceptions, **options)
+    expected, missing, _ = compare_drivers(suite.tests, folder / suite.folder, tmp_path, suite.exceptions, **options)
     assert len(expected) >= suite.at_least
     assert without_parameters(missing) == set(suite.exceptions), sorted(missing)
 
@@ -65,7 +65,9 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
 def test_library_application_passes_with_gmongo(name, tmp_path):
     require(*SCRIPTS[name])
     script = str(SCRIPTS_FOLDER / f"{name}.py")
-    expected, missing, failing_with_pymongo = compare([script], tmp_path, tmp_path, deployment=("--standalone",))
+    expected, missing, failing_with_pymongo = compare_drivers(
+        [script], tmp_path, tmp_path, deployment=("--standalone",)
+    )
     assert expected
     assert missing == failing_with_pymongo == set()
 

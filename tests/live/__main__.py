@@ -36,7 +36,7 @@ PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
     ),
     calls.PART: lambda target, report, options: calls.run(target, report, options.case),
     campaigns.CAMPAIGN: lambda target, report, options: campaigns.campaign(target, report, options.steps, options.seed),
-    campaigns.MAIN_JOB: lambda target, report, options: campaigns.main_job(target, report),
+    campaigns.MAIN_JOB: lambda target, report, options: campaigns.run_example_application(target, report),
     **_FOR_DISPOSABLE,
 }
 

@@ -34,7 +34,7 @@ def run(target: Target, report: Report, only: str) -> None:
     """
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
-    with _call_runner(target) as runner, _simulated(target) as simulated, redirect_stderr(io.StringIO()):
+    with _call_runner(target) as runner, _simulated_call_runner(target) as simulated, redirect_stderr(io.StringIO()):
         others = set(target.client.list_database_names()) - OWN - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
             if only not in call.source:
@@ -86,7 +86,7 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 
 
 @contextmanager
-def _simulated(target: Target) -> Iterator[Any]:
+def _simulated_call_runner(target: Target) -> Iterator[Any]:
     """Yield a runner for calls on a simulated deployment. Its topology and version are similar to the target's."""
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))

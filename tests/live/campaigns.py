@@ -163,7 +163,7 @@ def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
             LiveStep(target, seed, number, _INTERRUPTS).run()
 
 
-def main_job(target: Target, report: Report) -> None:
+def run_example_application(target: Target, report: Report) -> None:
     """Run the example application in gunicorn, and send the requests of visitors."""
     with report.case(MAIN_JOB, "gunicorn with gevent workers"):
         if target.options:

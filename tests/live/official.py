@@ -13,7 +13,7 @@ from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.spec.unified.deployments import HARMLESS, RunningDeployment
-from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet
+from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet_requirements
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
 from tests.spec.unified.skips import BY_THE_TEST, CaseOnTopology, rule_for, words_of
@@ -157,7 +157,7 @@ def _skip_by_requirements(
     file_name: str, document: Mapping[str, Any], case: Mapping[str, Any], properties: DeploymentProperties
 ) -> None:
     for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
-        lacking = _lacking(level, properties)
+        lacking = _unmet_requirements(level, properties)
         if lacking:
             raise Skip(f"requirement: {lacking}")
     if "skipReason" in case:
@@ -168,9 +168,9 @@ def _skip_by_requirements(
         raise Skip(rule.text)
 
 
-def _lacking(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
+def _unmet_requirements(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
     """Return the unsatisfied requirements as text.
 
     Of several alternatives, use the one with the fewest requirements.
     """
-    return "; ".join(min((unmet(each, properties) for each in level), key=len)) if level else ""
+    return "; ".join(min((unmet_requirements(each, properties) for each in level), key=len)) if level else ""

@@ -252,7 +252,7 @@ def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def behaviour_of(code: CodeType) -> object:
-    """Return a value for the behaviour of a code object. If a change has no effect, the values are equal.
+    """Return a value that represents the behaviour of a code object. If a change has no effect, the values are equal.
 
     The value contains no positions and no constants that the code does not load. For example, Python 3.14 keeps the
     unused constant of `while 1`.

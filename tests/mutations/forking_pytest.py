@@ -159,7 +159,7 @@ class _Plugin:
         functions: dict[tuple[str, int, str], list[FunctionType]] = {}
         for each in gc.get_objects():
             if type(each) is FunctionType and "/gmongo/" in each.__code__.co_filename:
-                functions.setdefault(_place(each.__code__), []).append(each)
+                functions.setdefault(_place_of_code(each.__code__), []).append(each)
         gc.collect()
         gc.freeze()
         self._send("ready")
@@ -204,7 +204,7 @@ def _exit_code_of(pid: int, seconds: float) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _place(code: CodeType) -> tuple[str, int, str]:
+def _place_of_code(code: CodeType) -> tuple[str, int, str]:
     return code.co_filename, code.co_firstlineno, code.co_name
 
 
@@ -214,7 +214,7 @@ def _replace_functions(
     """Replace the code of a file's functions by the code in the current text of the file."""
     codes = (compile(text, str(path), "exec", dont_inherit=True) for text in (before, path.read_text("utf-8")))
     for old, new in changed_functions(*codes):
-        for function in functions.get(_place(old), ()):
+        for function in functions.get(_place_of_code(old), ()):
             function.__code__ = new
 
 

@@ -64,7 +64,7 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_b
         path.write_text(before, "utf-8")
 
 
-def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
+def choose_mutations(only: Sequence[str]) -> list[tuple[str, Mutation]]:
     """Return the mutations with these names or subjects, or all mutations if `only` is empty.
 
     :raises ValueError: a name is unknown.
@@ -116,7 +116,7 @@ def report(trials: Sequence[Trial]) -> str:
 
 def main(options: argparse.Namespace) -> int:
     """Run the selected mutations. Return 1 if a mutation survives or cannot run."""
-    chosen = choose(options.only)
+    chosen = choose_mutations(options.only)
     failing = failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:

@@ -135,7 +135,7 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
     return RandomChange(change.file, change.line, change.kind, data[start:end].decode(), new.decode())
 
 
-def choose(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
+def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
     The fast tests come first, sorted by their cost. The next tests reach a line of the changed function that other
@@ -145,36 +145,39 @@ def choose(recording: Recording, random_change: RandomChange, seconds: float) ->
     :param seconds: the maximum of the total duration of the returned tests.
     """
     tests_of_line = _reaching_tests(recording, random_change)
-    order = _in_rounds(tests_of_line, random_change.file)
+    order = _sorted_in_rounds(tests_of_line, random_change.file)
     lines = sorted(
-        _function_around(random_change.file, random_change.line), key=lambda line: abs(line - random_change.line)
+        _lines_of_function_around(random_change.file, random_change.line),
+        key=lambda line: abs(line - random_change.line),
     )
     at_lines = (tests_of_line.intersection(recording.tests_of_line(random_change.file, line)) for line in lines)
     rare = [
         test
         for found in at_lines
         if len(found) < len(tests_of_line)
-        for test in _in_rounds(found, random_change.file)[:_LINE_TESTS]
+        for test in _sorted_in_rounds(found, random_change.file)[:_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
             for files in (_READ_ALL_MODULES, _test_files_that_import(random_change.file))
-            for test in _in_rounds(
+            for test in _sorted_in_rounds(
                 (test for test in tests_of_line if test.name.partition("::")[0] in files), random_change.file
             )
         ]
     text = [found for name in _READ_ALL_TEXTS if (found := recording.tests.get(name))]
-    if not _function_at(random_change.file, random_change.line) and (found := recording.tests.get(_READS_DEFAULTS)):
+    if not _is_in_function(random_change.file, random_change.line) and (found := recording.tests.get(_READS_DEFAULTS)):
         text.append(found)
-    quick = [test for test in _by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK][:_QUICK_COUNT]
+    quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK][
+        :_QUICK_COUNT
+    ]
     return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
     """Yield the names of tests until the time limit.
 
-    In portions, sort the tests by file, because they share fixtures.
+    The function groups the tests of a file, because these tests share fixtures.
     """
     left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
     for test in tests:
@@ -189,7 +192,7 @@ def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
     yield from chain.from_iterable(portion.values())
 
 
-def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
+def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
     """Return the tests sorted by cost. The cost of a test is low if the test is fast, reaches few lines, and is about
     the subject of the file.
     """
@@ -201,11 +204,11 @@ def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
     return sorted(tests, key=cost)
 
 
-def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
+def _sorted_in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
     """Return the cheapest test of each test function, then the second cheapest test of each function, and so on."""
     seen: Counter[str] = Counter()
     rounds = []
-    for test in _by_cost(tests, file):
+    for test in _sorted_by_cost(tests, file):
         function = test.name.partition("[")[0]
         rounds.append((seen[function], len(rounds), test))
         seen[function] += 1
@@ -219,13 +222,13 @@ def _is_about(tests: str, file: str) -> bool:
 
 
 def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Test]:
-    if _function_at(random_change.file, random_change.line) and (
+    if _is_in_function(random_change.file, random_change.line) and (
         tests_of_line := recording.tests_of_line(
             random_change.file, _traced_line(random_change.file, random_change.line)
         )
     ):
         return set(tests_of_line)
-    lines, names = _place(random_change.file, random_change.line)
+    lines, names = _statement_at(random_change.file, random_change.line)
     found = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
     if found and lines:  # the line is in the head of a function: all tests of the function may detect the change
         return found
@@ -233,8 +236,8 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
         importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     for name in names:  # the line runs on import: all tests of code that uses the name may detect the change
-        for file, line in _mentions(name):
-            if _function_at(file, line):
+        for file, line in _places_that_use(name):
+            if _is_in_function(file, line):
                 found.update(recording.tests_of_line(file, line))
     return found or (set(recording.tests_of_file(random_change.file)) if names else set())
 
@@ -263,7 +266,7 @@ def _traced_line(file: str, line: int) -> int:
 
 
 @cache
-def _function_around(file: str, line: int) -> range:
+def _lines_of_function_around(file: str, line: int) -> range:
     found = [
         range(node.lineno, (node.end_lineno or 0) + 1)
         for node in ast.walk(_tree(file))
@@ -273,7 +276,7 @@ def _function_around(file: str, line: int) -> range:
 
 
 @cache
-def _function_at(file: str, line: int) -> bool:
+def _is_in_function(file: str, line: int) -> bool:
     return any(
         isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
         for node in ast.walk(_tree(file))
@@ -284,19 +287,19 @@ def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
     return node.body[0].lineno if isinstance(node, ast.FunctionDef) else node.body.lineno
 
 
-def _place(file: str, line: int) -> tuple[range, list[str]]:
+def _statement_at(file: str, line: int) -> tuple[range, list[str]]:
     """Return the lines of the innermost statement or function head at a line.
 
     Outside functions, also return the names that the statement assigns.
     """
-    statement = _innermost(_tree(file), line)
+    statement = _innermost_statement(_tree(file), line)
     if isinstance(statement, ast.FunctionDef):
         return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]
     if statement is None:
         return range(line, line + 1), []
     body = getattr(statement, "body", None)
     lines = range(statement.lineno, body[0].lineno if body else (statement.end_lineno or line) + 1)
-    if _function_at(file, line):
+    if _is_in_function(file, line):
         return lines, []
     if isinstance(statement, ast.ClassDef):
         return range(0), [statement.name]
@@ -306,7 +309,7 @@ def _place(file: str, line: int) -> tuple[range, list[str]]:
     return range(0), [found.group() for each in targets if (found := re.match(r"\w+", ast.unparse(each)))]
 
 
-def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
+def _innermost_statement(node: ast.AST, line: int) -> ast.stmt | None:
     for child in ast.iter_child_nodes(node):
         first = (
             min([child.lineno, *(each.lineno for each in getattr(child, "decorator_list", ()))])
@@ -316,7 +319,7 @@ def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
         if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)) and (
             not first or first <= line <= (getattr(child, "end_lineno", None) or line)
         ):
-            if inner := _innermost(child, line):
+            if inner := _innermost_statement(child, line):
                 return inner
             if isinstance(child, ast.stmt):
                 return child
@@ -336,7 +339,7 @@ def _test_files_that_import(file: str) -> frozenset[str]:
 
 
 @cache
-def _mentions(name: str) -> list[tuple[str, int]]:
+def _places_that_use(name: str) -> list[tuple[str, int]]:
     """Return each place that uses a name: the file and the line."""
     pattern = re.compile(rf"\b{re.escape(name)}\b")
     return [

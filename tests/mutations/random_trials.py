@@ -13,7 +13,7 @@ from time import monotonic
 
 from tests.mutations.forking_pytest import ForkingPytest, RunsAtImport
 from tests.mutations.mutation import ROOT
-from tests.mutations.random_changes import RandomChange, choose, draw_changes, files
+from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes, files
 from tests.mutations.recording import FOLDERS, Recording, recorded
 from tests.mutations.trials import NotRun, Outcome, first_failure, run_in_copies
 
@@ -55,7 +55,7 @@ def attempt(
     after = random_change.apply(before)
     if after is None:
         return result(NOT_TRIED, "its lines are gone")
-    tests, among = choose(recording, random_change, _TRACED * seconds)
+    tests, among = choose_tests(recording, random_change, _TRACED * seconds)
     if not tests:
         return result(UNREACHED, f"of {among}" if among else "")
     path.write_text(after, "utf-8")
@@ -86,7 +86,7 @@ def _first_failure(
             )
         except RunsAtImport:
             pass
-    tests, _ = choose(recording, random_change, seconds)  # a new process needs time to collect the test files
+    tests, _ = choose_tests(recording, random_change, seconds)  # a new process needs time to collect the test files
     return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
 
 

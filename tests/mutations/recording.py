@@ -145,7 +145,7 @@ def recorded(folders: Iterable[str] = FOLDERS, records_all: bool = False) -> Rec
         files = {
             str(path.relative_to(ROOT)): _digest(path) for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
         }
-        kept = [] if records_all else _kept(folder)
+        kept = [] if records_all else _recorded_parts(folder)
         current = {file for part in kept for file, digest in part["files"].items() if files.get(file) == digest}
         if missing := sorted(files.keys() - current):
             print(f"recording {len(missing)} files of tests/{folder}", flush=True)
@@ -154,12 +154,12 @@ def recorded(folders: Iterable[str] = FOLDERS, records_all: bool = False) -> Rec
                 missing,
                 {file: files[file] for file in missing},
             )
-            kept = _kept(folder)
-        _add(result, kept, files)
+            kept = _recorded_parts(folder)
+        _add_parts(result, kept, files)
     return result
 
 
-def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
+def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
     """Add the data of each test file to a recording. The data come from the latest part that contains the test file."""
     from coverage import CoverageData
 
@@ -175,7 +175,7 @@ def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str
         result._parts.append((data, part["folder"], {test.name for test in tests}))
 
 
-def _kept(folder: str) -> list[dict[str, Any]]:
+def _recorded_parts(folder: str) -> list[dict[str, Any]]:
     """Return the parts that were recorded for a folder. The oldest part is the first."""
     paths = sorted((FOLDER / folder).glob("*/tests.json"), key=lambda path: int(path.parent.name))
     return [{**json.loads(path.read_text("utf-8")), "folder": path.parent} for path in paths]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutations import __main__, named_trials, trials
 from tests.mutations.mutation import ROOT, Mutation
-from tests.mutations.random_changes import RandomChange, choose, draw_changes
+from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes
 from tests.mutations.recording import Recording, Test
 from tests.mutations.trials import NotRun, Outcome
 
@@ -56,8 +56,8 @@ def test_cheapest_test_of_each_test_function_comes_first(monkeypatch: pytest.Mon
         Test(9.0, 1, "y.py::long"),
     ]
     known = recording(tests, monkeypatch)
-    assert choose(known, line_in_function(), 0.4) == (["x.py::a[2]", "y.py::b"], 4)
-    assert choose(known, line_in_function(), 60) == (["x.py::a[2]", "x.py::a[1]", "y.py::b"], 4)
+    assert choose_tests(known, line_in_function(), 0.4) == (["x.py::a[2]", "y.py::b"], 4)
+    assert choose_tests(known, line_in_function(), 60) == (["x.py::a[2]", "x.py::a[1]", "y.py::b"], 4)
 
 
 def test_tests_of_nearby_branch_precede_cheaper_tests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,14 +66,14 @@ def test_tests_of_nearby_branch_precede_cheaper_tests(monkeypatch: pytest.Monkey
     known = Recording({test.name: test for test in (branch, cheap)})
     lines = {drawn.line: [branch, cheap], drawn.line + 2: [branch]}
     monkeypatch.setattr(known, "tests_of_line", lambda file, line: lines.get(line, []))
-    assert choose(known, drawn, 0.25) == (["x.py::branch"], 2)
+    assert choose_tests(known, drawn, 0.25) == (["x.py::branch"], 2)
 
 
 def test_tests_that_read_source_code_of_files_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "tests/unit/test_exception_causes.py::test_error_raised_in_handler_names_its_cause"
     known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
     known.tests[text] = Test(0.2, 0, text)
-    assert choose(known, line_in_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
+    assert choose_tests(known, line_in_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nosuch"], ["--random", "3", "--only", "nosuch"]])

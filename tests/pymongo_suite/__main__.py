@@ -62,7 +62,7 @@ def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> 
     results: Results = {(driver, job.deployment): {} for job in jobs_to_run for driver in DRIVERS}
     broken: list[str] = []
 
-    def one(job: Job) -> None:
+    def run_job(job: Job) -> None:
         try:
             outcomes = job.run(folder, work)
         except RuntimeError as error:
@@ -72,18 +72,18 @@ def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> 
         results[job.driver, job.deployment].update(outcomes)
         pymongo_job = with_pymongo(job, outcomes) if job.driver == "gmongo" else None
         if pymongo_job is not None:
-            one(pymongo_job)
+            run_job(pymongo_job)
 
     with ThreadPoolExecutor(parallel) as pool:
-        list(pool.map(one, jobs_to_run))
+        list(pool.map(run_job, jobs_to_run))
     return results, broken
 
 
 def repeat_unexplained(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
     """Run the tests again whose failure with gmongo no line explains. Each job runs the tests of one file."""
     for deployment in {deployment for _driver, deployment in results}:
-        found = differences.differing(results["pymongo", deployment], results["gmongo", deployment])
-        suspects = differences.unexplained(found, table, folder)
+        found = differences.tests_that_differ(results["pymongo", deployment], results["gmongo", deployment])
+        suspects = differences.unexplained_tests(found, table, folder)
         for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _AGAIN):
             only = frozenset(name for name in suspects if differences.file_of(name) == file)
             results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, work))
@@ -94,22 +94,22 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
 
     :param folder: Folder with PyMongo's package ``test``.
     """
-    faults = [problem for one in table.values() if (problem := one.problem()) is not None]
+    faults = [problem for run_job in table.values() if (problem := run_job.problem()) is not None]
     seen: set[str] = set()
     passed: set[str] = set()
     run: set[str] = set()
     for deployment in {deployment for _driver, deployment in results}:
         gmongo = results["gmongo", deployment]
-        found = differences.differing(results["pymongo", deployment], gmongo)
+        found = differences.tests_that_differ(results["pymongo", deployment], gmongo)
         seen |= set(found)
         run |= set(gmongo)
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
-        for name in differences.unexplained(found, table, folder):
+        for name in differences.unexplained_tests(found, table, folder):
             faults.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
     # Some lines apply to one deployment only, so a partial run cannot find obsolete lines.
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
-        faults += [f"{name} passes: remove its line" for name in differences.obsolete(seen, passed, table)]
-    return faults + [f"{name} is no test: remove its line" for name in differences.unknown(run, table)]
+        faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(seen, passed, table)]
+    return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(run, table)]
 
 
 def _short(text: str) -> str:

@@ -65,7 +65,7 @@ def differences() -> dict[str, Difference]:
     return {test: Difference(test, kind, tuple(what)) for test, kind, *what in lines}
 
 
-def differing(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
+def tests_that_differ(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
     """Return the tests that pass only with PyMongo, each with its outcome with gmongo."""
     missing = Outcome("failed", "the test was not run")
     own = {name: gmongo.get(name, missing) for name, outcome in pymongo.items() if outcome.kind == "passed"}
@@ -99,7 +99,7 @@ def source_of(test: str, folder: Path) -> str:
     return ""
 
 
-def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
+def unexplained_tests(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
     """Return the tests whose failure no line of the table explains.
 
     :param found: The tests that pass only with PyMongo, each with its outcome with gmongo.
@@ -112,7 +112,9 @@ def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) 
     ]
 
 
-def obsolete(differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]) -> list[str]:
+def obsolete_tests(
+    differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]
+) -> list[str]:
     """Return the tests in the table whose line is obsolete, because they do not differ on any deployment.
 
     :param differing_tests: Tests that pass only with PyMongo on at least one deployment.
@@ -121,7 +123,7 @@ def obsolete(differing_tests: Iterable[str], passed_tests: Iterable[str], table:
     return sorted((set(table) & set(passed_tests)) - set(differing_tests))
 
 
-def unknown(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
+def unknown_tests(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
     """Return the tests in the table that do not exist in the executed files.
 
     :param outcomes: Names of all executed tests.

@@ -22,7 +22,7 @@ from gmongo.options import rules
 from gmongo.sdam import monitor
 from gmongo.sdam.settings import TopologySettings
 from tests.pymongo_suite.sources import PREFIX
-from tests.pymongo_suite.substitutes import substitute
+from tests.pymongo_suite.substitutes import install_substitutes
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -115,4 +115,4 @@ def install_private_names() -> None:
     for module in [importlib.import_module(names[0]) for names in titles.values()]:
         module.__dict__["_titles"] = titles[id(module)]
         module.__class__ = _ExtendedModule
-    substitute()
+    install_substitutes()

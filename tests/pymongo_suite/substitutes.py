@@ -175,7 +175,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
 )
 
 
-def substitute() -> None:
+def install_substitutes() -> None:
     """Add the substitutes to the classes and modules of gmongo."""
     for kind, name, value in _SUBSTITUTES:
         setattr(kind, name, value)

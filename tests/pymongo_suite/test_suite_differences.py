@@ -9,7 +9,13 @@ from textwrap import dedent
 import pytest
 
 from tests.pymongo_suite.__main__ import faults_of_outcomes
-from tests.pymongo_suite.differences import Difference, differences, differing, obsolete, unexplained
+from tests.pymongo_suite.differences import (
+    Difference,
+    differences,
+    obsolete_tests,
+    tests_that_differ,
+    unexplained_tests,
+)
 from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
 
 PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
@@ -30,9 +36,9 @@ def test_table_is_sorted_and_valid() -> None:
 @pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
 def test_test_that_passes_only_with_pymongo_is_difference(outcome: Outcome | None) -> None:
     gmongo = {} if outcome is None else {TEST: outcome}
-    assert set(differing({TEST: PASSED}, gmongo)) == {TEST}
-    assert differing({TEST: FAILED}, gmongo) == differing({TEST: SKIPPED}, gmongo) == {}
-    assert differing({TEST: PASSED}, {TEST: PASSED}) == {}
+    assert set(tests_that_differ({TEST: PASSED}, gmongo)) == {TEST}
+    assert tests_that_differ({TEST: FAILED}, gmongo) == tests_that_differ({TEST: SKIPPED}, gmongo) == {}
+    assert tests_that_differ({TEST: PASSED}, {TEST: PASSED}) == {}
 
 
 @pytest.mark.parametrize(
@@ -70,14 +76,14 @@ def test_line_explains_failure_if_failure_contains_its_texts(
                     self._of_another_test()
         """)
     )
-    assert unexplained({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
+    assert unexplained_tests({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
 
 
 def test_line_is_obsolete_if_its_test_passes_with_gmongo(tmp_path: Path) -> None:
     table = table_of("private", "_data")
-    assert obsolete([TEST], [TEST], table) == []
-    assert obsolete([], [], table) == []
-    assert obsolete([], [TEST], table) == [TEST]
+    assert obsolete_tests([TEST], [TEST], table) == []
+    assert obsolete_tests([], [], table) == []
+    assert obsolete_tests([], [TEST], table) == [TEST]
     results = {(driver, deployment): {TEST: PASSED} for driver in ("pymongo", "gmongo") for deployment in DEPLOYMENTS}
     assert faults_of_outcomes(results, table, tmp_path) == [f"{TEST} passes: remove its line"]
     del results["gmongo", "sharded"], results["pymongo", "sharded"]

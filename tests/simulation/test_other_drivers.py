@@ -81,7 +81,7 @@ class Client:
 
 
 @contextmanager
-def running(command: list[str], *arguments: str) -> Iterator[Client]:
+def running_program(command: list[str], *arguments: str) -> Iterator[Client]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*command, *arguments], text=True, **pipes) as process:
         try:
@@ -99,7 +99,7 @@ def running(command: list[str], *arguments: str) -> Iterator[Client]:
 def test_other_driver_continues_after_closed_connections(command: list[str], kind: str) -> None:
     with (
         getattr(DeploymentProcess, kind)(**KINDS[kind]) as deployment,
-        running(command, deployment.uri, kind) as client,
+        running_program(command, deployment.uri, kind) as client,
     ):
         for member in deployment.members:
             member.drop_connections()

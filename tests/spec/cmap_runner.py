@@ -56,7 +56,7 @@ class EventRecorder(ForwardingPoolListener):
                 self._changed.wait()
 
 
-class Owner:
+class PoolOwner:
     """Owner of a pool in the place of the topology. The owner clears the pool after a failed handshake."""
 
     pool: Pool
@@ -142,7 +142,7 @@ class CmapTest:
         options = settings.pool
         if interval is not None:
             options = dataclasses.replace(options, background_interval=interval / 1000)
-        owner = Owner()
+        owner = PoolOwner()
         events = PoolEvents(server.address, (self._transcript,), Delivery(), None, silent=False)
         owner.pool = Pool(server.address, options, settings.connection, events, owner)
         owner.pool.finish()

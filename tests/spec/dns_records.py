@@ -45,7 +45,7 @@ _TEXTS = {
 }
 
 
-def publish(name_server: NameServer) -> None:
+def add_all_records(name_server: NameServer) -> None:
     """Add all records of this module to a name server."""
     for name, ports in _PORTS.items():
         name_server.hosts[name] = [Host(LOCAL, port) for port in ports]

@@ -22,7 +22,7 @@ from gmongo.errors import ConfigurationError, InvalidOperation, ServerSelectionT
 from gmongo.options import srv
 from gmongo.options.srv import Answer, lookup
 from gmongo.options.uri import read_uri
-from tests.spec.dns_records import publish
+from tests.spec.dns_records import add_all_records
 from tests.spec.specifications import files, root
 from tests.support.dns import Host, Network
 from tests.support.server import ScriptedServer
@@ -44,7 +44,7 @@ BLOGS = "blogs.mongodb.com"
 
 @pytest.fixture
 def records(network: Network) -> Network:
-    publish(network.names)
+    add_all_records(network.names)
     return network
 
 

@@ -21,7 +21,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.options import srv
 from gmongo.options.srv import lookup
-from tests.spec.dns_records import DOMAIN, LOCAL, publish
+from tests.spec.dns_records import DOMAIN, LOCAL, add_all_records
 from tests.support.dns import Host, Network
 from tests.support.greenlets import living_greenlets
 from tests.support.programs import run_program
@@ -70,7 +70,7 @@ def polling_timer(monkeypatch: pytest.MonkeyPatch) -> PollingTimer:
 @pytest.fixture
 def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
     """Yield four mongos, keyed by the ports of their SRV records."""
-    publish(network.names)
+    add_all_records(network.names)
     with gevent.Timeout(15), ExitStack() as stack:
         servers = {port: ScriptedServer(member=lambda _server: {"msg": "isdbgrid"}, streams=True) for port in PORTS}
         for port, server in servers.items():
@@ -170,7 +170,7 @@ def test_successful_srv_query_after_error_restores_polling_interval(
 
 
 def test_9_client_of_load_balanced_deployment_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
-    publish(network.names)
+    add_all_records(network.names)
     with (
         ScriptedServer(member=lambda _server: {"msg": "isdbgrid", "serviceId": ObjectId()}) as server,
         MongoClient(f"mongodb+srv://test3.{DOMAIN}/?loadBalanced=true", tls=False) as client,
@@ -184,7 +184,7 @@ def test_9_client_of_load_balanced_deployment_does_not_poll(network: Network, po
 
 
 def test_client_of_replica_set_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
-    publish(network.names)
+    add_all_records(network.names)
     fields = {"setName": "repl0", "hosts": ["localhost:27017"], "me": "localhost:27017", "setVersion": 1}
     with ScriptedServer(member=lambda _server: fields) as server:
         network.ports[27017] = server.port

@@ -59,9 +59,9 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
         name = f"{file.id}: {case['description']}"
         possible = settings(document.get("runOnRequirements"), case.get("runOnRequirements"))
         if not possible:
-            yield skipped(file, index, name, f"{REQUIREMENT}: no simulated deployment satisfies the requirements")
+            yield skipped_case(file, index, name, f"{REQUIREMENT}: no simulated deployment satisfies the requirements")
         elif "skipReason" in case:
-            yield skipped(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
+            yield skipped_case(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
         else:
             share = 2 if file.id.startswith(_COSTLY) else 1
             default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
@@ -81,7 +81,7 @@ def _mark(rule: Rule) -> Any:
     return pytest.mark.skip(reason=rule.text)
 
 
-def skipped(file: SpecFile, index: int, name: str, reason: str) -> Any:
+def skipped_case(file: SpecFile, index: int, name: str, reason: str) -> Any:
     return pytest.param(file, index, None, id=name, marks=pytest.mark.skip(reason=reason))
 
 

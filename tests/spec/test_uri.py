@@ -10,7 +10,7 @@ import pytest
 from gmongo.errors import ConfigurationError
 from gmongo.options import check_combination
 from gmongo.options.uri import read_uri
-from tests.spec.dns_records import publish
+from tests.spec.dns_records import add_all_records
 from tests.spec.specifications import cases
 from tests.support.dns import Network
 
@@ -26,7 +26,7 @@ IN_SECONDS = {
 
 @pytest.fixture(autouse=True)
 def records(network: Network) -> None:
-    publish(network.names)
+    add_all_records(network.names)
 
 
 def parse_and_validate(uri: str) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
         if not (other.successful() or may_fail):
             faults.append(f"another greenlet got {other.exception!r}, ready: {other.ready()}")
     if not scenario.closes:
-        faults += _pools(run_state)
-    faults += _sessions(run_state)
+        faults += _pool_faults(run_state)
+    faults += _session_faults(run_state)
     open_commands = {number for number, count in run_state.recorder.open_commands.items() if count}
     if not becomes_true(lambda: not any(run_state.recorder.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
@@ -75,7 +75,7 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
         if not scenario.clears and not scenario.closes and run_state.pool.generation != generation:
             faults.append("the pool was cleared")
     if not scenario.closes:
-        faults += _next_operations(run_state)
+        faults += _next_operation_faults(run_state)
         try:
             scenario.check(run_state)
         except AssertionError as error:
@@ -83,7 +83,7 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
     return faults
 
 
-def _pools(run_state: ScenarioRun) -> list[str]:
+def _pool_faults(run_state: ScenarioRun) -> list[str]:
     faults = []
 
     def pools_are_idle() -> bool:
@@ -111,7 +111,7 @@ def _pools(run_state: ScenarioRun) -> list[str]:
     return faults
 
 
-def _sessions(run_state: ScenarioRun) -> list[str]:
+def _session_faults(run_state: ScenarioRun) -> list[str]:
     sessions = run_state.client._executor.sessions
     if not becomes_true_after_collection(lambda: not sessions.in_use):
         return [f"{sessions.in_use} sessions are still in use"]
@@ -124,7 +124,7 @@ def _sessions(run_state: ScenarioRun) -> list[str]:
     return []
 
 
-def _next_operations(run_state: ScenarioRun) -> list[str]:
+def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
     """Return a text if the next operations do not return the documents that they request."""
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
@@ -141,8 +141,8 @@ class Resources:
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
         self._open = open_on_servers(deployment)
-        self._descriptors = _descriptors()
-        self._watchers = _watchers()
+        self._open_descriptors = _open_descriptors()
+        self._watcher_count = _watcher_count()
 
     def remaining(self, *kinds: str) -> list[str]:
         """Return a text if the servers have more open objects of these kinds than before the run."""
@@ -164,12 +164,12 @@ class Resources:
         """
         faults = self.remaining("connections")
         seen -= getattr(self._deployment, "greenlets", set())
-        if not becomes_true(lambda: _descriptors() <= self._descriptors):
-            faults.append(f"descriptors left: {_descriptors() - self._descriptors}")
+        if not becomes_true(lambda: _open_descriptors() <= self._open_descriptors):
+            faults.append(f"descriptors left: {_open_descriptors() - self._open_descriptors}")
         if not becomes_true(lambda: not _living_driver_greenlets(seen)):
             faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
-        if not becomes_true(lambda: _watchers() <= self._watchers):
-            faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
+        if not becomes_true(lambda: _watcher_count() <= self._watcher_count):
+            faults.append(f"watchers left: {_watcher_count()}, there were {self._watcher_count}")
         # Without timers of clients of other tests, which may be alive.
         timers = [each for each in RunningTimeouts.known if each[0] in seen]
         if timers:
@@ -179,7 +179,7 @@ class Resources:
         return faults
 
 
-def _descriptors() -> set[str]:
+def _open_descriptors() -> set[str]:
     """Return the file or socket of each open file descriptor."""
     folder, found = "/proc/self/fd", set()
     for number in os.listdir(folder):
@@ -188,7 +188,7 @@ def _descriptors() -> set[str]:
     return found
 
 
-def _watchers() -> int:
+def _watcher_count() -> int:
     """Return the number of watchers that keep the event loop alive."""
     return int(get_hub().loop.activecnt)
 

@@ -43,7 +43,7 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-class Row(NamedTuple):
+class OperationRow(NamedTuple):
     """One call of a public operation.
 
     :ivar subject: the name of the object that the call uses. The scenario creates the object before the run.
@@ -64,7 +64,7 @@ class Operation(Scenario):
     rehearses = True
     least_switches = 0
 
-    def __init__(self, name: str, row: Row) -> None:
+    def __init__(self, name: str, row: OperationRow) -> None:
         self.name = name
         self.row = row
         self.wraps = row.wraps
@@ -99,17 +99,19 @@ def contents(client: Any) -> Counter[str]:
     database, found = client.operations, Counter[str]()
     for name in database.list_collection_names():
         found[name] += 1
-        found.update(_text(name, document) for document in database[name].find())
+        found.update(_document_text(name, document) for document in database[name].find())
     return found
 
 
-def _text(name: str, document: Mapping[str, Any]) -> str:
+def _document_text(name: str, document: Mapping[str, Any]) -> str:
     """Return a document as text, without the field whose value differs in each run."""
     varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 
 
-_BEFORE = Counter([*DOCUMENTS, *(_text(name, each) for name, documents in DOCUMENTS.items() for each in documents)])
+_BEFORE = Counter(
+    [*DOCUMENTS, *(_document_text(name, each) for name, documents in DOCUMENTS.items() for each in documents)]
+)
 
 
 def refill(client: Any) -> None:
@@ -237,8 +239,8 @@ def put(file: Any, call: Callable[[Any], Any]) -> Any:
         call(file)
 
 
-def rows(subject: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, Row]:
-    return {name: Row(subject, *call) for name, call in calls.items()}
+def rows(subject: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, OperationRow]:
+    return {name: OperationRow(subject, *call) for name, call in calls.items()}
 
 
 BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, SET), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
@@ -470,30 +472,36 @@ def yielding(items: Iterable[Any]) -> Iterator[Any]:
 CODED: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Decoder(), Encoder()]))
 TWO = frozenset("ab")
 CALLBACKS = {
-    "decoder of find": Row("coded", lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
-    "decoder of find_one": Row("coded", lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
-    "decoder of aggregate": Row("coded", lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
-    "encoder of insert_many": Row(
+    "decoder of find": OperationRow("coded", lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
+    "decoder of find_one": OperationRow("coded", lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
+    "decoder of aggregate": OperationRow("coded", lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
+    "encoder of insert_many": OperationRow(
         "coded", lambda c: c.insert_many([{"_id": n, "n": TWO} for n in (8, 9)]).inserted_ids, [8, 9], wraps=True
     ),
-    "encoder of update_one": Row(
+    "encoder of update_one": OperationRow(
         "coded", lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO}}).modified_count, 1, wraps=True
     ),
-    "mapping of insert_one": Row("collection", lambda c: c.insert_one(SlowMapping({"_id": 9, "n": 1})).inserted_id, 9),
-    "mapping of find": Row("collection", lambda c: ids(c.find(SlowMapping({"n": SlowMapping({"$gt": 1})}))), [2, 3]),
-    "mapping of update_many": Row(
+    "mapping of insert_one": OperationRow(
+        "collection", lambda c: c.insert_one(SlowMapping({"_id": 9, "n": 1})).inserted_id, 9
+    ),
+    "mapping of find": OperationRow(
+        "collection", lambda c: ids(c.find(SlowMapping({"n": SlowMapping({"$gt": 1})}))), [2, 3]
+    ),
+    "mapping of update_many": OperationRow(
         "collection", lambda c: c.update_many(SlowMapping(LARGER), SlowMapping(SET)).modified_count, 2
     ),
-    "mapping of command": Row("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
-    "iterator of insert_many": Row(
+    "mapping of command": OperationRow("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
+    "iterator of insert_many": OperationRow(
         "collection", lambda c: c.insert_many(yielding([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
-    "transaction callback": Row("session", in_with_block(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2),
-    "file of write": Row("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
-    "target of download": Row("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
+    "transaction callback": OperationRow(
+        "session", in_with_block(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2
+    ),
+    "file of write": OperationRow("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
+    "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
 }
 
-GROUPS: dict[str, dict[str, Row]] = {
+GROUPS: dict[str, dict[str, OperationRow]] = {
     "Collection": COLLECTION,
     "Database": DATABASE,
     "MongoClient": CLIENT,

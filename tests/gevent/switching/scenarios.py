@@ -350,7 +350,7 @@ class UploadWithId(UploadFile):
 
 
 class WriteAndAbort(UploadFile):
-    """An interrupted upload outside of a ``with`` block. Each use of the upload raises its error until ``abort``."""
+    """An interrupted upload outside of a ``with`` block. Until ``abort``, each use of the upload raises the error."""
 
     name = "GridFS upload without a with"
 

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
             if options.check:
                 return check(client[NAME], version, options.files)
             for path in files(options.files):
-                lines = [line(recorded(case, client[NAME], version)) for case in cases(path.stem)]
+                lines = [line(record_case(case, client[NAME], version)) for case in cases(path.stem)]
                 path.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
         finally:
             client.drop_database(NAME)
@@ -56,7 +56,7 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
     return int(failures > 0)
 
 
-def recorded(case: Case, database: Any, version: str) -> dict[str, Any]:
+def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
     """Return the fields of a case with the answers of a server.
 
     The documentation promises the answers of some cases. The function returns the fields of these cases unchanged.
@@ -64,15 +64,15 @@ def recorded(case: Case, database: Any, version: str) -> dict[str, Any]:
     if "documented" in case.fields:
         return case.fields
     fields = {name: value for name, value in case.fields.items() if name not in ("answers", "server")}
-    return {**fields, "answers": common(run(case, database), run(case, database)), "server": version}
+    return {**fields, "answers": common_answer(run(case, database), run(case, database)), "server": version}
 
 
-def common(first: Any, second: Any) -> Any:
+def common_answer(first: Any, second: Any) -> Any:
     """Return the answer of the first run, with ``{"$any": type}`` for each value that differs in the second run."""
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
-        return {name: common(part, second[name]) for name, part in first.items()}
+        return {name: common_answer(part, second[name]) for name, part in first.items()}
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        return [common(*parts) for parts in zip(first, second, strict=True)]
+        return [common_answer(*parts) for parts in zip(first, second, strict=True)]
     if line(first) == line(second):
         return first
     if kind(first) != kind(second):

@@ -14,7 +14,7 @@ from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.simulation.fuzz.grammar import Grammar
 
-from .__main__ import common, main
+from .__main__ import common_answer, main
 from .case import DATA, NAME, Case, cases, difference, files, run
 from .notation import from_json, line, to_json
 
@@ -86,9 +86,9 @@ def test_difference_contains_path_of_first_differing_value():
 
 
 def test_common_answer_replaces_differing_values_by_their_type():
-    assert common([{"a": 1, "b": "x"}], [{"a": 1, "b": "y"}]) == [{"a": 1, "b": {"$any": "str"}}]
+    assert common_answer([{"a": 1, "b": "x"}], [{"a": 1, "b": "y"}]) == [{"a": 1, "b": {"$any": "str"}}]
     with pytest.raises(ValueError, match='two runs answer 1 and "x"'):
-        common(1, "x")
+        common_answer(1, "x")
 
 
 def test_check_command_fails_if_answer_of_server_differs(tmp_path, monkeypatch, capsys):

@@ -124,7 +124,7 @@ def random_case(rng: random.Random, template: Template) -> Case:
     if kind == "value":
         pairs[place] = (target, random_value(rng))
     elif kind == "part":
-        pairs[place] = (target, faulty(rng, value))
+        pairs[place] = (target, with_fault(rng, value))
     elif kind == "missing":
         del pairs[place]
     elif kind == "unknown":
@@ -141,11 +141,11 @@ def random_value(rng: random.Random) -> Any:
     return rng.choice(rng.choice(VALUES))
 
 
-def faulty(rng: random.Random, value: Any) -> Any:
+def with_fault(rng: random.Random, value: Any) -> Any:
     """Return a document with a fault in one field, or an array with a fault in the first element."""
     if isinstance(value, list):
         return [
-            faulty(rng, value[0]) if isinstance(value[0], dict) and value[0] else random_value(rng),
+            with_fault(rng, value[0]) if isinstance(value[0], dict) and value[0] else random_value(rng),
             *value[1:],
         ]
     name = rng.choice(list(value))
@@ -156,4 +156,4 @@ def faulty(rng: random.Random, value: Any) -> Any:
         return {key: part for key, part in value.items() if key != name}
     part = value[name]
     deeper = name not in FREE and isinstance(part, (dict, list)) and part and rng.random() < 0.3
-    return {**value, name: faulty(rng, part) if deeper else random_value(rng)}
+    return {**value, name: with_fault(rng, part) if deeper else random_value(rng)}

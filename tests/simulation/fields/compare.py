@@ -63,7 +63,7 @@ class Client(WireClient):
         self.run({"dropAllUsersFromDatabase": 1}, NAME)
 
 
-def shape(case_name: str, reply: dict[str, Any]) -> Any:
+def compared_parts(case_name: str, reply: dict[str, Any]) -> Any:
     """Return the parts of a reply that the comparison uses."""
     if not reply.get("ok"):
         parts = {name: reply[name] for name in ("ok", "code", "codeName", "errorLabels") if name in reply}
@@ -91,7 +91,7 @@ def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str
     """Return ``same``, ``refused``, or a text for the kind of difference between two replies."""
     if _EXPIRED in (server_reply.get("code"), simulation_reply.get("code")):
         return "same"
-    expected, found = shape(case.name, server_reply), shape(case.name, simulation_reply)
+    expected, found = compared_parts(case.name, server_reply), compared_parts(case.name, simulation_reply)
     if bson.encode({"": expected}) == bson.encode({"": found}):
         return "same"
     if is_refused(simulation_reply):

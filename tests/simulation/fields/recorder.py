@@ -118,13 +118,15 @@ class Recorder:
 
         def ask(changed: Any) -> int:
             name, whole = pairs[pair_index]
-            made = [] if changed is _MISSING and len(path) == 1 else [(name, put(whole, path[1:], changed))]
+            made = (
+                [] if changed is _MISSING and len(path) == 1 else [(name, with_replaced_part(whole, path[1:], changed))]
+            )
             code = self._ask(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
             return 0 if code == valid_code else code
 
         codes = {leaf_of(probe): ask(probe) for probe in PROBES}
         name = path[-1]
-        rules = described(codes, value, template.also.get(".".join(path), ""))
+        rules = rules_of_field(codes, value, template.also.get(".".join(path), ""))
         generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
         if template.name != GENERIC and len(path) == 1 and name in generic:
             # Only some commands have special rules for generic fields.
@@ -142,13 +144,13 @@ class Recorder:
         ):
             return
         below = self._line(f"{line['name']}.{name}")
-        if code := ask(put(value, [], {**document, "fooField": 1}, in_array=isinstance(value, list))):
+        if code := ask(with_replaced_part(value, [], {**document, "fooField": 1}, in_array=isinstance(value, list))):
             below["unknown"] = code
         for part in document:
             self._field(template, valid_code, pairs, pair_index, [*path, part], document[part], below)
 
 
-def put(value: Any, path: list[str], changed: Any, in_array: bool = False) -> Any:
+def with_replaced_part(value: Any, path: list[str], changed: Any, in_array: bool = False) -> Any:
     """Return a copy of `value` in which `changed` replaces the part at a path, or in which the part is missing.
 
     In an array, the path leads to the first element.
@@ -159,13 +161,13 @@ def put(value: Any, path: list[str], changed: Any, in_array: bool = False) -> An
     if not path:
         return [changed] if in_array else changed
     if isinstance(value, list):
-        return [put(value[0], path, changed)]
+        return [with_replaced_part(value[0], path, changed)]
     if changed is _MISSING and len(path) == 1:
         return {name: part for name, part in value.items() if name != path[0]}
-    return {**value, path[0]: put(value[path[0]], path[1:], changed)}
+    return {**value, path[0]: with_replaced_part(value[path[0]], path[1:], changed)}
 
 
-def described(codes: dict[str, int], value: Any, further_kinds: str) -> str:
+def rules_of_field(codes: dict[str, int], value: Any, further_kinds: str) -> str:
     """Return the rules of a field as text: the kinds of values that the server rejects, by error code.
 
     The field accepts a type if the template or the server accepts one value of the type. If the server rejects other
@@ -186,10 +188,10 @@ def described(codes: dict[str, int], value: Any, further_kinds: str) -> str:
         for leaf in parts:
             if free or leaf in (valid, "string-text"):
                 codes[leaf] = 0
-    return shortened(codes)
+    return shortest_rules(codes)
 
 
-def shortened(codes: dict[str, int]) -> str:
+def shortest_rules(codes: dict[str, int]) -> str:
     """Return the shortest text that gives the error code of each kind of value."""
     return min((_words(codes, default) for default in sorted(set(codes.values()))), key=len)
 

@@ -20,7 +20,7 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.live.mongod import started
-from tests.simulation.answers.__main__ import common
+from tests.simulation.answers.__main__ import common_answer
 from tests.simulation.answers.case import NAME, Case, difference, run
 from tests.simulation.answers.notation import line
 
@@ -48,7 +48,7 @@ class Comparison:
         self._server = server
         self._simulation = simulation
 
-    def scenario(self, name: str, fields: dict[str, Any]) -> None:
+    def run_case(self, name: str, fields: dict[str, Any]) -> None:
         """Run a random case on the server and the simulation, and count its operations by outcome.
 
         Print a minimised case for each difference.
@@ -79,7 +79,10 @@ class Comparison:
 
     def _answers(self, database: Any, fields: dict[str, Any]) -> Any:
         replies = run(Case("fuzz", fields), database)
-        return [compared(command, reply) for command, reply in zip(fields["run"], replies, strict=True)]
+        return [
+            without_documented_differences(command, reply)
+            for command, reply in zip(fields["run"], replies, strict=True)
+        ]
 
     def _kind(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
         """Return the error codes of the server and the simulation if their last answers differ, and None otherwise.
@@ -88,7 +91,7 @@ class Comparison:
         """
         try:
             first, second, found = (self._answers(side, fields)[-1] for side in (self._server, *self._sides))
-            if _code(found) != _REFUSED and difference(common(first, second), found) is not None:
+            if _code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
                 return _code(first), _code(found)
         except Exception:  # the types of an answer change between two runs, or the minimised case is invalid
             return None
@@ -97,15 +100,15 @@ class Comparison:
     def _keep(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
         fields = minimised(fields, lambda smaller: self._kind(smaller) == kind)
         answers = [self._answers(side, fields) for side in (self._server, *self._sides)]
-        text = difference(common(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
+        text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
         name = line(fields["run"][-1])[:100]
         if name not in self.shown:
-            case = {"name": name, **fields, "answers": common(*answers[:2]), "server": self._version}
+            case = {"name": name, **fields, "answers": common_answer(*answers[:2]), "server": self._version}
             self.shown[name] = case
             print(f"{line(case)}\n    {text[:300]}", flush=True)
 
 
-def compared(command: Any, reply: Any) -> Any:
+def without_documented_differences(command: Any, reply: Any) -> Any:
     """Return a reply without documented differences.
 
     The documented differences are the order of fields in the reply, the order of groups, and details of schema errors.
@@ -182,7 +185,7 @@ def main() -> int:
         while total < options.operations if options.operations else monotonic() < end:
             grammar = Grammar(rng)
             family = grammar.choice(options.rule)
-            comparison.scenario(family, grammar.case(family))
+            comparison.run_case(family, grammar.case(family))
             total = counts["same"] + counts["differ"] + counts["refused"]
         real.drop_database(name)
     share = counts["differ"] / (total - counts["refused"])

@@ -47,13 +47,13 @@ def test_comparison_counts_difference_and_prints_minimised_case(capsys):
         comparison = Comparison(first, second)
         grammar = Grammar(random.Random(5))
         for family in RULES["scenario"]:
-            comparison.scenario(family, grammar.case(family))
+            comparison.run_case(family, grammar.case(family))
         assert comparison.counts["differ"] == 0 < comparison.counts["same"]
         answers = comparison._answers
         comparison._answers = lambda side, fields: [
             {**reply, "n": 7} if side is second and "n" in reply else reply for reply in answers(side, fields)
         ]
-        comparison.scenario("reads", {"each": True, "run": [{"find": "cases"}, {"count": "cases", "query": {"a": 1}}]})
+        comparison.run_case("reads", {"each": True, "run": [{"find": "cases"}, {"count": "cases", "query": {"a": 1}}]})
         assert comparison.counts["reads differ"] == 1
     shown = json.loads(capsys.readouterr().out.splitlines()[0])
     assert shown["run"] == [{"count": "cases"}]

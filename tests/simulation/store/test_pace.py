@@ -37,7 +37,7 @@ def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 DOCUMENTS = [{"_id": n, "k": n * 7919 % MANY, "g": n % 10, "s": f"t{n % 1000}", "a": [1]} for n in range(MANY)]
 
 
-def filled(shell: Shell) -> Shell:
+def fill(shell: Shell) -> Shell:
     shell("insert", "c", documents=DOCUMENTS)
     return shell
 
@@ -139,7 +139,7 @@ PIPELINES = {
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_aggregation_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell.aggregate(*PIPELINES[name])) < MANY
 
@@ -161,33 +161,33 @@ def view(shell: Shell) -> Shell:
 
 
 COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
-    "find": (filled, lambda shell: shell.find(filter={"s": "x"})),
-    "find all": (filled, lambda shell: shell.find(batchSize=MANY)),
-    "find sorted": (filled, lambda shell: shell.find(sort={"k": 1}, batchSize=MANY)),
-    "find in a view": (lambda shell: view(filled(shell)), lambda shell: shell.find("v", {"s": "x"})),
-    "find by a range": (lambda shell: indexed(filled(shell)), lambda shell: shell.find(filter={"k": {"$gte": 0}})),
+    "find": (fill, lambda shell: shell.find(filter={"s": "x"})),
+    "find all": (fill, lambda shell: shell.find(batchSize=MANY)),
+    "find sorted": (fill, lambda shell: shell.find(sort={"k": 1}, batchSize=MANY)),
+    "find in a view": (lambda shell: view(fill(shell)), lambda shell: shell.find("v", {"s": "x"})),
+    "find by a range": (lambda shell: indexed(fill(shell)), lambda shell: shell.find(filter={"k": {"$gte": 0}})),
     "tail": (capped, lambda shell: shell.find("p", tailable=True, batchSize=MANY)),
-    "count": (filled, lambda shell: shell("count", "c", query={"s": "x"})),
-    "distinct": (filled, lambda shell: shell("distinct", "c", key="k")),
-    "explain": (lambda shell: indexed(filled(shell)),
+    "count": (fill, lambda shell: shell("count", "c", query={"s": "x"})),
+    "distinct": (fill, lambda shell: shell("distinct", "c", key="k")),
+    "explain": (lambda shell: indexed(fill(shell)),
                 lambda shell: shell("explain", {"find": "c", "filter": {"k": {"$gte": 0}}})),
-    "insert": (lambda shell: shell, filled),
+    "insert": (lambda shell: shell, fill),
     "insert into a capped collection": (capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
-    "update": (filled, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
-    "updates": (filled, lambda shell: shell(
+    "update": (fill, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
+    "updates": (fill, lambda shell: shell(
         "update", "c", updates=[{"q": {"_id": n}, "u": {"$set": {"z": 1}}} for n in range(MANY)])),
-    "bulkWrite": (filled, lambda shell: shell(
+    "bulkWrite": (fill, lambda shell: shell(
         "bulkWrite", 1, "admin", ops=[{"delete": 0, "filter": {"_id": n}} for n in range(MANY)],
         nsInfo=[{"ns": "db.c"}])),
-    "sorted update": (filled, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
-    "delete": (filled, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
-    "createIndexes": (filled, indexed),
-    "collStats": (filled, lambda shell: shell("collStats", "c")),
-    "dbStats": (filled, lambda shell: shell("dbStats", 1)),
-    "listDatabases": (filled, lambda shell: shell("listDatabases", 1, "admin")),
-    "drop": (lambda shell: indexed(filled(shell)), lambda shell: shell("drop", "c")),
-    "dropDatabase": (filled, lambda shell: shell("dropDatabase", 1)),
-    "renameCollection": (lambda shell: capped(filled(shell)), lambda shell: shell(
+    "sorted update": (fill, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
+    "delete": (fill, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
+    "createIndexes": (fill, indexed),
+    "collStats": (fill, lambda shell: shell("collStats", "c")),
+    "dbStats": (fill, lambda shell: shell("dbStats", 1)),
+    "listDatabases": (fill, lambda shell: shell("listDatabases", 1, "admin")),
+    "drop": (lambda shell: indexed(fill(shell)), lambda shell: shell("drop", "c")),
+    "dropDatabase": (fill, lambda shell: shell("dropDatabase", 1)),
+    "renameCollection": (lambda shell: capped(fill(shell)), lambda shell: shell(
         "renameCollection", "db.p", "admin", to="db.c", dropTarget=True)),
 }  # fmt: skip
 
@@ -203,14 +203,14 @@ def test_command_yields_between_documents(name: str, monkeypatch: pytest.MonkeyP
 def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = replica_set()
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
-    filled(shell)
+    fill(shell)
     calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
 
 
 @pytest.mark.parametrize("end", ["commitTransaction", "abortTransaction"])
 def test_end_of_transaction_yields_between_writes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    transaction = written_in_a_transaction(filled(replica_set()))
+    transaction = written_in_a_transaction(fill(replica_set()))
     calls = CallCounter(monkeypatch)
     assert calls.during(lambda: transaction.finish(end)) < MANY
 
@@ -303,7 +303,7 @@ def ids_with_key(shell: Shell, key: int) -> list[Any]:
 
 
 def test_index_contains_writes_of_other_commands_during_its_build() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     run_with_steps(
         shell,
         lambda: indexed(shell),
@@ -320,7 +320,7 @@ def test_index_contains_writes_of_other_commands_during_its_build() -> None:
 
 
 def test_index_is_neither_listed_nor_used_before_end_of_its_build() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     seen: list[Any] = []
     run_with_steps(
         shell,
@@ -332,7 +332,7 @@ def test_index_is_neither_listed_nor_used_before_end_of_its_build() -> None:
 
 
 def test_insert_of_duplicate_during_build_fails_unique_index() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     spec = {"key": {"k": 1}, "name": "k", "unique": True}
     with pytest.raises(CommandError) as caught:
         run_with_steps(
@@ -345,14 +345,14 @@ def test_insert_of_duplicate_during_build_fails_unique_index() -> None:
 
 
 def test_drop_of_collection_aborts_index_build() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     with pytest.raises(CommandError) as caught:
         run_with_steps(shell, lambda: indexed(shell), lambda: shell("drop", "c"))
     assert caught.value.code == 276
 
 
 def test_range_read_continues_while_index_changes() -> None:
-    shell = indexed(filled(standalone()))
+    shell = indexed(fill(standalone()))
     found = run_with_steps(
         shell,
         lambda: shell.find(filter={"k": {"$gte": 0}}, batchSize=2 * MANY),
@@ -372,7 +372,7 @@ def written_in_a_transaction(shell: Shell) -> Shell:
 
 
 def test_other_command_sees_all_or_no_writes_of_commit() -> None:
-    shell = filled(replica_set())
+    shell = fill(replica_set())
     transaction = written_in_a_transaction(shell)
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     seen: list[int] = []
@@ -388,7 +388,7 @@ def test_other_command_sees_all_or_no_writes_of_commit() -> None:
 
 
 def test_query_that_runs_during_commit_completes() -> None:
-    shell = filled(replica_set())
+    shell = fill(replica_set())
     transaction = written_in_a_transaction(shell)
     query = gevent.spawn(lambda: shell("count", "c", query={"z": 1})["n"])
     gevent.sleep(1e-6)
@@ -397,7 +397,7 @@ def test_query_that_runs_during_commit_completes() -> None:
 
 
 def test_kill_of_greenlet_during_commit_does_not_lose_writes() -> None:
-    shell = filled(replica_set())
+    shell = fill(replica_set())
     transaction = written_in_a_transaction(shell)
     commit = gevent.spawn(transaction.finish, "commitTransaction")
     gevent.sleep(1e-6)
@@ -406,7 +406,7 @@ def test_kill_of_greenlet_during_commit_does_not_lose_writes() -> None:
 
 
 def test_other_command_sees_old_or_new_documents_during_out_stage() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])
     seen: list[int] = []
@@ -417,7 +417,7 @@ def test_other_command_sees_old_or_new_documents_during_out_stage() -> None:
 
 
 def test_failed_out_stage_changes_no_collection() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"g": 1}, "name": "g", "unique": True}])
     with pytest.raises(CommandError) as caught:
@@ -429,7 +429,7 @@ def test_failed_out_stage_changes_no_collection() -> None:
 
 
 def test_second_get_more_on_busy_cursor_fails() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     cursor = shell("find", "c", batchSize=0)["cursor"]["id"]
     codes: list[int] = []
 
@@ -444,7 +444,7 @@ def test_second_get_more_on_busy_cursor_fails() -> None:
 
 
 def test_change_events_during_get_more_are_in_next_batch() -> None:
-    shell = filled(replica_set())
+    shell = fill(replica_set())
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     shell.update({}, {"$set": {"z": 1}}, multi=True)
 

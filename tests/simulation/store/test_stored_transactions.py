@@ -162,7 +162,7 @@ of_writes = pytest.mark.parametrize("write", WRITES_OF_3.values(), ids=WRITES_OF
 
 
 @pytest.fixture
-def unique(shell):
+def shell_with_unique_index(shell):
     shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}])
     return shell
 
@@ -178,10 +178,10 @@ def error_code_of(write, shell):
 
 @of_writes
 @pytest.mark.parametrize(("end", "code"), [("commitTransaction", 11000), ("abortTransaction", 0)])
-def test_write_waits_for_transaction_with_same_unique_value(unique, write, end, code):
-    transaction = start_transaction(unique.with_session())
+def test_write_waits_for_transaction_with_same_unique_value(shell_with_unique_index, write, end, code):
+    transaction = start_transaction(shell_with_unique_index.with_session())
     transaction.insert({"_id": 3, "x": 3})
-    waiting = gevent.spawn(error_code_of, write, unique)
+    waiting = gevent.spawn(error_code_of, write, shell_with_unique_index)
     gevent.sleep(0.01)
     assert not waiting.ready()
     transaction.finish(end)
@@ -189,41 +189,41 @@ def test_write_waits_for_transaction_with_same_unique_value(unique, write, end, 
 
 
 @of_writes
-def test_transactions_with_same_unique_value_conflict(unique, write):
-    first, second = (start_transaction(unique.with_session()) for _ in range(2))
+def test_transactions_with_same_unique_value_conflict(shell_with_unique_index, write):
+    first, second = (start_transaction(shell_with_unique_index.with_session()) for _ in range(2))
     first.update({"_id": 1}, {"$set": {"x": 3}})
     assert error_code_of(write, second) == 112
     assert first.finish("commitTransaction") == {}
-    assert [one["_id"] for one in unique.find(filter={"x": 3})] == [1]
+    assert [one["_id"] for one in shell_with_unique_index.find(filter={"x": 3})] == [1]
 
 
 @of_writes
-def test_write_of_unique_value_stored_after_snapshot_conflicts(unique, write):
-    transaction = start_transaction(unique.with_session())
-    unique.insert({"_id": 5, "x": 3})
+def test_write_of_unique_value_stored_after_snapshot_conflicts(shell_with_unique_index, write):
+    transaction = start_transaction(shell_with_unique_index.with_session())
+    shell_with_unique_index.insert({"_id": 5, "x": 3})
     assert error_code_of(write, transaction) == 112
 
 
 @of_writes
-def test_write_of_unique_value_in_snapshot_is_duplicate(unique, write):
-    unique.insert({"_id": 5, "x": 3})
-    transaction = start_transaction(unique.with_session())
-    unique("delete", "c", deletes=[{"q": {"_id": 5}, "limit": 1}])
+def test_write_of_unique_value_in_snapshot_is_duplicate(shell_with_unique_index, write):
+    shell_with_unique_index.insert({"_id": 5, "x": 3})
+    transaction = start_transaction(shell_with_unique_index.with_session())
+    shell_with_unique_index("delete", "c", deletes=[{"q": {"_id": 5}, "limit": 1}])
     assert error_code_of(write, transaction) == 11000
 
 
-def test_write_of_other_unique_value_does_not_wait_for_transaction(unique):
-    transaction = start_transaction(unique.with_session())
+def test_write_of_other_unique_value_does_not_wait_for_transaction(shell_with_unique_index):
+    transaction = start_transaction(shell_with_unique_index.with_session())
     transaction.insert({"_id": 3, "x": 3})
-    assert unique.update({"_id": 1}, {"$set": {"y": 1}})["nModified"] == 1
-    assert unique.insert({"_id": 4, "x": 4}) == {"n": 1}
+    assert shell_with_unique_index.update({"_id": 1}, {"$set": {"y": 1}})["nModified"] == 1
+    assert shell_with_unique_index.insert({"_id": 4, "x": 4}) == {"n": 1}
     assert transaction.finish("commitTransaction") == {}
 
 
-def test_write_that_waits_for_unique_value_times_out(unique):
-    transaction = start_transaction(unique.with_session())
+def test_write_that_waits_for_unique_value_times_out(shell_with_unique_index):
+    transaction = start_transaction(shell_with_unique_index.with_session())
     transaction.insert({"_id": 3, "x": 3})
-    assert error_of(unique.insert, {"_id": 4, "x": 3}, maxTimeMS=20).code == 50
+    assert error_of(shell_with_unique_index.insert, {"_id": 4, "x": 3}, maxTimeMS=20).code == 50
 
 
 def test_transaction_inserts_unique_value_that_it_has_replaced(shell):

@@ -87,9 +87,9 @@ class ClientEntity:
 
     def _await_pools(self, size: int, seconds: float) -> None:
         """Wait until each pool has the minimum number of connections. Record no events during the wait."""
-        self._listen(False)
+        self._set_listening(False)
         filled = self.recorder.wait_until(lambda: self._pools_have(size), seconds)
-        self._listen(True)
+        self._set_listening(True)
         if not filled:
             raise Mismatch(f"the pools of {self.name} have no {size} connections after {seconds} s")
 
@@ -103,7 +103,7 @@ class ClientEntity:
         """Wait until the client has discovered all servers, because the discovery logs messages."""
         self.recorder.wait_until(self._pools_are_ready)
 
-    def _listen(self, listen: bool) -> None:
+    def _set_listening(self, listen: bool) -> None:
         self.recorder.listening = listen
         if self.logs is not None:
             self.logs.recording = listen
@@ -112,7 +112,7 @@ class ClientEntity:
 
     def stop_listening(self) -> None:
         """Stop the recording of events, log messages and spans."""
-        self._listen(False)
+        self._set_listening(False)
         if self.logs is not None:
             self.logs.remove()
 
@@ -152,4 +152,4 @@ def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
 def _placeholder_value(name: str, options: Mapping[str, Any]) -> Any:
     if name == "authMechanismProperties" and options.get("authMechanism") == _OIDC:
         return {"OIDC_CALLBACK": Token()}
-    raise FormatError(f"there is no value for the placeholder of {name}")
+    raise FormatError(f"the runner has no value for the placeholder of the option {name}")

@@ -25,7 +25,7 @@ class CursorEntity:
 
     @classmethod
     def opened(cls, cursor: Any) -> CursorEntity:
-        """Return an entity of a cursor after the query was sent. The first iteration of the cursor sends the query."""
+        """Send the query of a cursor with a first iteration, and return an entity of the cursor."""
         return cls(cursor, next(cursor, _NOTHING))
 
     def iterate_until_document(self) -> Any:

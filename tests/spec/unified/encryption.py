@@ -100,7 +100,7 @@ def _value_of(name: str) -> Any:
         return "anything"
     if name == "accessToken":
         return "token"
-    raise FormatError(f"there is no value for the placeholder of {name}")
+    raise FormatError(f"the runner has no value for the placeholder of the option {name}")
 
 
 def _tls(providers: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def _check(condition: bool, error: Exception, expectation: str) -> None:
         raise Mismatch(f"the error must {expectation}, was {type(error).__name__}: {error} {details!s:.300}") from error
 
 
-def _main(error: Exception) -> Exception:
+def _top_level_error(error: Exception) -> Exception:
     """Return the top-level error of a client bulk write error. Return any other error unchanged."""
     inner = error.error if isinstance(error, ClientBulkWriteException) else None
     return inner if isinstance(inner, Exception) else error
@@ -40,7 +40,7 @@ def _main(error: Exception) -> Exception:
 
 def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
     """Yield the server's documents in an error: the error reply, or the errors of a bulk write."""
-    main = _main(error)
+    main = _top_level_error(error)
     details = getattr(main, "details", None)
     if isinstance(details, Mapping):
         yield details
@@ -50,7 +50,7 @@ def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_client_error(expected: bool, error: Exception, matcher: Matcher) -> None:
-    of_server = isinstance(_main(error), (OperationFailure, NotPrimaryError))
+    of_server = isinstance(_top_level_error(error), (OperationFailure, NotPrimaryError))
     _check(expected is not of_server, error, f"{'' if expected else 'not '}come from the client")
 
 
@@ -60,12 +60,12 @@ def _is_timeout_error(expected: bool, error: Exception, matcher: Matcher) -> Non
 
 
 def _error_contains(expected: str, error: Exception, matcher: Matcher) -> None:
-    texts = [str(_main(error)), *(str(each.get("errmsg", "")) for each in _details(error))]
+    texts = [str(_top_level_error(error)), *(str(each.get("errmsg", "")) for each in _details(error))]
     _check(any(expected.lower() in text.lower() for text in texts), error, f"contain {expected!r}")
 
 
 def _error_code(expected: int, error: Exception, matcher: Matcher) -> None:
-    codes = [each.get("code") for each in _details(error)] + [getattr(_main(error), "code", None)]
+    codes = [each.get("code") for each in _details(error)] + [getattr(_top_level_error(error), "code", None)]
     _check(expected in codes, error, f"have the code {expected}")
 
 
@@ -115,7 +115,7 @@ def _write_concern_errors(expected: list[Any], error: Exception, matcher: Matche
 
 
 def _response(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
-    matcher.check(expected, getattr(_main(error), "details", MISSING), place="errorResponse")
+    matcher.check(expected, getattr(_top_level_error(error), "details", MISSING), place="errorResponse")
 
 
 _CHECKS: dict[str, Callable[[Any, Exception, Matcher], None]] = {

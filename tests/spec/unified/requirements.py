@@ -70,16 +70,18 @@ def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | N
     for auth, number in product((False, True), VERSIONS):
         if topology == "load-balanced" and version(number) < (5, 0, 0):
             continue
-        chosen = [_first(level, topology, number, auth) for level in levels if level is not None]
+        chosen = [_first_satisfied_requirement(level, topology, number, auth) for level in levels if level is not None]
         if None not in chosen:
             items = (item for each in chosen if each for item in each.get("serverParameters", {}).items())
             parameters = tuple(sorted(item for item in dict(items).items() if item[0] in _SETTABLE))
             yield Setting(topology, number, auth, parameters)
 
 
-def _first(level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool) -> Mapping[str, Any] | None:
+def _first_satisfied_requirement(
+    level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool
+) -> Mapping[str, Any] | None:
     properties = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
-    return next((each for each in level if not unmet(each, properties)), None)
+    return next((each for each in level if not unmet_requirements(each, properties)), None)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class DeploymentProperties:
     has_parameters: Callable[[Mapping[str, Any]], bool]
 
 
-def unmet(requirement: Mapping[str, Any], properties: DeploymentProperties) -> list[str]:
+def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentProperties) -> list[str]:
     """Return the requirements in an element of ``runOnRequirements`` that a deployment does not satisfy."""
     checks: Mapping[str, Callable[[Any], bool]] = {
         "minServerVersion": lambda least: version(properties.version) >= version(least),

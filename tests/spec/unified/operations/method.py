@@ -127,15 +127,15 @@ def convert(run: Run, name: str, value: Any) -> Any:
     if name in CONVERSIONS:
         return CONVERSIONS[name](value)
     if name == "returnDocument":
-        return _chosen(_RETURN_DOCUMENTS, value.lower(), name)
+        return _choose(_RETURN_DOCUMENTS, value.lower(), name)
     if name == "timeoutMode":
-        return _chosen(_TIMEOUT_MODES, value, name)
+        return _choose(_TIMEOUT_MODES, value, name)
     if name == "cursorType":
-        return _chosen(_CURSOR_TYPES, value, name)
+        return _choose(_CURSOR_TYPES, value, name)
     return value
 
 
-def _chosen(table: Mapping[str, Any], value: str, name: str) -> Any:
+def _choose(table: Mapping[str, Any], value: str, name: str) -> Any:
     if value not in table:
         raise FormatError(f"{name} must be one of {list(table)}, was {value!r}")
     return table[value]
