@@ -82,7 +82,7 @@ def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> 
 def repeat_unexplained(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
     """Run the tests again whose failure with gmongo no line explains. Each job runs the tests of one file."""
     for deployment in {deployment for _driver, deployment in results}:
-        found = differences.tests_that_differ(results["pymongo", deployment], results["gmongo", deployment])
+        found = differences.outcomes_that_differ(results["pymongo", deployment], results["gmongo", deployment])
         suspects = differences.unexplained_tests(found, table, folder)
         for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _AGAIN):
             only = frozenset(name for name in suspects if differences.file_of(name) == file)
@@ -100,7 +100,7 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
     run: set[str] = set()
     for deployment in {deployment for _driver, deployment in results}:
         gmongo = results["gmongo", deployment]
-        found = differences.tests_that_differ(results["pymongo", deployment], gmongo)
+        found = differences.outcomes_that_differ(results["pymongo", deployment], gmongo)
         seen |= set(found)
         run |= set(gmongo)
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}

@@ -65,7 +65,7 @@ def differences() -> dict[str, Difference]:
     return {test: Difference(test, kind, tuple(what)) for test, kind, *what in lines}
 
 
-def tests_that_differ(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
+def outcomes_that_differ(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
     """Return the tests that pass only with PyMongo, each with its outcome with gmongo."""
     missing = Outcome("failed", "the test was not run")
     own = {name: gmongo.get(name, missing) for name, outcome in pymongo.items() if outcome.kind == "passed"}

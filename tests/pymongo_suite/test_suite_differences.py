@@ -13,7 +13,7 @@ from tests.pymongo_suite.differences import (
     Difference,
     differences,
     obsolete_tests,
-    tests_that_differ,
+    outcomes_that_differ,
     unexplained_tests,
 )
 from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
@@ -36,9 +36,9 @@ def test_table_is_sorted_and_valid() -> None:
 @pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
 def test_test_that_passes_only_with_pymongo_is_difference(outcome: Outcome | None) -> None:
     gmongo = {} if outcome is None else {TEST: outcome}
-    assert set(tests_that_differ({TEST: PASSED}, gmongo)) == {TEST}
-    assert tests_that_differ({TEST: FAILED}, gmongo) == tests_that_differ({TEST: SKIPPED}, gmongo) == {}
-    assert tests_that_differ({TEST: PASSED}, {TEST: PASSED}) == {}
+    assert set(outcomes_that_differ({TEST: PASSED}, gmongo)) == {TEST}
+    assert outcomes_that_differ({TEST: FAILED}, gmongo) == outcomes_that_differ({TEST: SKIPPED}, gmongo) == {}
+    assert outcomes_that_differ({TEST: PASSED}, {TEST: PASSED}) == {}
 
 
 @pytest.mark.parametrize(
