@@ -304,7 +304,7 @@ class CallRunner:
         except pymongo.errors.OperationFailure as error:
             self._proxy.unsupported_features.add(f"fail points ({error.code}): {str(error)[:80]}")
             raise
-        self._failing = True  # reached only if the server supports fail points
+        self._failing = True  # the runner reaches this line only if the server supports fail points
 
     def _take_sent_commands(self, names: dict[str, Any]) -> list[RecordedCommand]:
         """Return the commands that a call has sent. Wait for unacknowledged commands with a ping on each client."""

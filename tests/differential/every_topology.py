@@ -53,7 +53,7 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
     yield "ghost", {**_BASE, "isreplicaset": True}
     for hosts in ((A, B), (A, B, C), (B,)):
         member = {**_BASE, "setName": "rs", "hosts": [_name(host) for host in hosts]}
-        for fields in _elections():
+        for fields in _election_fields():
             for wire_version in (13, 25):  # since wire version 17, the comparison of elections differs
                 election = " ".join(map(str, fields.values())) or "without election"
                 yield (
@@ -70,7 +70,7 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
     yield "primary of another set", {**member, "setName": "no", "isWritablePrimary": True, "setVersion": 1}
 
 
-def _elections() -> Iterator[dict[str, Any]]:
+def _election_fields() -> Iterator[dict[str, Any]]:
     for version, election in ((1, 0), (1, 1), (2, 0)):
         yield {"setVersion": version, "electionId": ELECTIONS[election]}
     yield {}

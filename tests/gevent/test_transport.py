@@ -379,7 +379,7 @@ RESET = ConnectionResetError(errno.ECONNRESET, "reset")
         {"send": [BlockingIOError()], "recv": [BlockingIOError()], "recv_into": [BlockingIOError()]},
     ],
 )
-def test_blocking_io_error_is_retried(transport_and_peer, method, script):
+def test_socket_operation_is_retried_after_blocking_io_error(transport_and_peer, method, script):
     transport, peer = transport_and_peer
     transport._socket = ScriptedSocket(transport._socket, **script)
     send_all(peer, message(b"reply"))

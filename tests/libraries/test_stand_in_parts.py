@@ -297,7 +297,7 @@ def test_invalid_read_preference_raises_type_error() -> None:
         validate_read_preference("x", "nearest")
 
 
-def test_strip_optional_raises_for_none() -> None:
+def test_strip_optional_of_none_raises_error() -> None:
     assert strip_optional(5) == 5
     with pytest.raises(AssertionError):
         strip_optional(None)

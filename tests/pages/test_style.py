@@ -177,6 +177,6 @@ def y() -> None:  # noqa: F401  # four
 '''
 
 
-def test_texts_are_docstrings_and_comments(tmp_path: Path) -> None:
+def test_texts_of_file_are_its_docstrings_and_comments(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(SOURCE)
     assert " ".join(" ".join(texts(tmp_path / "code.py")).split()) == "One. Seven Eight. two, three four five six"

@@ -30,7 +30,7 @@ Results = dict[tuple[str, str], dict[str, Outcome]]
 """(driver, deployment) -> outcomes by names of tests."""
 
 
-def files_for(folder: Path, deployment: str, selected: Sequence[str]) -> list[str]:
+def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str]) -> list[str]:
     """Return the files with synchronous tests of the driver for a deployment.
 
     Tests that need no server run on one deployment only.
@@ -44,7 +44,7 @@ def files_for(folder: Path, deployment: str, selected: Sequence[str]) -> list[st
 def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> Iterator[Job]:
     """Yield all jobs with gmongo. A job has only a few files, because the data of a test can disturb later tests."""
     for deployment in deployments:
-        files = files_for(folder, deployment, selected)
+        files = files_for_deployment(folder, deployment, selected)
         count = -(-len(files) // _FILES_OF_A_JOB)
         for number in range(count):
             yield Job("gmongo", deployment, number, tuple(files[number::count]))
@@ -80,7 +80,7 @@ def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> 
 
 
 def repeat_unexplained(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
-    """Run the tests again whose failure with gmongo no line explains. Each job runs the tests of one file."""
+    """Repeat each test whose failure with gmongo no line of the table explains. Each job runs the tests of one file."""
     for deployment in {deployment for _driver, deployment in results}:
         found = differences.outcomes_that_differ(results["pymongo", deployment], results["gmongo", deployment])
         suspects = differences.unexplained_tests(found, table, folder)

@@ -100,7 +100,7 @@ def test_line_is_obsolete_if_its_test_passes_with_gmongo(tmp_path: Path) -> None
         Difference(TEST, "documented", ("docs/differences.md", "missing text", "its failure")),
     ],
 )
-def test_invalid_line_has_problem(line: Difference) -> None:
+def test_invalid_line_of_table_has_problem(line: Difference) -> None:
     assert line.problem() is not None
 
 

@@ -60,7 +60,7 @@ def new_key(kind: str) -> Any:
 
 
 def hash_for(key: Any) -> hashes.SHA256 | None:
-    """Return the hash algorithm for signatures with a key. Ed25519 and Ed448 keys take None."""
+    """Return the hash algorithm for signatures with a key. For Ed25519 and Ed448 keys, the algorithm is None."""
     return None if isinstance(key, (ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)) else hashes.SHA256()
 
 

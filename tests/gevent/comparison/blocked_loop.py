@@ -5,7 +5,7 @@ Usage: ``python -m tests.gevent.comparison.blocked_loop gmongo|pymongo URI SCENA
 The server runs in another process and replies in time. The time limits are less than half of the blocked time.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 

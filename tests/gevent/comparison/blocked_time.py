@@ -5,7 +5,7 @@ Usage: ``python -m tests.gevent.comparison.blocked_time gmongo|pymongo URI TLS_U
 The test sends the names of activities, one per line. The program prints a measurement of each activity as JSON.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 

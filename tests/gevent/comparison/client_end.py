@@ -5,7 +5,7 @@ Usage: ``python -m tests.gevent.comparison.client_end gmongo|pymongo URI SCENARI
 With PyMongo, a scenario may never return. The test therefore has a time limit.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI WAY S
 replies arrive while the child lives. The child has copies of these greenlets.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ The simulated server runs in the process of the program, so that each run has th
 operations, events, timeouts and the state of the server. They use no internals of a driver.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ to the program. The program prints the CPU time of the wait in seconds per secon
 JSON.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 

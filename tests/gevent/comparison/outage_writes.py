@@ -7,7 +7,7 @@ each writer has written again, the number of errors by class, the error classes 
 acknowledged writes.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_user_commands_create_update_and_drop_users(deployment, client):
     assert client.run({"dropUser": "bob"})["code"] == 11
 
 
-def test_plain_authenticates_user():
+def test_plain_mechanism_authenticates_user():
     parameters = {"authenticationMechanisms": ["PLAIN"]}
     with standalone_client(users=USERS, parameters=parameters) as client:
         start = {"saslStart": 1, "mechanism": "PLAIN", "payload": b"\x00ada\x00wrong"}

@@ -72,7 +72,7 @@ def test_write_concern_before_commit_is_refused(shell):
 
 
 PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
-PLAIN_WRITES = {
+WRITES_OUTSIDE_TRANSACTION = {
     "update": {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]},
     "delete": {"deletes": [{"q": {"_id": 1}, "limit": 1}]},
     "findAndModify": {"query": {}, "sort": {"_id": 1}, "update": {"$inc": {"n": 1}}},
@@ -80,12 +80,12 @@ PLAIN_WRITES = {
 }
 
 
-@pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_waits_for_transaction(shell, name):
+@pytest.mark.parametrize("name", WRITES_OUTSIDE_TRANSACTION)
+def test_write_outside_transaction_waits_for_transaction(shell, name):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
-    write = gevent.spawn(shell, name, "c", **PLAIN_WRITES[name])
+    write = gevent.spawn(shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name])
     gevent.sleep(0)
     assert not write.ready()
     transaction.finish("abortTransaction")
@@ -93,26 +93,26 @@ def test_plain_write_waits_for_transaction(shell, name):
     assert shell.find(filter={"x": 5}) == []
 
 
-@pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_that_waits_for_transaction_times_out(shell, name):
+@pytest.mark.parametrize("name", WRITES_OUTSIDE_TRANSACTION)
+def test_write_that_waits_for_transaction_times_out(shell, name):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
-    assert error_of(shell, name, "c", **PLAIN_WRITES[name], maxTimeMS=10).code == 50
+    assert error_of(shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name], maxTimeMS=10).code == 50
 
 
-@pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_that_waits_for_transaction_fails_at_step_down(shell, name):
+@pytest.mark.parametrize("name", WRITES_OUTSIDE_TRANSACTION)
+def test_write_that_waits_for_transaction_fails_at_step_down(shell, name):
     transaction = start_transaction(shell.with_session("b:1"))
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
-    write = gevent.spawn(error_of, shell, name, "c", **PLAIN_WRITES[name])
+    write = gevent.spawn(error_of, shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name])
     gevent.sleep(0)
     shell.store.member_lost(shell.member)
     assert write.get(timeout=5).code == 11602
 
 
-def test_plain_write_matches_document_again_after_commit(shell):
+def test_write_that_waits_for_transaction_matches_document_again_after_commit(shell):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     write = gevent.spawn(shell.update, {"x": {"$ne": 5}, "_id": 1}, {"$set": {"y": 1}})
@@ -121,7 +121,7 @@ def test_plain_write_matches_document_again_after_commit(shell):
     assert write.get(timeout=5) == {"n": 0, "nModified": 0}
 
 
-def test_plain_write_aborts_expired_transaction(shell):
+def test_write_outside_transaction_aborts_expired_transaction(shell):
     shell.store.run_due_work({**PARAMETERS, "transactionLifetimeLimitSeconds": 0.01})
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})

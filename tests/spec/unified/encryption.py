@@ -52,10 +52,10 @@ def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
     providers = options["kms_providers"] = kms_providers(options["kms_providers"])
     return AutoEncryptionOpts(
         **options,
-        mongocryptd_uri=_mongocryptd().uri,
+        mongocryptd_uri=_mongocryptd_server().uri,
         mongocryptd_bypass_spawn=True,
         kms_tls_options=_tls(providers),
-        kms_connect_callback=_kms().connect,
+        kms_connect_callback=_kms_server().connect,
     )
 
 
@@ -73,7 +73,7 @@ def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncrypt
         CodecOptions(),
         _tls(providers),
         spec.get("keyExpirationMS"),
-        _kms().connect,
+        _kms_server().connect,
         spec.get("timeoutMS"),
     )
 
@@ -119,14 +119,14 @@ def _private_key() -> str:
 
 
 @functools.cache
-def _kms() -> KmsServer:
+def _kms_server() -> KmsServer:
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates().issue(*_HOSTS))
     return KmsServer(context).__enter__()
 
 
 @functools.cache
-def _mongocryptd() -> Mongocryptd:
+def _mongocryptd_server() -> Mongocryptd:
     running = Mongocryptd()
     running.start()
     return running
