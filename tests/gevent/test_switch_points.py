@@ -65,7 +65,9 @@ def kinds(*selected):
 
 
 # The kinds of interruption with exactly one error of the application.
-THROWN = [kind for kind in KINDS if kind.foreign and kind.makes is not None and len(kind.makes) == 1]
+THROWN = [
+    kind for kind in KINDS if kind.foreign and kind.error_factories is not None and len(kind.error_factories) == 1
+]
 LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
 
 

@@ -35,20 +35,20 @@ class InterruptionKind(NamedTuple):
 
     :ivar name: the name in test IDs.
     :ivar landing: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
-    :ivar makes: functions that create the error for the chosen switch and the errors for the following switches. None
-        throws the error of a running timeout of the driver.
+    :ivar error_factories: functions that create the error for the chosen switch and the errors for the following
+        switches. None throws the error of a running timeout of the driver.
     :ivar innermost: True to throw the error of the driver's innermost timeout, False for the outermost timeout.
     """
 
     name: str
     landing: str
-    makes: tuple[Callable[[], BaseException], ...] | None
+    error_factories: tuple[Callable[[], BaseException], ...] | None
     innermost: bool = True
 
     @property
     def foreign(self) -> bool:
         """Return True if the errors come from the application, False if the error is a timeout of the driver."""
-        return self.makes is not None
+        return self.error_factories is not None
 
 
 def _foreign_timeout() -> Timeout:

@@ -44,7 +44,7 @@ class Tracer:
         self._over = False
         self._hub = get_hub()
         self._counts_spawns = kind is not None and kind.landing == SPAWN
-        self._left = () if kind is None or kind.makes is None else kind.makes
+        self._remaining_error_factories = () if kind is None or kind.error_factories is None else kind.error_factories
 
     def __enter__(self) -> Tracer:
         greenlet.settrace(self._trace)
@@ -88,7 +88,7 @@ class Tracer:
                 self._hub.loop.run_callback(self._throw)
             elif self.kind is not None and self.kind.landing == ENTER:
                 self._hub.loop.run_callback(self.start_second)
-        elif self.thrown and self._left:
+        elif self.thrown and self._remaining_error_factories:
             self._hub.loop.run_callback(self._throw)
 
     def _about_to_wake(self) -> None:
@@ -115,15 +115,18 @@ class Tracer:
     def _resume_tracing(self) -> None:
         if not self._over:
             greenlet.settrace(self._trace)
-        if self.subject is not None and not self.subject.dead and self._left:
+        if self.subject is not None and not self.subject.dead and self._remaining_error_factories:
             self._throw()
 
     def _next_error(self) -> BaseException | None:
         assert self.kind is not None
-        if self.kind.makes is None:
+        if self.kind.error_factories is None:
             error = RunningTimeouts.of(self.subject, self.kind.innermost)
-        elif self._left:
-            make, self._left = self._left[0], self._left[1:]
+        elif self._remaining_error_factories:
+            make, self._remaining_error_factories = (
+                self._remaining_error_factories[0],
+                self._remaining_error_factories[1:],
+            )
             error = make()
         else:
             error = None
