@@ -81,7 +81,7 @@ def client(server):
 
 
 def session_id_of(command):
-    return bytes(command["session_id_of"]["id"])
+    return bytes(command["lsid"]["id"])
 
 
 def check_resources(client, server, sessions_lost):
@@ -94,7 +94,7 @@ def check_resources(client, server, sessions_lost):
     for number in range(3):
         assert client.db.c.find_one({"_id": number}) == {"_id": number}
     assert [pool["total"] for pool in client.pool_stats()] == [1]
-    used = {session_id_of(each.command) for each in server.received if "session_id_of" in each.command}
+    used = {session_id_of(each.command) for each in server.received if "lsid" in each.command}
     client.close()
     ended = {bytes(each["id"]) for each in server.wait_for("endSessions")["endSessions"]}
     assert len(used - ended) == sessions_lost
