@@ -73,7 +73,7 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            # For a larger reply without a cursor, the client would close the connection.
+            # If a larger reply is late, the client closes the connection, and does not read the cursor ID.
             document["filling"] = filling[:30_000]
             cursor_id = next(self.cursors)
             self.open.add(cursor_id)
