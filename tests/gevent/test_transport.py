@@ -359,9 +359,9 @@ class ScriptedSocket:
 def exchange(transport, method):
     """Send a request, and return the payload of the reply."""
     if method == "round trip":
-        whole = transport.round_trip([message(b"exchange", 0)], 1)
+        whole = transport.round_trip([message(b"request", 0)], 1)
         return whole if whole is not None else bytes(transport.receive(1)[3])
-    transport.send([message(b"exchange", 0)])
+    transport.send([message(b"request", 0)])
     return bytes(transport.receive(1)[3])
 
 
@@ -384,7 +384,7 @@ def test_socket_operation_is_retried_after_blocking_io_error(transport_and_peer,
     transport._socket = ScriptedSocket(transport._socket, **script)
     send_all(peer, message(b"reply"))
     assert exchange(transport, method)[-5:] == b"reply"
-    assert receive_exactly(peer, 23) == message(b"exchange", 0)
+    assert receive_exactly(peer, 23) == message(b"request", 0)
     assert not transport.out_of_step
 
 
@@ -472,7 +472,7 @@ def test_transport_marked_as_forked_while_waiting_raises_fork_error(transport_an
     """In a forked child, the copy of a waiting greenlet wakes up when the reply for the parent arrives."""
     transport, peer = transport_and_peer
     calls = {
-        "round trip": lambda: transport.round_trip([b"exchange"], 1),
+        "round trip": lambda: transport.round_trip([b"request"], 1),
         "receive": lambda: transport.receive(1),
         "send": lambda: transport.send([bytes(5_000_000)]),
     }
