@@ -1,8 +1,9 @@
-"""The tests. README.md describes the folders."""
+"""The tests of gmongo. README.md describes the folders of tests."""
 
 import sys
 
-# Pytest rewrites the assertions in all modules of installed plugins. These two packages have hundreds of modules, and
-# their assertions need no better messages. Without this exception, the first start of a process takes 10 s longer.
+# Pytest rewrites the assertions in all modules of installed plugins, so that failures have better messages. For these
+# two packages, the marker disables the rewrite of their hundreds of modules. The first start of a process is thus 10 s
+# faster.
 for _finder in sys.meta_path:
     getattr(_finder, "_must_rewrite", set()).difference_update({"gmongo", "hypothesis"})

@@ -1,4 +1,7 @@
-"""Fixtures of all tests. The ``conftest.py`` of a folder has the fixtures of its subject."""
+"""Fixtures and hooks for all tests.
+
+The ``conftest.py`` of a folder contains the fixtures for the tests of the folder.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,12 @@ from tests.support.tiers import tiers_of
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
-# The time limit of a test may expire while the hub runs. The hub logs other errors, and raises this error in the test.
+# The time limit of a test may expire while the hub runs. The hub raises this error class in the test. Without this
+# entry, the hub would only log the error.
 Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 
-# Folders with virtual time. The servers run in the hub of the test, so the speed of the machine has no effect.
+# Folders whose tests run in virtual time. The servers run in the hub of the test. The speed of the machine has no
+# effect.
 _VIRTUAL = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api", "telemetry"}
 
 _failed: list[str] = []
@@ -47,13 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-# The duration of an example depends on the machine.
+# Hypothesis has no deadline, because the duration of an example depends on the machine.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the tests of the selected tier, and all tests of files on the command line."""
+    """Select the tests of the selected tier, and all tests of files that the command line names."""
     tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
     wanted: list[pytest.Item] = []
     others: list[pytest.Item] = []
@@ -83,7 +88,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_runtest_logfinish() -> None:
     """Collect the garbage of a failed test.
 
-    The error, its frames and `sys` refer to each other, and keep clients alive. Other tests would find their monitors.
+    The error, the frames of its traceback and `sys` refer to each other, and keep clients alive. Without the
+    collection, the monitors of these clients would run during later tests.
     """
     if _failed:
         _failed.clear()
@@ -94,7 +100,7 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def which_time(request: pytest.FixtureRequest) -> None:
-    """Select virtual time in some folders, except for tests with the marker `real_time`."""
+    """Run a test in virtual time if its folder is in the list, and the test does not have the marker `real_time`."""
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
     if folders & _VIRTUAL and request.node.get_closest_marker("real_time") is None:
@@ -103,7 +109,7 @@ def which_time(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def collector_off() -> Iterator[None]:
-    """Disable the garbage collector, so that objects disappear by reference counting only."""
+    """Disable the garbage collector during a test, so that only reference counts release objects."""
     gc.collect()
     gc.disable()
     yield
@@ -112,7 +118,7 @@ def collector_off() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Return the connection string of a real database: the server of MONGODB_URI, else an embedded database."""
+    """Yield the URI of the server in MONGODB_URI. If the variable is not set, yield the URI of an embedded database."""
     engine = request.config.getoption("--engine")
     if engine is None:
         with database_uri() as uri:
@@ -124,32 +130,38 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def recorder() -> Recorder:
-    """Record everything that the clients of the test report."""
+    """Return the recorder of all events that the clients of the test publish."""
     return Recorder()
 
 
 @pytest.fixture
 def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
-    """Create clients of deployments, scripted servers or URIs, and close the clients."""
+    """Yield a function that creates a client for deployments, scripted servers or URIs.
+
+    Close all clients at the end.
+    """
     with clients_of(recorder) as make:
         yield make
 
 
 @pytest.fixture
 def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the minimum interval between two checks of a server from 0.5 s to 0.01 s."""
+    """Reduce the minimum interval between two checks of a server from 0.5 s to 0.01 s."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 
 
 @pytest.fixture
 def head_start() -> float:
-    """Return how many seconds ``go`` runs a greenlet. With 0 seconds, the greenlet runs until its first wait."""
+    """Return how many seconds ``go`` waits after the start of a greenlet.
+
+    With 0, the greenlet runs to its first wait.
+    """
     return 0
 
 
 @pytest.fixture
 def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
-    """Start greenlets, and run each greenlet for the head start."""
+    """Yield a function that starts a greenlet, and lets the greenlet run for the time `head_start`."""
     greenlets: list[gevent.Greenlet[..., Any]] = []
 
     def start(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
@@ -163,7 +175,7 @@ def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Install a network with a name server that has no records yet."""
+    """Lead the DNS queries of the driver to a new name server without records. Yield the :class:`Network`."""
     from tests.support.dns import NameServer, install
 
     with NameServer() as name_server:
@@ -172,7 +184,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """Return the paths of PEM files: certificates of every kind."""
+    """Return the paths of PEM files with valid and invalid certificates."""
     pytest.importorskip("trustme")
     from tests.support.tls import write_certificates
 

@@ -1,11 +1,12 @@
-"""Find the tests of a rule, a file or words: ``python -m tests.find CMAP-97``.
+"""Find the tests of a requirement, a file or words: ``python -m tests.find CMAP-97``.
 
-- A rule, such as ``CMAP-97``: the tests that prove the rule.
-- A file of gmongo, such as ``cmap/background.py``: the tests of its mutations, and the tests that import the file.
-- Words, such as ``interrupted cursor``: the tests whose name, docstring or file contains all words, and the tests of
-  mutations whose description contains all words.
+- For a requirement, such as ``CMAP-97``: the tests that prove the requirement.
+- For a file of gmongo, such as ``cmap/background.py``: the tests of mutations of the file, and the test files that
+  import the file.
+- For words, such as ``interrupted cursor``: the tests whose name, docstring or file contains all words, and the tests
+  of mutations whose description contains all words.
 
-The search reads tests without importing the tests.
+The search reads the tests without an import of the tests.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ _MOST = 60
 
 
 def search(query: str) -> list[str]:
-    """Return arguments for pytest, some with a comment."""
+    """Return the tests that match the query, as arguments of pytest.
+
+    After the tests of a mutation, the description of the mutation follows as a comment.
+    """
     if _RULE.fullmatch(query):
         return find_proofs().get(query, [])
     if query.endswith(".py"):
         return list(dict.fromkeys(_of_file(query.removeprefix("./").removeprefix("gmongo/"))))
     words = list(filter(None, map(_letters, query.split())))
-    return [*_with_words(words), *_faults(words)]
+    return [*_with_words(words), *_of_mutations(words)]
 
 
 def _of_file(file: str) -> Iterator[str]:
-    from tests.mutations.tables import AREAS  # the import reads all pages
+    from tests.mutations.tables import AREAS  # not at the top, because the import reads all conformance pages
 
     for mutations in AREAS.values():
         for mutation in mutations:
@@ -61,7 +65,7 @@ def _with_words(words: list[str]) -> Iterator[str]:
                     yield f"{where}::{node.name}"
 
 
-def _faults(words: list[str]) -> Iterator[str]:
+def _of_mutations(words: list[str]) -> Iterator[str]:
     from tests.mutations.tables import AREAS
 
     for mutations in AREAS.values():
@@ -76,7 +80,7 @@ def _contains(text: str, words: Iterable[str], any_of_them: bool = False) -> boo
 
 
 def _letters(text: str) -> str:
-    """Return a text without separators: ``back-off``, ``back_off`` and ``backoff`` become equal."""
+    """Return the letters and digits of a text. The results for ``back-off``, ``back_off`` and ``backoff`` are equal."""
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
@@ -84,8 +88,8 @@ def _files() -> list[Path]:
     return sorted(TESTS.rglob("test_*.py"))
 
 
-def _rule(name: str) -> str:
-    """Return the text of a rule from the conformance pages."""
+def _requirement_text(name: str) -> str:
+    """Return the level and the text of a requirement in the conformance pages, as comment lines."""
     row = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
     rows = filter(None, (row.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
     return "".join(f"# {each[1]}: {each[2]}" for each in rows)
@@ -97,7 +101,7 @@ def main(query: list[str]) -> int:
         return 2
     lines = search(" ".join(query))
     if _RULE.fullmatch(query[0]):
-        print(_rule(query[0]))
+        print(_requirement_text(query[0]))
     print("\n".join(lines[:_MOST]) or f"no tests found for {' '.join(query)}")
     if len(lines) > _MOST:
         print(f"and {len(lines) - _MOST} more: add words to the query")

@@ -1,4 +1,4 @@
-"""Operations stay within their budgets of instructions (``python -m benchmarks.instructions``)."""
+"""Tests of the instruction budgets of operations (``python -m benchmarks.instructions``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUDGET = {"find_one": Counts(1000, 50, 30)}
     reason=f"benchmarks/budget.json has no budget for Python {instructions.VERSION}",
 )
 def test_operations_stay_within_instruction_budgets() -> None:
-    # A separate process, because other tests and coverage tools change the counts.
+    # The measurement runs in a separate process, because other tests and coverage tools change the counts.
     command = [sys.executable, "-m", "benchmarks.instructions"]
     done = subprocess.run(command, cwd=instructions.BUDGET.parent.parent, capture_output=True, text=True, check=False)
 
@@ -31,7 +31,7 @@ def test_small_difference_from_budget_is_accepted(counts: Counts) -> None:
     assert budget_violations({"find_one": counts}, BUDGET) == []
 
 
-def test_regression_is_reported_with_size_and_command() -> None:
+def test_count_above_budget_is_reported_with_size_and_command() -> None:
     found, how = budget_violations({"find_one": Counts(1250, 50, 30)}, BUDGET)
 
     assert found == "find_one: 1250 instructions are +25% of the budget of 1000, a regression"

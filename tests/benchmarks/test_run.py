@@ -1,4 +1,4 @@
-"""Small benchmark runs from end to end."""
+"""Tests that run small benchmarks from end to end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ SMALL = ["--rounds", "1", "--operations", "4"]
 
 
 def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], dict]]:
-    """Run the benchmarks in this process, and return table -> place -> numbers."""
+    """Run the benchmarks in this process.
+
+    Return the numbers of each table, keyed by row name and number of greenlets.
+    """
     assert main([*SMALL, *arguments, "--json", str(file)]) == 0
     tables = json.loads(file.read_text())["tables"]
     assert not any(row["failures"] for rows in tables.values() for row in rows)
@@ -42,7 +45,7 @@ def test_run_measures_each_operation_and_circumstance(tmp_path):
         assert all(number > 0 for each in numbers.values() for number in each)
 
 
-def test_run_measures_crowd_of_greenlets(tmp_path, monkeypatch):
+def test_run_measures_more_greenlets_than_connections(tmp_path, monkeypatch):
     monkeypatch.setattr(crowd, "SIZES", {"gmongo": (100, 150), "floor": (100, 150)})
     found = run(["--only", "crowd"], tmp_path / "run.json")
     assert set(found["crowd"]) == {(name, size) for name in (crowd.THROUGHPUT, crowd.COST) for size in (100, 150)}
@@ -81,7 +84,7 @@ def test_run_with_one_contender_writes_page(tmp_path):
     assert (tmp_path / "performance.svg").exists()
 
 
-def test_failed_contender_is_named(tmp_path, capsys):
+def test_run_names_failed_contender(tmp_path, capsys):
     file = tmp_path / "run.json"
     arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "1", "--timeout", "1"]
     arguments[arguments.index("4")] = "100000000"
@@ -90,14 +93,14 @@ def test_failed_contender_is_named(tmp_path, capsys):
     assert json.loads(file.read_text())["tables"]["operations"][0]["numbers"] == {"floor": []}
 
 
-def test_unknown_operation_is_rejected_by_name():
+def test_run_rejects_unknown_operation_with_its_name():
     command = [sys.executable, "-m", "benchmarks", "--only", "find_two"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "'find_two' is none of find_one, " in done.stderr
 
 
-def test_numbers_of_greenlets_follow_workload_and_option():
+def test_numbers_of_greenlets_depend_on_workload_and_option():
     assert sizes(WORKLOADS["find_one"], None) == [1, 10, 100, 1000]
     assert sizes(WORKLOADS["find_one"], [3]) == [3]
     assert sizes(WORKLOADS["insert_many"], [3, 10, 100]) == [3, 10]
@@ -110,7 +113,7 @@ def test_baseline_is_measured_without_variants():
     assert contenders(WORKLOADS["find_one+listener"], entrants) == entrants[:2]
 
 
-def test_silent_logger_creates_all_records(monkeypatch):
+def test_silent_logger_creates_records_of_all_messages(monkeypatch):
     logger = logging.Logger("benchmarked")
     monkeypatch.setitem(logging.root.manager.loggerDict, "benchmarked", logger)
     log_silently("benchmarked")

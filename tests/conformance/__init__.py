@@ -1,1 +1,4 @@
-"""The pages in docs/conformance list each requirement with the tests that have its marker."""
+"""The conformance pages in docs/conformance.
+
+A page lists requirements, each with the tests that prove the requirement.
+"""

@@ -1,10 +1,11 @@
-"""The conformance pages: ``docs/conformance/<seed>.md``, one row for each requirement.
+"""The conformance pages: ``docs/conformance/<seed>.md``. A page has one row for each requirement of a specification.
 
 A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by hand.
-``python -m tests.conformance.pages --write`` writes the column of proofs from the markers of all tests, such as
-``@pytest.mark.requirement("CMAP-17")``. A requirement without a test has a reason that begins with ``none: ``.
+``python -m tests.conformance.pages --write`` writes the last column from the markers of all tests, such as
+``@pytest.mark.requirement("CMAP-17")``. If no test proves a requirement, the last column contains a reason that begins
+with ``none: ``.
 
-The tool reads markers without importing the tests. A new page needs no entry in another file.
+The program reads the markers without an import of the tests. A new page needs no entry in another file.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ ROOT = Path(__file__).parents[2]
 TESTS, PAGES = ROOT / "tests", ROOT / "docs" / "conformance"
 NO_PROOF = "none: "
 UNPROVEN = "**not proven**"
-SHOWN = 6  # number of tests that a row names
+SHOWN = 6  # maximum number of tests that a row names
 
 _ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
-Proofs = dict[str, list[str]]  # ID -> test nodes such as tests/cmap/test_clear.py::test_x
+Proofs = dict[str, list[str]]  # requirement ID -> names of tests, such as tests/cmap/test_clear.py::test_x
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,12 @@ class Row:
 
     @property
     def reason(self) -> str | None:
-        """Return the reason why no test proves the requirement, if the page states a reason."""
+        """Return the reason why no test proves the requirement. Return None if the row has no reason."""
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 
 def find_proofs(tests: Path = TESTS) -> Proofs:
-    """Return all markers of all tests by ID."""
+    """Return, for each requirement ID, the names of the tests with a marker for the requirement."""
     proofs: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(tests.rglob("*.py")):
         where = file.relative_to(tests.parent).as_posix()
@@ -56,7 +57,10 @@ def find_proofs(tests: Path = TESTS) -> Proofs:
 
 
 def read_markers(source: str) -> Iterator[tuple[str, str]]:
-    """Yield the IDs in the markers of a file, each with its test. A marker of a class applies to its tests."""
+    """Yield each requirement ID in the markers of a file, with the name of the test.
+
+    A marker of a class or module applies to all its tests.
+    """
     module = ast.parse(source)
     of_module = _assigned_markers(module.body)
     for node in module.body:
@@ -79,7 +83,7 @@ def _decorator_markers(node: ast.ClassDef | ast.FunctionDef) -> list[str]:
 
 
 def _assigned_markers(body: list[ast.stmt]) -> list[str]:
-    """Return the markers that ``pytestmark = ...`` applies to a module or class."""
+    """Return the requirement IDs that ``pytestmark = ...`` assigns to a module or class."""
     return [
         identifier
         for statement in body
@@ -109,7 +113,7 @@ def read_rows(text: str) -> list[Row]:
 
 
 def rendered(text: str, proofs: Proofs) -> str:
-    """Return a page with the current proofs."""
+    """Return the text of a page with the current proofs in the last column."""
     return "\n".join(_rendered_line(line, proofs) for line in text.splitlines()) + "\n"
 
 
@@ -133,7 +137,7 @@ def _link(node: str) -> str:
 
 
 def differences_of_pages(folder: Path = PAGES, tests: Path = TESTS) -> list[str]:
-    """Return all differences between pages and markers."""
+    """Return a text for each difference between the pages and the markers of the tests."""
     proofs = find_proofs(tests)
     known: dict[str, str] = {}
     found: list[str] = []

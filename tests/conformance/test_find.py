@@ -1,4 +1,4 @@
-"""``python -m tests.find`` returns the tests of a rule, of a file or of words."""
+"""Tests of ``python -m tests.find``, which prints the tests of a requirement, of a file or of words."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from tests.conformance.pages import ROOT
 from tests.find import main, search
 
-pytestmark = pytest.mark.long  # each search reads all tests
+pytestmark = pytest.mark.long  # long tests, because each search reads all tests
 
 
-def test_search_for_rule_returns_tests_with_its_marker() -> None:
+def test_search_for_requirement_returns_tests_with_its_marker() -> None:
     assert "tests/cmap/test_populating.py::test_ready_pool_opens_min_pool_size_connections" in search("CMAP-97")
 
 
@@ -33,7 +33,7 @@ def test_search_for_words_returns_tests_of_mutations() -> None:
 
 
 @pytest.mark.parametrize("query", ["CMAP-97", "sdam/monitor.py", "killed cursor"])
-def test_results_of_search_exist(query: str) -> None:
+def test_files_and_tests_in_search_results_exist(query: str) -> None:
     lines = search(query)
     assert lines
     for each in (target for line in lines for target in line.partition("#")[0].split()):
@@ -41,7 +41,7 @@ def test_results_of_search_exist(query: str) -> None:
         assert name.rpartition("::")[2] in (ROOT / file).read_text("utf-8")
 
 
-def test_search_without_results_fails_with_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_without_results_prints_message_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["xyzzy", "plugh"]) == 1
     assert "no tests found for xyzzy plugh" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""The README of the tests names every folder and only existing files."""
+"""Tests that the README of the tests names every folder, and names only files that exist."""
 
 from __future__ import annotations
 

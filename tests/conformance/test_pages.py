@@ -1,4 +1,4 @@
-"""The conformance pages agree with the tests, and the tool finds errors on pages."""
+"""Tests that the conformance pages agree with the tests, and tests of the program that writes and checks the pages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_rendered_page_lists_proofs(project: Path) -> None:
     assert rendered(text, find_proofs(project / "tests")) == text
 
 
-def test_check_names_each_error_of_page_and_markers(project: Path) -> None:
+def test_check_returns_each_error_of_page_and_markers(project: Path) -> None:
     found = differences_of_pages(project / "docs", project / "tests")
     assert found == [
         "x.md: X-6 has neither a proof nor a reason",
@@ -81,12 +81,12 @@ def test_check_names_each_error_of_page_and_markers(project: Path) -> None:
     ]
 
 
-def test_reason_beside_proof_is_an_error(project: Path) -> None:
+def test_row_with_reason_and_proof_is_error(project: Path) -> None:
     (project / "docs" / "x.md").write_text(PAGE.replace("| one | |", "| one | none: forgotten |"))
     assert "x.md: X-1 has a proof, so remove its reason" in differences_of_pages(project / "docs", project / "tests")
 
 
-def test_pages_agree_with_tests() -> None:
+def test_pages_agree_with_markers_of_tests() -> None:
     assert differences_of_pages() == []
 
 
@@ -108,5 +108,5 @@ def test_requirements_of_page_are_consecutive(page: Path) -> None:
         ("stable-api", 62),
     ],
 )
-def test_page_has_all_requirements(page: str, rows: int) -> None:
+def test_page_has_number_of_requirements_of_specification(page: str, rows: int) -> None:
     assert len(read_rows((PAGES / f"{page}.md").read_text("utf-8"))) == rows

@@ -1,4 +1,4 @@
-"""Execution of a call with one driver on one server, with a record of the outcome."""
+"""Execution of a call with one driver on one server. The runner records the outcome of the call."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ from .recording_proxy import SYSTEM_DATABASES, RecordedCommand, RecordingProxy
 DATABASE = "differential"
 DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [number, "t"]} for number in range(10)]
 
-# Commands that do not change documents.
+# Names of commands that do not change documents.
 _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-_PATIENCE: float | None = None  # timeout of a call in seconds, or None, because large documents take time
+# Time limit of a call in seconds. No limit is the default, because calls with large documents are slow.
+_DEFAULT_CALL_TIMEOUT: float | None = None
 _BARRIER = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
 
-# Fields with the default value of the server, which only one driver sends.
+# Fields of commands that only one driver sends. The value of the field is the default value of the server.
 _DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
 
 
-class Decimals(TypeCodec):  # type: ignore[misc]
-    """Codec of Python decimals as Decimal128."""
+class DecimalCodec(TypeCodec):  # type: ignore[misc]
+    """Type codec that stores ``decimal.Decimal`` as Decimal128."""
 
     python_type = decimal.Decimal
     bson_type = bson.Decimal128
@@ -60,11 +61,11 @@ class Decimals(TypeCodec):  # type: ignore[misc]
 
 
 class ForeignDatabaseError(Exception):
-    """A call uses a database that existed before the tests."""
+    """A call uses a database that does not belong to the tests, or affects the whole server."""
 
 
 class Driver(NamedTuple):
-    """Driver."""
+    """A driver, with its main module and its module ``gridfs``."""
 
     name: str
     module: ModuleType
@@ -76,22 +77,30 @@ GMONGO = Driver("gmongo", gmongo, gmongo.gridfs)
 
 
 class Outcome(NamedTuple):
-    """Outcome of a call."""
+    """Outcome of a call with one driver, in comparable form.
+
+    :ivar returned: The returned value.
+    :ivar error: The raised error, or None.
+    :ivar commands: The commands that the call has sent.
+    :ivar left: The documents in all databases after the call.
+    """
 
     returned: Any
     error: Any
     commands: list[Any]
     left: Any
     text: str
-    """Text of the error for readers, without comparison."""
+    """Text of the error. The comparison ignores this text."""
 
 
 class Call(NamedTuple):
-    """Row of the table: lines of Python with an expression as last line.
+    """Row of the table of calls: lines of Python.
 
-    :param name: Subject and number of the line.
-    :param source: Lines of Python.
-    :param since: First version of PyMongo with the outcome of gmongo, or empty.
+    The last line is an expression, whose value is the result of the call.
+
+    :param name: Name of the file, and number of the row's first line.
+    :param source: The lines of Python.
+    :param since: The first version of PyMongo whose outcome equals gmongo's outcome. Empty if the row names no version.
     """
 
     name: str
@@ -100,7 +109,10 @@ class Call(NamedTuple):
 
 
 def calls(path: Path) -> Iterator[Call]:
-    """Yield the rows of a file. Empty lines separate rows, and a comment can contain the version of PyMongo."""
+    """Yield the rows of a file. Empty lines separate rows.
+
+    The comment ``# since PyMongo`` names the first version of PyMongo whose outcome equals gmongo's outcome.
+    """
     number = 1
     for block in re.split(r"\n[ \t]*\n", path.read_text()):
         lines = [line for line in block.splitlines() if not line.startswith("#")]
@@ -112,30 +124,32 @@ def calls(path: Path) -> Iterator[Call]:
 
 
 class CallRunner:
-    """Server behind a recording proxy, with a client of each driver.
+    """Runner of calls on one server. The clients of gmongo and PyMongo connect through a recording proxy.
 
-    :param server: Host and port.
-    :param name: Name of the server.
-    :param patience: Timeout of a call in seconds for a server that may not reply.
-    :param database: Database of the calls.
-    :param alone: True to reject commands for other databases or for the whole server.
-    :param login: User and password with ``@`` for the connection string.
-    :param options: Options of the connection string.
+    :param server: Host and port of the server.
+    :param name: Name of the server, such as ``"simulation"``.
+    :param call_timeout: Time limit of a call in seconds, for a server that may not reply. None uses the default.
+    :param database: Name of the database that the calls use.
+    :param rejects_other_databases: True to reject commands for other databases, and commands that affect the whole
+        server.
+    :param login: User and password for the URI, followed by ``@``. Empty for a server without users.
+    :param options: Options for the URI.
     """
 
     def __init__(
         self,
         server: tuple[str, int],
         name: str,
-        patience: float | None = None,
+        call_timeout: float | None = None,
         database: str = DATABASE,
-        alone: bool = False,
+        rejects_other_databases: bool = False,
         login: str = "",
         options: str = "directConnection=true",
     ) -> None:
-        self._given_patience = patience
-        self.name, self._database, self._alone = name, database, alone
-        limit = None if patience is None else int(1000 * patience)  # a lost request must not block the tests
+        self._call_timeout = call_timeout
+        self.name, self._database, self._rejects_other_databases = name, database, rejects_other_databases
+        # The timeout prevents that the tests wait without end for a lost reply.
+        limit = None if call_timeout is None else int(1000 * call_timeout)
         self._control: Any = pymongo.MongoClient(
             "mongodb://{}{}:{}/?{}".format(login, *server, options), socketTimeoutMS=limit, retryReads=limit is None
         )
@@ -145,36 +159,39 @@ class CallRunner:
                 f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
             )
         self._proxy = RecordingProxy(
-            server, foreign, _fault_of_unacknowledged(server, patience), database if alone else None
+            server,
+            foreign,
+            _fault_of_unacknowledged(server, call_timeout),
+            database if rejects_other_databases else None,
         )
         heartbeat = "" if "loadBalanced" in options else "&heartbeatFrequencyMS=500"
         self.uri = f"mongodb://{login}127.0.0.1:{self._proxy.port}/?{options}{heartbeat}"
         if limit is not None:
             self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
-        self._foreign_reason = "does not belong to the run" if alone else "existed before the tests"
+        self._foreign_reason = "does not belong to the run" if rejects_other_databases else "existed before the tests"
         self._failing = False
-        self._is_changed = True  # True if a call may have changed the documents
-        self._unchanged: Any = None  # cached documents before the first change
+        self._is_changed = True  # True if a call may have changed the documents since the last reset
+        self._unchanged: Any = None  # cached documents of the state after a reset
 
     def close(self) -> None:
-        """Drop the databases of the calls, and close all clients."""
+        """Drop the databases that calls have used, and close all clients."""
         self._drop_all()
         for client in (*self._clients.values(), self._control):
             client.close()
         self._proxy.close()
 
     def compare(self, source: str | Callable[[dict[str, Any]], Any]) -> tuple[Outcome, Outcome]:
-        """Run a call with PyMongo and then with gmongo."""
+        """Run a call with PyMongo and then with gmongo. Return the two outcomes in this order."""
         return self.run_call(PYMONGO, source), self.run_call(GMONGO, source)
 
     @property
-    def _patience(self) -> float | None:
-        return self._given_patience or _PATIENCE
+    def _effective_call_timeout(self) -> float | None:
+        return self._call_timeout or _DEFAULT_CALL_TIMEOUT
 
     @property
     def unsupported_features(self) -> frozenset[str]:
-        """Return messages of the server about unsupported features of the last call."""
+        """Return the server's messages about features that calls need and the server does not support."""
         return frozenset(self._proxy.unsupported_features)
 
     def clear_unsupported_features(self) -> None:
@@ -182,13 +199,13 @@ class CallRunner:
         self._proxy.unsupported_features.clear()
 
     def run_gmongo_call(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
-        """Run a call with gmongo only."""
+        """Run a call with gmongo only, and return the outcome."""
         return self.run_call(GMONGO, source)
 
     def run_call(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
-        """Run a call with one driver.
+        """Run a call with one driver, and return the outcome.
 
-        :param source: Lines of Python, or a function of the available names.
+        :param source: Lines of Python, or a function whose argument is the dictionary of available names.
         """
         if driver not in self._clients:
             self._clients[driver] = driver.module.MongoClient(self.uri)  # type: ignore[attr-defined]
@@ -197,17 +214,17 @@ class CallRunner:
         if self._is_changed:
             self._reset()
         self._proxy.refused.clear()
-        with self._interrupted(driver), self._names(driver) as names:
+        with self._interruption_after_timeout(driver), self._available_names(driver) as names:
             self._proxy.take_commands()
             try:
-                with gevent.Timeout(self._patience):
-                    value = source(names) if callable(source) else _run(source, names)
+                with gevent.Timeout(self._effective_call_timeout):
+                    value = source(names) if callable(source) else _run_lines(source, names)
                     returned = comparable.of(value)
             except (Exception, gevent.Timeout) as raised:
                 error, text = comparable.of_error(raised), str(raised)
-            sent = self._sent(names)
+            sent = self._take_sent_commands(names)
             if self._proxy.refused:
-                self._is_changed = True  # the call may have sent earlier commands
+                self._is_changed = True  # before the rejected command, the call may have sent other commands
                 rejected = ", ".join(sorted(self._proxy.refused))
                 raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
         commands = [_comparable_command(each, comparable) for each in sent]
@@ -216,25 +233,25 @@ class CallRunner:
             self._failing = False
         self._is_changed = not all(name[0] in _READS for name, *_ in commands)
         try:
-            left = self._left(comparable)
+            left = self._remaining_documents(comparable)
         except pymongo.errors.NetworkTimeout as silent:
             self._proxy.unsupported_features.add(f"the server does not list its documents: {str(silent)[:40]}")
             left = None
         return Outcome(returned, error, commands, left, text)
 
-    def _interrupted(self, driver: Driver) -> AbstractContextManager[None]:
-        if driver is GMONGO:  # `gevent.Timeout` interrupts gmongo
+    def _interruption_after_timeout(self, driver: Driver) -> AbstractContextManager[None]:
+        if driver is GMONGO:  # `gevent.Timeout` can interrupt gmongo
             return nullcontext()
-        return interrupt_after(self._patience, lambda: self._proxy.unsupported_features.add(SILENT))
+        return interrupt_after(self._effective_call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
 
     @contextmanager
-    def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:
-        """Yield the names that are available in a call."""
+    def _available_names(self, driver: Driver) -> Iterator[dict[str, Any]]:
+        """Yield the dictionary of names that a call can use."""
         clients: list[Any] = [self._clients[driver]]
         module: Any = driver.module
 
         def client_with(*args: Any, **options: Any) -> Any:
-            """Create a client with options, with the address of the proxy as default."""
+            """Create a client with options. By default, the client connects to the proxy."""
             client = module.MongoClient(*(args or (self.uri,)), **options)
             clients.append(client)
             return client
@@ -254,13 +271,13 @@ class CallRunner:
                 "c": own[self._database].things,
                 "uri": self.uri,
                 "Client": client_with,
-                "fail": self._fail,
+                "fail": self._set_fail_point,
                 "bson": bson,
                 **{name: getattr(bson, name) for name in _BSON_TYPES},
                 "SON": SON,
                 "RawBSONDocument": RawBSONDocument,
                 "CodecOptions": CodecOptions,
-                "DECIMALS": TypeRegistry([Decimals()]),
+                "DECIMALS": TypeRegistry([DecimalCodec()]),
                 "Decimal": decimal.Decimal,
                 "uuid": uuid,
                 "U": uuid.UUID(int=7),
@@ -274,9 +291,9 @@ class CallRunner:
             for client in clients[1:]:
                 client.close()
 
-    def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
+    def _set_fail_point(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
         """Set the fail point ``failCommand``."""
-        if self._alone:
+        if self._rejects_other_databases:
             raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times
@@ -287,16 +304,16 @@ class CallRunner:
         except pymongo.errors.OperationFailure as error:
             self._proxy.unsupported_features.add(f"fail points ({error.code}): {str(error)[:80]}")
             raise
-        self._failing = True  # the server supports fail points
+        self._failing = True  # the runner reaches this line only if the server supports fail points
 
-    def _sent(self, names: dict[str, Any]) -> list[RecordedCommand]:
-        """Return the commands of a call. A ping on each client waits for unacknowledged commands."""
+    def _take_sent_commands(self, names: dict[str, Any]) -> list[RecordedCommand]:
+        """Return the commands that a call has sent. Wait for unacknowledged commands with a ping on each client."""
         for client in names["clients"]:
             _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
         return [sent for sent in self._proxy.take_commands() if sent.body.get("comment") != _BARRIER]
 
     def _drop_all(self) -> None:
-        """Drop the databases of the calls."""
+        """Drop the databases that calls have used."""
         for name in sorted(self._proxy.used & set(self._control.list_database_names())):
             self._control.drop_database(name)
 
@@ -305,10 +322,10 @@ class CallRunner:
         self._proxy.used.add(self._database)
         self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
-    def _left(self, comparable: ComparableValues) -> Any:
-        """Return all documents by database and collection."""
+    def _remaining_documents(self, comparable: ComparableValues) -> Any:
+        """Return the documents of all databases that calls have used."""
         if self.name == "nx-27017":
-            return None  # this server sometimes lists dropped collections
+            return None  # nx-27017 sometimes lists dropped collections
         if self._is_changed:
             return self._all_documents(comparable)
         if self._unchanged is None:
@@ -325,26 +342,26 @@ class CallRunner:
         return left
 
 
-def _fault_of_unacknowledged(server: tuple[str, int], patience: float | None = None) -> str:
-    """Return the fault of a server that mishandles unacknowledged commands, or an empty text.
+def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None = None) -> str:
+    """Return a text if a server handles unacknowledged commands wrongly. Return an empty text for a correct server.
 
-    After such a fault, drivers would wait without end for the next reply.
+    On such a server, drivers would wait without end for the next reply.
     """
-    with socket.create_connection(server, timeout=patience) as connection:
+    with socket.create_connection(server, timeout=call_timeout) as connection:
         try:
             for number, flags in ((1, 2), (2, 0)):
                 body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
                 connection.sendall(struct.pack("<iiii", 16 + len(body), number, 0, 2013) + body)
             reply = connection.recv(16, socket.MSG_WAITALL)[8:12]
-        except ConnectionError:  # the server closed the connection before the second command
+        except ConnectionError:  # the server has closed the connection before the second command
             reply = b""
     if not reply:
         return "the server closes the connection after an unacknowledged command"
     return "" if reply == struct.pack("<i", 2) else "the server replies to an unacknowledged command"
 
 
-def _run(source: str, names: dict[str, Any]) -> Any:
-    """Run lines of Python and return the value of the last expression."""
+def _run_lines(source: str, names: dict[str, Any]) -> Any:
+    """Run lines of Python, and return the value of the last line if it is an expression."""
     tree = ast.parse(textwrap.dedent(source))
     last = tree.body[-1]
     if not isinstance(last, ast.Expr):
@@ -355,7 +372,7 @@ def _run(source: str, names: dict[str, Any]) -> Any:
 
 
 def _raised_by(call: Callable[[], Any]) -> Any:
-    """Return the error or the result of a call, so that a row can continue."""
+    """Return the error that a function raises, or its result. A row can thus continue after an error."""
     try:
         return call()
     except Exception as error:
@@ -363,7 +380,7 @@ def _raised_by(call: Callable[[], Any]) -> Any:
 
 
 def _comparable_command(sent: RecordedCommand, comparable: ComparableValues) -> Any:
-    """Return a command with sorted fields after the first field."""
+    """Return a command in comparable form: the first field, and the other fields sorted by name."""
     body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:
         body["txnNumber"] = True

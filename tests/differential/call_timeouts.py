@@ -1,4 +1,4 @@
-"""Timeouts for calls of PyMongo, which ``gevent.Timeout`` cannot interrupt."""
+"""Timeouts for calls of PyMongo. A ``gevent.Timeout`` cannot interrupt PyMongo without monkey-patching."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ SILENT = "the server does not reply, or the call waits for documents"
 
 
 class SilentServerError(Exception):
-    """A call of PyMongo does not end."""
+    """A call of PyMongo has not ended within its time limit."""
 
 
 @contextmanager
-def interrupt_after(seconds: float | None, note: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Interrupt the main thread in the block after each interval.
+def interrupt_after(seconds: float | None, record: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Interrupt the main thread after each interval while the block runs.
 
-    :param seconds: Interval in seconds, or None for no interrupts.
-    :param note: Function that runs before the error, because the interrupted call may catch the error.
-    :raises SilentServerError: The interval has passed.
+    :param seconds: Interval in seconds, or None for no interruptions.
+    :param record: Function that is called before the error is raised. The interrupted call may catch the error.
+    :raises SilentServerError: The block has not ended after an interval.
     """
 
     def interrupt(*_: Any) -> None:
         if not done.is_set():
-            note()
+            record()
             raise SilentServerError
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Comparable representations of values, classes and errors of both drivers."""
+"""Comparable representations of values, classes and errors of gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import bson
 from bson.raw_bson import RawBSONDocument
 
 _DRIVERS = ("pymongo", "gridfs", "gmongo")
-# Fields that differ in each run.
+# Fields of documents whose values differ in each run.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
 # Parts of messages that differ in each run: transaction numbers, and UUIDs of index builds or collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
-_FIXED_BEFORE = 2026  # rows of the table contain only earlier dates, calls create only later dates
+_FIXED_BEFORE = 2026  # a row contains only dates before this year, and a clock returns only dates after its beginning
 _YEAR_2000 = 946_684_800
 
 
 class ComparableValues:
-    """Representation of the values of one run, with numbered IDs."""
+    """Converter of the values of one run. Numbers replace IDs, because IDs differ in each run."""
 
     def __init__(self) -> None:
         self._ids: dict[Any, str] = {}
 
-    def _known(self, value: Any) -> str:
+    def _numbered_id(self, value: Any) -> str:
         return self._ids.setdefault(value, f"{type(value).__name__} {len(self._ids)}")
 
     def of(self, value: Any, depth: int = 0) -> Any:
-        """Return a value as nested tuples of strings and plain values."""
+        """Return the comparable form of a value: nested tuples of strings and plain values."""
         kind = type(value)
         name = kind.__name__
         if depth > 8:
@@ -42,7 +42,7 @@ class ComparableValues:
         if kind is float:
             return name, repr(value)
         if isinstance(value, bson.ObjectId) or (isinstance(value, bson.Binary) and _is_random(value)):
-            return self._known(value)
+            return self._numbered_id(value)
         if isinstance(value, RawBSONDocument):
             return name, self.of(bson.decode(value.raw), depth + 1)
         if isinstance(value, Mapping):
@@ -60,7 +60,8 @@ class ComparableValues:
         if isinstance(value, type):
             return "class", value.__name__
         if isinstance(value, bson.Timestamp):
-            return (name, str(value)) if value.time < _YEAR_2000 else name  # timestamps of clocks differ
+            # A timestamp after the year 2000 comes from a clock, and differs in each run.
+            return (name, str(value)) if value.time < _YEAR_2000 else name
         if isinstance(value, datetime.datetime):
             return name, str(value) if value.year < _FIXED_BEFORE else "now"
         if kind.__module__.partition(".")[0] in _DRIVERS:
@@ -70,7 +71,7 @@ class ComparableValues:
         return name, _without_addresses(repr(value))
 
     def _of_bytes(self, value: bytes) -> Any:
-        """Decode raw batches, because their IDs differ."""
+        """Return the documents of a raw batch in comparable form. Return other bytes unchanged."""
         try:
             return self.of(bson.decode_all(value), 1)
         except bson.errors.BSONError:
@@ -88,14 +89,14 @@ class ComparableValues:
         return DriverObject(kind.__name__, tuple((each, self.attribute(value, each, depth + 1)) for each in names))
 
     def attribute(self, value: Any, name: str, depth: int = 0) -> Any:
-        """Return the value of an attribute, or the class name of the raised error."""
+        """Return an attribute in comparable form. If the attribute raises an error, return the class of the error."""
         try:
             return self.of(getattr(value, name), depth)
         except Exception as error:
             return type(error).__name__
 
     def of_error(self, error: BaseException, depth: int = 0) -> RaisedError:
-        """Return the classes, public attributes and labels of an error."""
+        """Return an error in comparable form: its classes, public attributes and labels."""
         kind = type(error)
         classes = tuple(each.__name__ for each in kind.__mro__)
         if kind.__module__.partition(".")[0] not in _DRIVERS:
@@ -109,14 +110,14 @@ class ComparableValues:
 
 
 class DriverObject(NamedTuple):
-    """Object of a driver: the name of its class, and its attributes."""
+    """An object of a driver in comparable form: the name of its class, and its attributes."""
 
     kind: str
     attributes: tuple[Any, ...]
 
 
 class RaisedError(NamedTuple):
-    """Error: the names of its classes, its attributes, and its labels."""
+    """An error in comparable form: the names of its classes, its attributes, and its labels."""
 
     classes: tuple[str, ...]
     attributes: tuple[Any, ...]
@@ -124,11 +125,13 @@ class RaisedError(NamedTuple):
 
 
 def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
-    """Return True if two portraits are equal for a caller.
+    """Return True if two values in comparable form are equal for the caller of a driver.
 
-    gmongo may raise a subclass, and its errors may have additional attributes.
+    gmongo may raise a subclass of PyMongo's error, and errors of gmongo may have additional attributes.
 
-    :param accept: Function that returns True if a difference of two parts is intended.
+    :param theirs: Value of PyMongo.
+    :param ours: Value of gmongo.
+    :param accept: Function that returns True if the difference between two parts is intended.
     """
     if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.classes[0] in ours.classes:
         equal = _has_all(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
@@ -147,13 +150,13 @@ def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambd
 
 
 def _has_all(theirs: tuple[Any, ...], ours: tuple[Any, ...], accept: Callable[[Any, Any], bool]) -> bool:
-    """Return True if the object of gmongo has all attributes of the object of PyMongo."""
+    """Return True if an object of gmongo has all attributes of the object of PyMongo, with equal values."""
     attributes = dict(ours)
     return all(name in attributes and are_equal(value, attributes[name], accept) for name, value in theirs)
 
 
 def _is_random(value: bson.Binary) -> bool:
-    """Return True for a random UUID of version 4. UUIDs in rows are small numbers."""
+    """Return True for a random UUID of version 4. The rows of the table use UUIDs of small integers."""
     return value.subtype == 4 and value[6] >> 4 == 4
 
 

@@ -1,4 +1,4 @@
-"""Servers for the comparison of the drivers."""
+"""Fixtures: call runners on the servers for the comparison of gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .servers import SERVERS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect failures of tests in ``older.tsv`` if the installed PyMongo is older than the listed version."""
+    """Expect that the tests in ``older.tsv`` fail if the installed PyMongo is older than the version in the file."""
     folder = Path(__file__).parent
     lines = (folder / "older.tsv").read_text("utf-8").splitlines()
     since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
@@ -29,9 +29,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package", params=SERVERS)
 def runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
-    """Yield a call runner for each available server.
+    """Yield a call runner on each available server.
 
-    The scope is one folder, because tests of other folders count greenlets, descriptors and timers.
+    The runner ends after the tests of this folder, because tests of other folders count greenlets, descriptors and
+    timers.
     """
     if request.param == "simulation":
         with DeploymentProcess("--replica-set", "1") as deployment:

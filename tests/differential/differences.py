@@ -1,6 +1,7 @@
-"""Intended differences from PyMongo in `differences.jsonl`. Each other difference fails a test.
+"""The intended differences from PyMongo, in `differences.jsonl`. If another difference exists, a test fails.
 
-A difference has a pattern of calls, the explained parts of an outcome, a reason, and a line of the documentation.
+An entry contains a pattern of calls, the parts of an outcome that may differ, a reason, and a text of the
+documentation.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from .comparable_values import DriverObject, RaisedError, are_equal
 AcceptsParts = Callable[[Any, Any], bool]
 
 ACCIDENTS = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
-"""Errors of PyMongo that indicate a fault in PyMongo instead of a bad argument."""
+"""Names of errors that PyMongo raises because of a fault in PyMongo, and not to report a bad argument."""
 _BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
 
 
 class Kind(Enum):
-    """Category of a difference."""
+    """Category of an intended difference."""
 
     LAW = "a specification requires the behaviour of gmongo"
     SAFER = "PyMongo loses data, or fails late or by accident"
@@ -34,13 +35,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """Intended difference.
+    """An intended difference from PyMongo.
 
-    :param reason: Reason in one sentence.
-    :param line: Part of the line in `docs/differences.md` or `docs/differences-internals.md`.
-    :param calls: Regular expression of calls with this difference.
-    :param parts: Fields of the outcome that the difference explains completely.
-    :param accepts: Function that returns True if the difference explains two parts of an outcome.
+    :param reason: One sentence that explains the difference.
+    :param line: Part of the line in `docs/differences.md` or `docs/differences-internals.md` about the difference.
+    :param calls: Regular expression that matches the source code of calls with this difference.
+    :param parts: Names of the outcome's fields that may differ in any way.
+    :param accepts: Function that returns True if a value of PyMongo and a value of gmongo differ only by this
+        difference.
     """
 
     kind: Kind
@@ -51,12 +53,12 @@ class Difference:
     accepts: AcceptsParts | None = None
 
     def matches(self, call: str) -> bool:
-        """Return True if a call can show the difference."""
+        """Return True if a call can have this difference."""
         return re.search(self.calls, call) is not None
 
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
-    """Both drivers reject an argument, and PyMongo raises another or an accidental built-in error."""
+    """Return True if both drivers reject an argument, and PyMongo raises an accidental or another built-in error."""
     if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)) or "PyMongoError" in theirs.classes:
@@ -66,7 +68,7 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
 
 
 def _is_refused_early(theirs: Any, ours: Any) -> bool:
-    """gmongo rejects an argument that PyMongo sends and the server rejects."""
+    """Return True if gmongo rejects an argument, and PyMongo sends the argument to the server, which rejects it."""
     return (
         isinstance(theirs, RaisedError)
         and isinstance(ours, RaisedError)
@@ -76,33 +78,33 @@ def _is_refused_early(theirs: Any, ours: Any) -> bool:
 
 
 def _is_decoded(theirs: Any, ours: Any) -> bool:
-    """The details of an error are a dictionary in gmongo and a raw document in PyMongo."""
+    """Return True if the details of an error are a dictionary in gmongo, and a RawBSONDocument in PyMongo."""
     if not (isinstance(ours, tuple) and ours[:1] == ("dict",) and isinstance(theirs, tuple)):
         return False
     return bool(theirs == ("RawBSONDocument", ours)) and "errmsg" in dict(ours[1])
 
 
 def _is_labelled(theirs: Any, ours: Any) -> bool:
-    """Only the bulk error of gmongo has the label RetryableWriteError of the server."""
+    """Return True if only gmongo's error of a bulk write has the server's label RetryableWriteError."""
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)):
         return False
     return bool(theirs._replace(labels=("RetryableWriteError",)) == ours) and theirs.labels == ()
 
 
 def _is_any_successful(theirs: Any, ours: Any) -> bool:
-    """Only PyMongo reports a successful write for an ordered bulk with a failed first write."""
+    """Return True if only PyMongo reports a successful write, although the first write of an ordered bulk failed."""
     if isinstance(theirs, DriverObject):
         return theirs.kind == "ClientBulkWriteResult" and bool(ours == ("NoneType", None))
     return bool(theirs == ("anySuccessful", ("bool", True)) and ours == ("anySuccessful", ("bool", False)))
 
 
 def _is_text(theirs: Any, ours: Any) -> bool:
-    """Both parts are texts."""
+    """Return True if the two parts are any texts."""
     return isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs[:1] == ours[:1] == ("str",)
 
 
 def _is_read_preference(theirs: Any, ours: Any) -> bool:
-    """Two commands differ only in ``$readPreference``."""
+    """Return True if two commands differ only in ``$readPreference``."""
     if not (_is_command(theirs) and _is_command(ours)):
         return False
     one, other = (
@@ -113,29 +115,29 @@ def _is_read_preference(theirs: Any, ours: Any) -> bool:
 
 
 def _is_overload_policy(theirs: Any, ours: Any) -> bool:
-    """The maximum numbers of retries differ."""
+    """Return True if the maximum number of retries is 2 in PyMongo and 5 in gmongo."""
     return bool((theirs, ours) == (("int", 2), ("int", 5)))
 
 
 def _is_numbered(theirs: Any, ours: Any) -> bool:
-    """Only the command of gmongo has a transaction number."""
+    """Return True if two commands differ only in the transaction number, which only gmongo sends."""
     if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
         return False
     number = ("txnNumber", ("bool", True))
-    return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without(number, ours[1]), ours[2:]))
+    return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without_field(number, ours[1]), ours[2:]))
 
 
-def _without(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_field(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(each for each in fields if each != field)
 
 
 def _is_ended(theirs: Any, ours: Any) -> bool:
-    """The ID of an ended cursor is zero in gmongo."""
+    """Return True if the cursor ID is 0 in gmongo, because the cursor has ended, and a number in PyMongo."""
     return isinstance(theirs, tuple) and theirs[:1] == ("Int64",) and bool(ours == ("int", 0))
 
 
 def _is_same_number(theirs: Any, ours: Any) -> bool:
-    """Both numbers have the same value as integer or float."""
+    """Return True if an int and a float, or two numbers of one type, have equal values."""
     kinds = {"int", "float"}
     if not all(isinstance(each, tuple) and len(each) == 2 and each[0] in kinds for each in (theirs, ours)):
         return False
@@ -149,7 +151,7 @@ def _is_command(part: Any) -> bool:
 _ALL = ("error", "returned", "commands", "left")
 
 
-def _listed() -> Iterator[Difference]:
+def _read_differences() -> Iterator[Difference]:
     for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         accepts = row.pop("accepts", None)
@@ -161,11 +163,11 @@ def _listed() -> Iterator[Difference]:
         )
 
 
-DIFFERENCES = tuple(_listed())
+DIFFERENCES = tuple(_read_differences())
 
 
 def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
-    """Return the numbers of the differences that explain two outcomes, or None if a part is unexplained."""
+    """Return the numbers of the intended differences between two outcomes. Return None if another difference exists."""
     applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.matches(call)]
     used: set[int] = set()
 
@@ -186,7 +188,10 @@ def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
 
 
 def check(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
-    """Fail if two outcomes have an unlisted difference, and return the numbers of the listed differences."""
+    """Return the numbers of the intended differences between two outcomes.
+
+    :raises AssertionError: The outcomes have a difference that is not intended.
+    """
     used = explained(call, theirs, ours)
     if used is None:
         lines = [

@@ -1,4 +1,8 @@
-"""Exploration of topology states: all orders of hellos and errors of up to three members in both drivers."""
+"""Comparison of the topology states of gmongo and PyMongo.
+
+The exploration applies all sequences of hello replies and errors of one to three members to the two topology
+descriptions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _BASE = {"ok": 1, "minWireVersion": 0, "maxWireVersion": 25}
 
 
 class Start(NamedTuple):
-    """Initial topology."""
+    """Options that determine the topology before the first server check."""
 
     seeds: tuple[Address, ...]
     replica_set_name: str | None = None
@@ -42,15 +46,15 @@ STARTS = (
 
 
 def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield name and hello reply of a check. None is an error."""
+    """Yield the possible results of a server check: a name, and the hello reply or None for an error."""
     yield "error", None
     yield "standalone", {**_BASE, "isWritablePrimary": True}
     yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}
     yield "ghost", {**_BASE, "isreplicaset": True}
     for hosts in ((A, B), (A, B, C), (B,)):
         member = {**_BASE, "setName": "rs", "hosts": [_name(host) for host in hosts]}
-        for fields in _elections():
-            for wire_version in (13, 25):  # wire version 17 changed the comparison of elections
+        for fields in _election_fields():
+            for wire_version in (13, 25):  # since wire version 17, the comparison of elections differs
                 election = " ".join(map(str, fields.values())) or "without election"
                 yield (
                     f"primary of {len(hosts)}, {election}, wire version {wire_version}",
@@ -66,7 +70,7 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
     yield "primary of another set", {**member, "setName": "no", "isWritablePrimary": True, "setVersion": 1}
 
 
-def _elections() -> Iterator[dict[str, Any]]:
+def _election_fields() -> Iterator[dict[str, Any]]:
     for version, election in ((1, 0), (1, 1), (2, 0)):
         yield {"setVersion": version, "electionId": ELECTIONS[election]}
     yield {}
@@ -77,22 +81,22 @@ def _name(address: Address) -> str:
     return f"{address[0]}:{address[1]}"
 
 
-class Both(NamedTuple):
-    """Topology descriptions of both drivers."""
+class DescriptionPair(NamedTuple):
+    """The topology description of gmongo and the topology description of PyMongo."""
 
     ours: Any
     theirs: Any
 
-    def after(self, address: Address, hello: dict[str, Any] | None) -> Both:
-        """Return the descriptions after a check of one member."""
+    def after(self, address: Address, hello: dict[str, Any] | None) -> DescriptionPair:
+        """Return the two descriptions after a check of one member."""
         reply = None if hello is None else Hello(dict(hello))
-        return Both(
+        return DescriptionPair(
             transitions.updated(self.ours, ServerDescription(address, hello)),
             theirs.updated_topology_description(self.theirs, their_servers.ServerDescription(address, reply)),
         )
 
     def views(self) -> tuple[Any, Any]:
-        """Return comparable views of both descriptions."""
+        """Return a comparable view of each description."""
         return _view(self.ours), _view(self.theirs)
 
 
@@ -107,8 +111,8 @@ def _view(description: Any) -> Any:
     )
 
 
-def initial_descriptions(start: Start) -> Both:
-    """Return the descriptions before the first check."""
+def initial_descriptions(start: Start) -> DescriptionPair:
+    """Return the two descriptions before the first server check."""
     ours = initial_description(
         TopologySettings(
             seeds=start.seeds,
@@ -127,11 +131,11 @@ def initial_descriptions(start: Start) -> Both:
         kind = theirs.TOPOLOGY_TYPE.ReplicaSetNoPrimary
     servers = {seed: their_servers.ServerDescription(seed) for seed in start.seeds}
     description = theirs.TopologyDescription(kind, servers, start.replica_set_name, None, None, settings)
-    return Both(ours, description)
+    return DescriptionPair(ours, description)
 
 
 class Exploration(NamedTuple):
-    """Result of an exploration, with the shortest path to each fault."""
+    """Result of an exploration: the numbers of states and checks, and the shortest sequence to each difference."""
 
     states: int
     steps: int
@@ -139,12 +143,12 @@ class Exploration(NamedTuple):
 
 
 def explore(start: Start, depth: int) -> Exploration:
-    """Explore every order of at most `depth` checks, and visit equal states once."""
+    """Apply every sequence of at most `depth` checks. Continue only once from equal states."""
     replies = list(hellos())
     seen: set[Any] = set()
     violations: dict[str, str] = {}
     steps = 0
-    paths: deque[tuple[Both, tuple[str, ...]]] = deque([(initial_descriptions(start), ())])
+    paths: deque[tuple[DescriptionPair, tuple[str, ...]]] = deque([(initial_descriptions(start), ())])
     while paths:
         before, path = paths.popleft()
         for address in sorted(before.ours.server_descriptions()) if len(path) < depth else ():
@@ -152,7 +156,7 @@ def explore(start: Start, depth: int) -> Exploration:
                 after = before.after(address, hello)
                 steps += 1
                 ours, other = after.views()
-                fault = _fault(ours, other)
+                fault = _difference(ours, other)
                 if fault is not None:
                     violations.setdefault(fault, " · ".join((*path, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
                 elif ours not in seen:
@@ -161,7 +165,7 @@ def explore(start: Start, depth: int) -> Exploration:
     return Exploration(len(seen), steps, violations)
 
 
-def _fault(ours: Any, other: Any) -> str | None:
+def _difference(ours: Any, other: Any) -> str | None:
     if ours != other:
         return "the drivers differ"
     kind, *_, servers = ours

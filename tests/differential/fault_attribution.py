@@ -1,4 +1,4 @@
-"""Attribute a difference on a server other than MongoDB to gmongo or to the server."""
+"""Decide whether a difference between gmongo and PyMongo on another server than MongoDB is a fault of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPEATS = 3
 
 
 class Verdict(Enum):
-    """Result of a row."""
+    """Result of the comparison of a row."""
 
     SAME = "same"
     SKIPPED = "skipped"
@@ -22,9 +22,9 @@ class Verdict(Enum):
 
 
 class Attribution(NamedTuple):
-    """Verdict with both outcomes.
+    """Verdict about a row, and the outcomes of PyMongo (`theirs`) and gmongo (`ours`).
 
-    :param reason: Reason of a skip.
+    :param reason: Reason why the row is skipped, or empty.
     """
 
     verdict: Verdict
@@ -34,10 +34,10 @@ class Attribution(NamedTuple):
 
 
 def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[], CallRunner]) -> Attribution:
-    """Run a row with both drivers, and find the reason of a difference.
+    """Run a row with gmongo and PyMongo. If the outcomes differ, decide whether the row is skipped.
 
-    :param runner: Runner of calls on the server.
-    :param simulation: Function that returns a call runner of a simulated deployment, which behaves like MongoDB.
+    :param runner: Call runner on the server.
+    :param simulation: Function that returns a call runner on a simulated deployment, which behaves like MongoDB.
     """
     runner.clear_unsupported_features()
     ours = theirs = runner.run_call(PYMONGO, source)
@@ -57,7 +57,7 @@ def _is_not_deterministic(runner: CallRunner, source: str, theirs: Outcome) -> s
 
 
 def _differs_from_mongodb(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
-    """Return the fault of a server that treats PyMongo differently from MongoDB."""
+    """Return a text if the server's behaviour towards PyMongo differs from MongoDB's behaviour and explains the row."""
     true_theirs, true_ours = simulation.compare(source)
     if are_equal(true_theirs, theirs):
         return ""

@@ -15,27 +15,27 @@ import bson
 _HEADER = struct.Struct("<iiii")
 _OP_MSG = 2013
 SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
-"""Databases of every server."""
+"""Names of the databases that every server has."""
 # Commands of a driver for discovery and clean-up.
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# Permitted commands to the database `admin` if all other databases are foreign.
+# Commands that a call may send to the database `admin`, if the call may use only one database.
 _HARMLESS = _INTERNAL_COMMANDS | {
     *("ping", "buildInfo", "buildinfo", "listDatabases", "commitTransaction", "abortTransaction", "bulkWrite"),
     *("getMore", "renameCollection"),
 }
-# Commands that concern the whole server.
+# Commands that affect the whole server.
 _SERVER_COMMANDS = frozenset(
     {"killAllSessions", "killAllSessionsByPattern", "killSessions", "createUser", "createRole"}
 )
 UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
-"""Error codes for unsupported commands and stages."""
+"""Error codes with which a server rejects commands and stages that the server does not support, and their names."""
 _LARGEST_ERROR = 1 << 16
 
 
 class RecordedCommand(NamedTuple):
-    """Received command with its document sequences."""
+    """A command that the proxy has received. The body contains the documents of document sequences."""
 
     name: str
     body: dict[str, Any]
@@ -43,33 +43,39 @@ class RecordedCommand(NamedTuple):
 
 
 class RecordingProxy:
-    """Proxy of one server in native threads, because PyMongo blocks the thread of the test.
+    """Proxy of one server that records commands.
+
+    The proxy runs in native threads, because PyMongo blocks the main thread.
 
     :param server: Host and port of the server.
-    :param foreign: Foreign databases. A command for such a database closes its connection.
-    :param unacknowledged: Fault of the server with unacknowledged commands, which the proxy rejects then.
-    :param only: The only permitted database. The proxy then also rejects commands for the whole server.
+    :param forbidden_databases: Databases that existed before the tests. After a command for such a database, the proxy
+        closes the connection.
+    :param fault_of_unacknowledged: Text about the wrong handling of unacknowledged commands by the server. If the text
+        is not empty, the proxy rejects unacknowledged commands.
+    :param permitted_database: The only database that calls may use, or None. With a database, the proxy also rejects
+        commands that affect the whole server.
     """
 
     def __init__(
         self,
         server: tuple[str, int],
-        foreign: Collection[str] = (),
-        unacknowledged: str = "",
-        only: str | None = None,
+        forbidden_databases: Collection[str] = (),
+        fault_of_unacknowledged: str = "",
+        permitted_database: str | None = None,
     ) -> None:
-        self.unsupported_features: set[str] = set()  # messages of the server about unsupported features
-        self.used: set[str] = set()  # databases of forwarded commands
-        self.refused: set[str] = set()  # foreign databases and rejected commands
-        self._foreign, self._only = foreign, only
-        self._unacknowledged = unacknowledged
+        # The server's messages about features that the server does not support.
+        self.unsupported_features: set[str] = set()
+        self.used: set[str] = set()  # names of the databases in forwarded commands
+        self.refused: set[str] = set()  # names of forbidden databases, and of rejected commands
+        self._foreign, self._only = forbidden_databases, permitted_database
+        self._unacknowledged = fault_of_unacknowledged
         self._sent: list[RecordedCommand] = []
         self._lock = threading.Lock()
         proxy = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                own: set[int] = set()  # IDs of internal requests
+                own: set[int] = set()  # request IDs of commands that drivers send for discovery and clean-up
                 with socket.create_connection(server) as upstream:
                     back = threading.Thread(target=proxy._answer, args=(upstream, self.request, own), daemon=True)
                     back.start()
@@ -84,13 +90,13 @@ class RecordingProxy:
         self.port: int = self._server.server_address[1]
 
     def take_commands(self) -> list[RecordedCommand]:
-        """Return the commands since the last call."""
+        """Return the commands that the proxy has recorded since the last call of this method."""
         with self._lock:
             sent, self._sent = self._sent, []
         return sent
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the listening socket."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -100,7 +106,7 @@ class RecordingProxy:
                 _, request, _, opcode = _HEADER.unpack(header)
                 if opcode == _OP_MSG:
                     flags, name, command = _command(body)
-                    if not self._note(flags, name, command):
+                    if not self._record(flags, name, command):
                         break
                     if name in _INTERNAL_COMMANDS:
                         own.add(request)
@@ -108,32 +114,32 @@ class RecordingProxy:
         except OSError:
             pass
         finally:
-            _shut_down(upstream)  # a close would not end the reading thread
+            _shut_down(upstream)  # `close` would not end the thread that reads from the socket
 
     def _answer(self, upstream: socket.socket, client: socket.socket, own: set[int]) -> None:
         try:
             for header, body in _messages(upstream):
                 length, _, answered, opcode = _HEADER.unpack(header)
                 if opcode == _OP_MSG and length < _LARGEST_ERROR and answered not in own:
-                    self._note_error(bson.decode(body[5:]))
+                    self._record_error(bson.decode(body[5:]))
                 client.sendall(header + body)
         except OSError:
             pass
         finally:
             _shut_down(client)
 
-    def _note_error(self, reply: dict[str, Any]) -> None:
+    def _record_error(self, reply: dict[str, Any]) -> None:
         for error in (reply, *reply.get("writeErrors", ()), *reply.get("cursor", {}).get("firstBatch", ())):
             if isinstance(error, dict) and error.get("code") in UNKNOWN and "errmsg" in error:
                 self.unsupported_features.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
 
-    def _note(self, flags: int, name: str, body: dict[str, Any]) -> bool:
-        """Record a command, and return True if the proxy may forward the command."""
-        databases = _databases(body)
+    def _record(self, flags: int, name: str, body: dict[str, Any]) -> bool:
+        """Record a command. Return True if the proxy may forward the command."""
+        databases = _used_databases(body)
         if flags & 2 and self._unacknowledged:
             self.unsupported_features.add(self._unacknowledged)
             return False
-        refused = self._refused(name, body, databases)
+        refused = self._forbidden_names(name, body, databases)
         with self._lock:
             self.used |= databases - refused
             self.refused |= refused
@@ -141,7 +147,7 @@ class RecordingProxy:
                 self._sent.append(RecordedCommand(name, body, not flags & 2))
         return not refused
 
-    def _refused(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
+    def _forbidden_names(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
         if self._only is None:
             return databases & set(self._foreign)
         of_all = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS)
@@ -149,7 +155,7 @@ class RecordingProxy:
 
 
 def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
-    """Return the flags, the command name, and the command with its document sequences."""
+    """Return the flags, the command name, and the command. The command contains the documents of document sequences."""
     flags = struct.unpack_from("<I", message)[0]
     command: dict[str, Any] = {}
     sequences: dict[str, list[Any]] = {}
@@ -167,17 +173,17 @@ def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
     return flags, next(iter(command)), {**command, **sequences}
 
 
-def _databases(body: dict[str, Any]) -> set[str]:
-    """Return the databases of a command except the system databases."""
+def _used_databases(body: dict[str, Any]) -> set[str]:
+    """Return the databases that a command uses, without the system databases."""
     namespaces = [each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each]
     if "renameCollection" in body:
         namespaces += [body["renameCollection"], body.get("to")]
-    names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces), *_written(body)}
+    names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces), *_target_databases(body)}
     return names - SYSTEM_DATABASES
 
 
-def _written(body: dict[str, Any]) -> set[str]:
-    """Return the named target databases of pipeline stages."""
+def _target_databases(body: dict[str, Any]) -> set[str]:
+    """Return the databases to which the stages of a pipeline write, if the stages name a database."""
     pipeline = body.get("pipeline")
     stages = [each for each in pipeline if isinstance(each, dict)] if isinstance(pipeline, list) else []
     targets = [each.get("$out") for each in stages]
@@ -186,7 +192,7 @@ def _written(body: dict[str, Any]) -> set[str]:
 
 
 def _messages(connection: socket.socket) -> Iterator[tuple[bytes, bytes]]:
-    """Yield header and body of each message until the connection ends."""
+    """Yield the header and the body of each message until the connection ends."""
     while (header := _receive(connection, _HEADER.size)) is not None:
         body = _receive(connection, _HEADER.unpack(header)[0] - _HEADER.size)
         if body is None:
@@ -206,6 +212,6 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """End the connection for the peer and for the reading thread."""
+    """Shut a socket down, so that the peer and the thread that reads from the socket notice the end."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Servers for the comparison of the drivers, selected by the parameter ``runner``."""
+"""The servers for the comparison of gmongo and PyMongo. The parameter of the fixture ``runner`` selects the server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SERVERS = ["simulation", "nx-27017", *NAMED]
 
 
 def on(*servers: str) -> Any:
-    """Run a test only on these servers."""
+    """Return a mark that runs a test only on these servers."""
     return pytest.mark.parametrize("runner", servers, indirect=True)
 
 
-# For tests of the driver that do not depend on the server.
+# The mark for tests whose outcomes do not depend on the server.
 on_the_simulation = on("simulation")

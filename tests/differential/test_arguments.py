@@ -1,6 +1,7 @@
-"""Every parameter of every method with values of all types.
+"""Tests that call each method with values of all types for each parameter.
 
-The signatures of PyMongo provide the parameters, so tests of new parameters need no change.
+The parameters come from the signatures of PyMongo. If a new version of PyMongo has new parameters, the tests include
+them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ODD_VALUES: dict[str, Any] = {
 LARGE = "x" * 100_000
 
 SET = {"$set": {"a": 1}}
-# Other arguments of each method.
+# For each method, the arguments that a call needs besides the tested parameter.
 COLLECTION: dict[str, dict[str, Any]] = {
     "insert_one": {"document": {"_id": 50}},
     "insert_many": {"documents": [{"_id": 50}, {"_id": 51}]},
@@ -100,38 +101,38 @@ def _cases() -> Iterator[Any]:
         ("db", pymongo.database.Database, DATABASE),
         ("client", pymongo.mongo_client.MongoClient, CLIENT),
     ):
-        for method, given in methods.items():
+        for method, required_arguments in methods.items():
             parameters = inspect.signature(getattr(owner, method)).parameters.values()
             for parameter in parameters:
                 if parameter.name != "self" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
                     yield pytest.param(
-                        subject, method, given, parameter.name, id=f"{subject}.{method}({parameter.name})"
+                        subject, method, required_arguments, parameter.name, id=f"{subject}.{method}({parameter.name})"
                     )
     for name in FIND:
         yield pytest.param("c", "find", {}, name, id=f"c.find({name})")
 
 
-def _call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+def _make_call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     def call(names: dict[str, Any]) -> Any:
-        given = {name: each(names) if callable(each) else each for name, each in arguments.items()}
-        value = getattr(names[subject], method)(**given)
+        required_arguments = {name: each(names) if callable(each) else each for name, each in arguments.items()}
+        value = getattr(names[subject], method)(**required_arguments)
         return value.to_list() if hasattr(value, "to_list") else value
 
     return call
 
 
 @pytest.mark.one_in(2)
-# A cursor of PyMongo with a rejected session raises another error in its destructor.
+# If PyMongo rejects the session of a cursor, the destructor of the cursor raises another error.
 @pytest.mark.filterwarnings("ignore:.*_AgnosticCursorBase:pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
+@pytest.mark.parametrize(("subject", "method", "required_arguments", "parameter"), list(_cases()))
 @on_the_simulation
-def test_bad_argument_raises_error_of_pymongo(
-    runner: CallRunner, subject: str, method: str, given: dict[str, Any], parameter: str
+def test_value_of_any_type_as_argument_has_outcome_of_pymongo(
+    runner: CallRunner, subject: str, method: str, required_arguments: dict[str, Any], parameter: str
 ) -> None:
     failures = []
     for text, value in ODD_VALUES.items():
         call = f"{subject}.{method}({parameter}={text})"
-        theirs, ours = runner.compare(_call(subject, method, {**given, parameter: value}))
+        theirs, ours = runner.compare(_make_call(subject, method, {**required_arguments, parameter: value}))
         equal = explained(call, theirs, ours) is not None or _is_rejected(theirs, ours)
         if not equal or (ours.error is not None and not ours.text):
             failures.append((call, _text(theirs), _text(ours)))
@@ -139,7 +140,7 @@ def test_bad_argument_raises_error_of_pymongo(
 
 
 def _is_rejected(theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if gmongo rejects an argument that PyMongo sends or ignores."""
+    """Return True if gmongo rejects an argument, and PyMongo sends or ignores the argument."""
     return ours.error is not None and bool({"TypeError", "ValueError"} & set(ours.error.classes))
 
 
@@ -148,12 +149,12 @@ def _text(outcome: Outcome) -> str:
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
+@pytest.mark.parametrize(("subject", "method", "required_arguments", "parameter"), list(_cases()))
 @on_the_simulation
-def test_error_message_with_large_argument_is_short(
-    runner: CallRunner, subject: str, method: str, given: dict[str, Any], parameter: str
+def test_error_message_about_large_argument_is_short(
+    runner: CallRunner, subject: str, method: str, required_arguments: dict[str, Any], parameter: str
 ) -> None:
     for value in (LARGE, {"x": LARGE}, [LARGE], LARGE.encode(), {LARGE: 1}, [{"x": [LARGE] * 3}]):
-        outcome = runner.run_gmongo_call(_call(subject, method, {**given, parameter: value}))
+        outcome = runner.run_gmongo_call(_make_call(subject, method, {**required_arguments, parameter: value}))
         if outcome.error is not None and "OperationFailure" not in outcome.error.classes:
             assert len(outcome.text) < 1000, outcome.text[:200]

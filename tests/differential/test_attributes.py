@@ -1,4 +1,4 @@
-"""Attributes, signatures and constants of PyMongo in gmongo. The rows in `calls` compare values."""
+"""Tests that gmongo has the attributes, signatures and constants of PyMongo. The rows in `calls` compare values."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_more_than_thirty_classes_are_compared() -> None:
     assert len(CLASSES) > 30
 
 
-# Defaults of arguments
+# Default values of arguments
 
 OTHER_DEFAULTS = {
-    "ClientBulkWriteException(verbose)",  # PyMongo has no default
+    "ClientBulkWriteException(verbose)",  # this argument has no default in PyMongo
     "ClientSession(implicit)",
-    "TopologyDescription.has_readable_server(read_preference)",  # None also means the primary
+    "TopologyDescription.has_readable_server(read_preference)",  # the default None of gmongo also means the primary
     "WaitQueueTimeoutError(message)",
 }
 
@@ -68,8 +68,8 @@ def _pymongo_module(module: ModuleType) -> ModuleType:
     return importlib.import_module(module.__name__.replace("gmongo.gridfs", "gridfs").replace("gmongo", "pymongo"))
 
 
-def _methods() -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name of each common callable, with the callables of PyMongo and gmongo."""
+def _common_callables() -> Iterator[tuple[str, Any, Any]]:
+    """Yield each callable that the two drivers have: its name, the callable of PyMongo, and the callable of gmongo."""
     yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
     for ours in MODULES:
         theirs = _pymongo_module(ours)
@@ -86,7 +86,7 @@ def _methods() -> Iterator[tuple[str, Any, Any]]:
 @since("4.12")
 def test_arguments_have_defaults_of_pymongo() -> None:
     compared, different = 0, set()
-    for name, one, other in _methods():
+    for name, one, other in _common_callables():
         if all(inspect.isfunction(each) or inspect.ismethod(each) for each in (one, other)):
             theirs, ours = inspect.signature(one).parameters, inspect.signature(other).parameters
             for parameter in theirs.keys() & ours.keys():
@@ -97,7 +97,7 @@ def test_arguments_have_defaults_of_pymongo() -> None:
     assert compared > 2000
 
 
-# Names, members and parameters
+# Names of modules, members of classes, and parameters
 
 OTHER_NAMES = {
     "gmongo.encryption_options.check_min_pymongocrypt",
@@ -109,14 +109,14 @@ OTHER_NAMES = {
 OTHER_PARAMETERS = {"ClientOptions", "WaitQueueTimeoutError", "find", "split_options", "validate_options"}
 
 
-def _lacks(theirs: Any, ours: Any) -> bool:
-    """Return True if gmongo has no such name, or its class lacks a public member."""
+def _is_missing(theirs: Any, ours: Any) -> bool:
+    """Return True if gmongo lacks a name of PyMongo, or if gmongo's class of this name lacks a public member."""
     public = {name for name in dir(theirs) if not name.startswith("_")} if inspect.isclass(theirs) else set()
     return ours is None or not public <= set(dir(ours))
 
 
 @since("4.18")
-def test_modules_and_classes_have_names_of_pymongo() -> None:
+def test_modules_and_classes_have_all_public_names_of_pymongo() -> None:
     missing = {
         f"{ours.__name__}.{name}"
         for ours, theirs in ((each, _pymongo_module(each)) for each in MODULES)
@@ -124,13 +124,13 @@ def test_modules_and_classes_have_names_of_pymongo() -> None:
         if (inspect.isclass(thing) or inspect.isfunction(thing)) and not name.startswith(("_", "Async"))
         if name in getattr(theirs, "__all__", ())
         or thing.__module__.rpartition(".")[2] == theirs.__name__.rpartition(".")[2]
-        if _lacks(thing, getattr(ours, name, None))
+        if _is_missing(thing, getattr(ours, name, None))
     }
     assert missing == OTHER_NAMES
 
 
 def _parameters(function: Any) -> tuple[list[str], bool]:
-    """Return the named parameters of a function, and True if the function accepts others."""
+    """Return the names of a function's parameters, and True if the function accepts any further arguments."""
     parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
     rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [each.name for each in parameters if each.kind not in rest], any(each.kind in rest for each in parameters)
@@ -139,7 +139,7 @@ def _parameters(function: Any) -> tuple[list[str], bool]:
 @since("4.18")
 def test_parameters_have_names_and_order_of_pymongo() -> None:
     compared, different = 0, set()
-    for name, one, other in _methods():
+    for name, one, other in _common_callables():
         if not name.startswith("Topology") and all(inspect.isfunction(each) for each in (one, other)):
             (theirs, _), (ours, is_open) = _parameters(one), _parameters(other)
             common = [each for each in theirs if each in ours]
@@ -155,24 +155,24 @@ def test_parameters_have_names_and_order_of_pymongo() -> None:
 OTHER_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORTED_WIRE_VERSION"}
 
 
-def _constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the common numbers, texts and flags of modules and their classes."""
+def _common_constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the numbers, texts and flags that modules of both drivers and their classes contain."""
     for name in {name for name in dir(theirs) if not name.startswith("_")} & set(dir(ours)):
         one, other = getattr(theirs, name), getattr(ours, name)
         if isinstance(one, int | float | str | tuple | frozenset):
             yield f"{path}.{name}", one, other
         elif inspect.isclass(one) and not inspect.isclass(theirs):
-            yield from _constants(one, other, f"{path}.{name}")
+            yield from _common_constants(one, other, f"{path}.{name}")
 
 
 @since("4.18")
 def test_constants_equal_constants_of_pymongo() -> None:
-    constants = [each for ours in MODULES for each in _constants(_pymongo_module(ours), ours, ours.__name__)]
+    constants = [each for ours in MODULES for each in _common_constants(_pymongo_module(ours), ours, ours.__name__)]
     assert {name for name, one, other in constants if one != other} == OTHER_CONSTANTS
     assert len(constants) > 70
 
 
-# Numbers and tables of private modules that libraries import
+# Numbers and tables in private modules that libraries import
 PRIVATE = [
     (pymongo.common, "gmongo._stand_in.pymongo.common", {"MIN_SUPPORTED_WIRE_VERSION"}),
     (pymongo.cursor_shared, "gmongo._stand_in.pymongo.cursor_shared", set()),

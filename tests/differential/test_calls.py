@@ -1,4 +1,4 @@
-"""Public operations with valid and invalid options in both drivers."""
+"""Tests that calls of public operations have the outcome of PyMongo, with valid and invalid options."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .servers import NAMED, on
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
 
 
-# Subjects that nx-27017 supports. This server has no change streams, fail points and transactions, keeps dropped
-# collections after errors, and replies to unacknowledged writes.
+# The files of calls that nx-27017 supports. This server has no change streams, fail points and transactions. It
+# sometimes keeps dropped collections after errors, and it replies to unacknowledged writes.
 _NX_SUBJECTS = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
@@ -26,7 +26,7 @@ def _parametrized(calls: list[Call]) -> Any:
 
 
 def _marks(call: Call) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.long] if "15 << 20" in call.source else []  # large documents take seconds
+    marks = [pytest.mark.long] if "15 << 20" in call.source else []  # a call with large documents takes seconds
     return [*marks, fails_before_pymongo(call.since)] if call.since else marks
 
 

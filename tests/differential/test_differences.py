@@ -1,4 +1,4 @@
-"""List of intended differences."""
+"""Tests of the list of intended differences from PyMongo."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def test_list_has_at_most_sixty_differences() -> None:
 
 
 @pytest.mark.parametrize("difference", [pytest.param(each, id=each.reason[:60]) for each in DIFFERENCES])
-def test_page_documents_each_difference(difference: Difference) -> None:
+def test_documentation_page_contains_each_difference(difference: Difference) -> None:
     assert [row for row in _ROWS if difference.line in row]
 
 
 @pytest.mark.parametrize("number", [pytest.param(n, id=each.reason[:60]) for n, each in enumerate(DIFFERENCES)])
 @on_the_simulation
-def test_listed_difference_exists(runner: CallRunner, number: int) -> None:
+def test_listed_difference_occurs_in_a_call(runner: CallRunner, number: int) -> None:
     difference = DIFFERENCES[number]
     candidates = [call for call in _CALLS if difference.matches(call.source)]
     assert candidates

@@ -1,4 +1,7 @@
-"""Options with two values in a URI, in keywords or in DNS records, under one name or two names."""
+"""Tests of options with two values. The places of the values are a URI, keywords or DNS records.
+
+The values can have the same name or two names of the option.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
 
-# Two values of each option. Values of file options are names of certificates.
+# Two values for each option. The value of a file option is the name of a certificate in the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {
     "maxPoolSize": (5, 6),
     "minPoolSize": (1, 2),
@@ -69,7 +72,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "unicode_decode_error_handler": ("strict", "ignore"),
     "datetime_conversion": ("DATETIME", "DATETIME_MS"),
 }
-# Options without a second value in the tests: each needs another option, except `connect`, which the tests set.
+# Options that the tests omit. Each of them needs another option, except `connect`, which the tests set themselves.
 NEEDS_ANOTHER = {
     "connect",
     "maxStalenessSeconds",
@@ -90,16 +93,20 @@ REJECTED = "refused"
 
 @pytest.fixture(autouse=True)
 def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Omit the authorities of the system, because their loading is slow and no client connects."""
+    """Do not load the certificate authorities of the system. Their loading is slow, and no client connects."""
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 
-def test_tables_contain_all_options() -> None:
+def test_tables_of_this_file_contain_all_options() -> None:
     assert set(VALUES) | NEEDS_ANOTHER == {option.name for option in OPTIONS if option.source is Source.ANYWHERE}
 
 
 class DoubleOption(NamedTuple):
-    """Option with two values, their places and their names."""
+    """An option with two values.
+
+    :ivar places: One letter for the place of each value: U for the URI, K for a keyword.
+    :ivar names: The spelling of the option's name for each value.
+    """
 
     places: str
     names: tuple[str, str]
@@ -111,21 +118,21 @@ class DoubleOption(NamedTuple):
         assert option is not None
         return option
 
-    def client(self, driver: Any, which: tuple[int, ...]) -> Any:
-        """Create a client with the first value, the second value, or both.
+    def client(self, driver: Any, indexes: tuple[int, ...]) -> Any:
+        """Create a client with the values whose indexes are in `indexes`.
 
         :raises Exception: The driver rejects the values.
         """
-        uri = [f"{self.names[n]}={_text(self.values[n])}" for n in which if self.places[n] == "U"]
-        keywords = {self.names[n]: self.values[n] for n in which if self.places[n] == "K"}
+        uri = [f"{self.names[n]}={_text(self.values[n])}" for n in indexes if self.places[n] == "U"]
+        keywords = {self.names[n]: self.values[n] for n in indexes if self.places[n] == "K"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return driver.MongoClient(f"mongodb://ann:x@h/?{'&'.join(uri)}".rstrip("?"), connect=False, **keywords)
 
-    def value(self, driver: Any, which: tuple[int, ...]) -> Any:
-        """Return the effective value of the option."""
+    def value(self, driver: Any, indexes: tuple[int, ...]) -> Any:
+        """Return the value of the option in a client, or REJECTED."""
         try:
-            client = self.client(driver, which)
+            client = self.client(driver, indexes)
         except (driver.errors.ConfigurationError, ValueError, TypeError):
             return REJECTED
         options = client.options.merged if driver is gmongo else client.options._options
@@ -133,7 +140,7 @@ class DoubleOption(NamedTuple):
         return options.get(self.option.key)
 
     def effective_value(self, driver: Any) -> Any:
-        """Return which of the two values is effective, or that the driver rejects both."""
+        """Return REJECTED, or for each of the two values whether the value is effective."""
         both = self.value(driver, (0, 1))
         return both if both == REJECTED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
 
@@ -181,7 +188,7 @@ DIFFERENCES: dict[str, Callable[[DoubleOption, Any, Any], bool]] = {
 }
 
 
-def test_effective_value_equals_value_of_pymongo(files: SimpleNamespace) -> None:
+def test_effective_value_of_double_option_equals_value_in_pymongo(files: SimpleNamespace) -> None:
     reasons, failures = set(), []
     for double_option in double_options(files):
         if not all(name.lower() in pymongo.common.URI_OPTIONS_VALIDATOR_MAP for name in double_option.names):
@@ -195,7 +202,7 @@ def test_effective_value_equals_value_of_pymongo(files: SimpleNamespace) -> None
     assert reasons - {None} == set(DIFFERENCES)
 
 
-def test_protection_is_never_disabled(files: SimpleNamespace) -> None:
+def test_two_values_of_option_never_disable_protection(files: SimpleNamespace) -> None:
     flags = files_and_names = 0
     for double_option in double_options(files):
         flag, value = double_option.option.insecure, double_option.value(gmongo, (0, 1))
@@ -210,7 +217,7 @@ def test_protection_is_never_disabled(files: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.protects and option.name in VALUES])
-def test_none_does_not_disable_protection(files: SimpleNamespace, name: str) -> None:
+def test_keyword_none_does_not_disable_protection(files: SimpleNamespace, name: str) -> None:
     value = getattr(files, str(VALUES[name][0]), VALUES[name][0])
     double_option = DoubleOption("UK", (name, name), (value, None))
     assert double_option.value(gmongo, (0, 1)) in (double_option.value(gmongo, (0,)), REJECTED)
@@ -234,7 +241,7 @@ def test_several_uris_raise_configuration_error_in_both_drivers() -> None:
 
 
 class TestDns:
-    """Options of DNS records and of the scheme, which the URI and keywords override."""
+    """Tests of options in DNS records and in the URI's scheme. The URI and keywords override these options."""
 
     @pytest.fixture(autouse=True)
     def _records(self, monkeypatch: pytest.MonkeyPatch) -> None:

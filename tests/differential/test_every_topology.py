@@ -1,4 +1,4 @@
-"""Comparison of the topology states of both drivers for up to three members."""
+"""Tests that gmongo and PyMongo have equal topology states after each sequence of server checks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .every_topology import STARTS, A, B, Start, explore
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("start", STARTS, ids=str)
-def test_each_order_of_checks_leads_to_state_of_pymongo(start: Start, record_property: Callable[..., None]) -> None:
+def test_each_sequence_of_checks_leads_to_state_of_pymongo(start: Start, record_property: Callable[..., None]) -> None:
     exploration = explore(start, depth=3)
     record_property("explored", f"{exploration.states} states, {exploration.steps} steps")
     print(f"{exploration.states} states, {exploration.steps} steps")
     assert not exploration.violations, exploration.violations
 
 
-def test_changed_transition_is_reported_as_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exploration_reports_changed_state_transition(monkeypatch: pytest.MonkeyPatch) -> None:
     updated = transitions.updated
 
     def ignore_errors(description: Any, new: Any) -> Any:

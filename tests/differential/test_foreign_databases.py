@@ -1,4 +1,4 @@
-"""Protection of foreign databases on a shared server."""
+"""Tests that the call runner protects databases of other users on a shared server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def shop(server: str) -> Iterator[pymongo.MongoClient]:
-    """Yield a client of a server with one order in the database ``shop``."""
+    """Yield a client of a server. The database ``shop`` of the server belongs to another user and has one document."""
     with pymongo.MongoClient(server) as client:
         client.shop.orders.insert_one({"_id": 1})
         yield client
@@ -32,7 +32,7 @@ def _call_runner(client: pymongo.MongoClient) -> CallRunner:
     return CallRunner(client.address, "a server in use")
 
 
-def test_close_drops_only_databases_of_calls(shop: pymongo.MongoClient) -> None:
+def test_close_of_call_runner_drops_only_databases_of_calls(shop: pymongo.MongoClient) -> None:
     runner = _call_runner(shop)
     runner.compare("c.insert_one({})")
     runner.compare("client.other.things.insert_one({})")
@@ -55,7 +55,7 @@ def test_close_drops_only_databases_of_calls(shop: pymongo.MongoClient) -> None:
         'client.bulk_write([InsertOne({"_id": 2}, namespace="shop.orders")])',
     ],
 )
-def test_call_on_foreign_database_raises_error_before_server(shop: pymongo.MongoClient, call: str) -> None:
+def test_call_on_database_of_other_user_raises_error_before_send(shop: pymongo.MongoClient, call: str) -> None:
     runner = _call_runner(shop)
     with pytest.raises(ForeignDatabaseError, match="shop"):
         runner.compare(call)
@@ -63,7 +63,7 @@ def test_call_on_foreign_database_raises_error_before_server(shop: pymongo.Mongo
     assert list(shop.shop.orders.find()) == [{"_id": 1}]
 
 
-def test_existing_database_with_name_of_calls_raises_error(shop: pymongo.MongoClient) -> None:
+def test_call_runner_rejects_server_with_database_of_same_name(shop: pymongo.MongoClient) -> None:
     shop.differential.precious.insert_one({"_id": 1})
     with pytest.raises(ForeignDatabaseError, match="'differential' already"):
         _call_runner(shop)

@@ -1,4 +1,4 @@
-"""Random calls: bulk writes with failures, options of cursors, codec options."""
+"""Tests of random calls: bulk writes with failures, options of cursors, and codec options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _settings = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
-# Documents 0 to 9 exist. Some writes insert duplicates, and the server rejects some updates.
+# The documents with the IDs 0 to 9 exist. Some writes insert duplicates, and the server rejects some updates.
 _ids = st.integers(0, 14)
 _writes = st.one_of(
     st.builds("InsertOne({{'_id': {}}})".format, _ids),
@@ -37,7 +37,9 @@ _writes = st.one_of(
 
 @given(writes=st.lists(_writes, min_size=1, max_size=8), ordered=st.booleans(), acknowledged=st.booleans())
 @_settings
-def test_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordered: bool, acknowledged: bool) -> None:
+def test_bulk_write_has_outcome_of_pymongo(
+    runner: CallRunner, writes: list[str], ordered: bool, acknowledged: bool
+) -> None:
     assert_equal_outcomes(
         runner,
         f"things = c.with_options(write_concern=WriteConcern(w={int(acknowledged)}))\n"
@@ -47,7 +49,9 @@ def test_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordere
 
 @given(writes=st.lists(_writes, min_size=1, max_size=6), ordered=st.booleans(), verbose=st.booleans())
 @_settings
-def test_client_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordered: bool, verbose: bool) -> None:
+def test_client_bulk_write_has_outcome_of_pymongo(
+    runner: CallRunner, writes: list[str], ordered: bool, verbose: bool
+) -> None:
     models = [f"{write[:-1]}, namespace='differential.things')" for write in writes]
     assert_equal_outcomes(
         runner, f"client.bulk_write([{', '.join(models)}], ordered={ordered}, verbose_results={verbose})"
@@ -89,7 +93,7 @@ _after = st.sampled_from(
     after=_after,
 )
 @_settings
-def test_cursor_with_options_equals_pymongo(
+def test_cursor_with_options_has_outcome_of_pymongo(
     runner: CallRunner, filter: str, chosen: dict[str, Any], after: str
 ) -> None:
     options = "".join(f", {name}={value!r}" for name, value in chosen.items())
@@ -135,7 +139,7 @@ def test_codec_options_have_outcome_of_pymongo(runner: CallRunner, codec: str, v
 
 
 def assert_equal_outcomes(runner: CallRunner, source: str) -> None:
-    """Run a call with both drivers and compare the outcomes."""
+    """Run a call with gmongo and PyMongo. Fail if the outcomes have a difference that is not intended."""
     if runner.name == "nx-27017":
         pytest.skip("nx-27017 is not deterministic")
     check(source, *runner.compare(source))

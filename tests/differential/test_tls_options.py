@@ -1,4 +1,4 @@
-"""Effect of each TLS option on the use of TLS in both drivers."""
+"""Tests of the effect of each TLS option on the use of TLS, compared with PyMongo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONLY_IN_GMONGO = {"tlsDisableCertificateRevocationCheck"}
 PLAIN, TLS, REJECTED = "plain text", "TLS", "rejected"
 
 
-def _mode(driver: Any, keywords: dict[str, Any]) -> str:
+def _use_of_tls(driver: Any, keywords: dict[str, Any]) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -50,19 +50,19 @@ def test_table_contains_all_tls_options() -> None:
 
 
 @pytest.mark.parametrize(("name", "value", "tls"), CASES)
-def test_any_tls_option_enables_tls_and_others_act_as_in_pymongo(
+def test_tls_option_enables_tls_or_has_effect_of_pymongo(
     files: SimpleNamespace, name: str, value: Any, tls: bool | None
 ) -> None:
     keywords = {name: getattr(files, str(value), value)} | ({} if tls is None else {"tls": tls})
-    ours = _mode(gmongo, keywords)
+    ours = _use_of_tls(gmongo, keywords)
     if tls is None:
         assert ours == TLS
     if name in ONLY_IN_GMONGO:
         assert ours == (REJECTED if tls is False and value is False else PLAIN if tls is False else TLS)
     elif tls is None and value is True:
-        assert _mode(pymongo, keywords) == PLAIN, "PyMongo ignores options that only disable a check"
+        assert _use_of_tls(pymongo, keywords) == PLAIN, "PyMongo ignores options that only disable a check"
     else:
-        assert ours == _mode(pymongo, keywords)
+        assert ours == _use_of_tls(pymongo, keywords)
 
 
 def test_server_without_tls_raises_error_with_tls_in_message() -> None:

@@ -1,4 +1,7 @@
-"""Writes with `w=0` for each source of the write concern, kind of session, option and server version."""
+"""Tests of unacknowledged writes (`w=0`).
+
+The tests combine the operations with the places of the write concern, kinds of session, options and server versions.
+"""
 
 from __future__ import annotations
 
@@ -33,36 +36,36 @@ OPTIONS: dict[str, Any] = {
 
 
 class Write(NamedTuple):
-    """Write operation with the names of its options."""
+    """A write operation, and the names of its options."""
 
-    play: Callable[[Any, dict[str, Any], dict[str, Any]], Any]
+    run_write: Callable[[Any, dict[str, Any], dict[str, Any]], Any]
     options: tuple[str, ...]
 
 
 _BULK_OPTIONS = ("let", "comment", "bypass_document_validation")
 
 
-def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options of the call and the options of the model."""
+def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options that belong to the call, and the options that belong to the model of a bulk write."""
     call_options = {name: value for name, value in options.items() if name in _BULK_OPTIONS or name == "session"}
     return call_options, {name: value for name, value in options.items() if name not in call_options}
 
 
 def _bulk(model: str, arguments: tuple[Any, ...], ordered: bool = True) -> Callable[..., Any]:
-    def play(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-        call_options, model_options = _split(options)
+    def run_write(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
+        call_options, model_options = _split_options(options)
         models = [names["InsertOne"]({"_id": 50}), names[model](*arguments, **model_options)]
         return target.bulk_write(models, ordered=ordered, **call_options)
 
-    return play
+    return run_write
 
 
 def _update(name: str, change: Any = None) -> Callable[..., Any]:
-    def play(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
+    def run_write(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
         update = {"$set": {"tags.$[i]": "y"}} if "array_filters" in options else change
         return getattr(target, name)({"_id": 1}, update, **options)
 
-    return play
+    return run_write
 
 
 def _plain(name: str, *arguments: Any) -> Callable[..., Any]:
@@ -70,7 +73,7 @@ def _plain(name: str, *arguments: Any) -> Callable[..., Any]:
 
 
 def _client_bulk(collection: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-    call_options, model_options = _split(options)
+    call_options, model_options = _split_options(options)
     change = {"$set": {"tags.$[i]": "y"}} if "array_filters" in model_options else SET
     model = names["UpdateOne"]({"_id": 1}, change, namespace=f"{DATABASE}.things", **model_options)
     concern = collection.write_concern
@@ -135,7 +138,7 @@ SESSIONS = ("none", "explicit", "transaction")
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def versioned_runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
-    """Yield a scene on a server of each version."""
+    """Yield a call runner on a server of each version."""
     with DeploymentProcess("--replica-set", "1", "--version", request.param) as deployment:
         runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], request.param)
         try:
@@ -154,12 +157,12 @@ def _in_session(kind: str, names: dict[str, Any], target: Any, call: Callable[[d
             return call({"session": session})
 
 
-def _playing(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
-    def play(names: dict[str, Any]) -> Any:
+def _call_in_session(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    def run_write(names: dict[str, Any]) -> Any:
         target = LEVELS[level](names)
-        return _in_session(kind, names, target, lambda session: write.play(target, names, {**options, **session}))
+        return _in_session(kind, names, target, lambda session: write.run_write(target, names, {**options, **session}))
 
-    return play
+    return run_write
 
 
 def _is_rejected_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
@@ -167,12 +170,12 @@ def _is_rejected_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 
 def _raises_before_send(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """gmongo raises an error for a command that an old server would reject without a reply."""
+    """Return True if gmongo raises an error before the send, because an old server would reject the write silently."""
     return theirs.error is None and "needs MongoDB" in ours.text and not ours.commands
 
 
 def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """PyMongo omits let and comment in the unordered commands of a bulk."""
+    """Return True if the commands of an unordered bulk write have `let` or `comment` in gmongo only."""
     if "unordered" not in name or theirs[:2] != ours[:2]:
         return False
     fields = [{field[0] for command in each.commands for field in command[1]} for each in (theirs, ours)]
@@ -180,7 +183,7 @@ def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 
 def _is_acknowledged(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """gmongo sends acknowledged administration commands."""
+    """Return True if only gmongo sends an administration command as an acknowledged command."""
     return name in ADMINISTRATION and all(command[3] for command in ours.commands)
 
 
@@ -195,7 +198,7 @@ def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner:
     cases += [("collection", kind, option) for kind in SESSIONS for option in write.options]
     for level, kind, option in cases:
         options = {} if option is None else {option: OPTIONS[option]}
-        theirs, ours = versioned_runner.compare(_playing(write, level, kind, options))
+        theirs, ours = versioned_runner.compare(_call_in_session(write, level, kind, options))
         call = f"Client(w=0).bulk_write({option}=" if name == "client.bulk_write" else f"w0.{name}({option}="
         if not any(explains(name, theirs, ours) for explains in EXPLANATIONS):
             check(call, theirs, ours)
@@ -207,14 +210,14 @@ def _error_of(write: Write, client: Any, names: dict[str, Any], options: dict[st
     things.insert_one({"_id": 1, "tags": ["t"]})
     things.create_index("name")
     try:
-        write.play(things.with_options(write_concern=gmongo.WriteConcern(w=w)), names, options)
+        write.run_write(things.with_options(write_concern=gmongo.WriteConcern(w=w)), names, options)
     except PyMongoError as error:
         return error
     return None
 
 
 @pytest.mark.parametrize("version", ["4.2", "4.4", "5.0", "6.0", "7.0", "8.0"])
-def test_option_rejected_by_server_raises_error_without_reply(version: str) -> None:
+def test_option_that_old_server_rejects_raises_error_in_unacknowledged_write(version: str) -> None:
     names = {name: getattr(gmongo, name) for name in gmongo.__all__}
     rejected = 0
     with Deployment.replica_set(1, version=version) as deployment, gmongo.MongoClient(deployment.uri) as client:

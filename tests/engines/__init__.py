@@ -1,1 +1,1 @@
-"""Comparison of gmongo and PyMongo on other servers with MongoDB's protocol."""
+"""Comparison of gmongo and PyMongo on engines: servers other than MongoDB that use MongoDB's wire protocol."""

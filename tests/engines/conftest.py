@@ -1,4 +1,4 @@
-"""Fixtures: engines in processes, and the number of compared rows."""
+"""Fixtures for tests on engines: servers, call runners, and the numbers of compared rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _no_folder = pytest.param("none", marks=pytest.mark.skip(f"{VARIABLE} names no f
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Report the number of rows of each engine."""
+    """Print, for each engine and test file, the number of rows by outcome."""
     for subject, outcome_counts in _tallies.items():
         terminalreporter.section(f"{subject}: {outcome_counts.total()}")
         for outcome, count in outcome_counts.most_common():
@@ -31,7 +31,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="session", params=list(ENGINES) if VARIABLE in os.environ else [_no_folder])
 def new_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Server]:
-    """Return a function that creates servers of an engine. The test starts and stops the servers."""
+    """Return a function that creates a server of an engine. The test starts and stops the server."""
     engine = ENGINES[request.param]
     try:
         folder = engine.build_once(Path(os.environ[VARIABLE]).absolute())
@@ -53,14 +53,17 @@ def server(new_server: Callable[[], Server]) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def runner(server: Server) -> Iterator[CallRunner]:
-    runner = CallRunner(server.address, server.engine.name, patience=8)
+    runner = CallRunner(server.address, server.engine.name, call_timeout=8)
     yield runner
     runner.close()
 
 
 @pytest.fixture(scope="session")
 def simulation() -> Iterator[Callable[[], CallRunner]]:
-    """Return a function that starts a simulated deployment at its first call."""
+    """Return a function that returns a call runner on a simulated deployment.
+
+    The first call of the function starts the deployment.
+    """
     started = []
 
     @cache
@@ -78,5 +81,5 @@ def simulation() -> Iterator[Callable[[], CallRunner]]:
 
 @pytest.fixture
 def outcome_counts(request: pytest.FixtureRequest, server: Server) -> Counter[str]:
-    """Return the counter of row outcomes of this test file and engine."""
+    """Return the counter of outcomes for this test file and this engine."""
     return _tallies[f"{server.engine.name}, {request.path.stem.removeprefix('test_')}"]

@@ -1,6 +1,7 @@
-"""The engines: sources, builds and processes.
+"""The engines: how to build an engine, and the process of an engine.
 
-The folder ``GMONGO_ENGINES`` contains the builds. The tests never import a build, since SecantusDB has the GPL.
+The environment variable ``GMONGO_ENGINES`` names the folder for the builds. The tests never import a build, because
+SecantusDB has the GPL.
 """
 
 from __future__ import annotations
@@ -34,22 +35,26 @@ _HOST = "127.0.0.1"
 
 
 def rows_to_run(rows: list[_Row]) -> list[_Row]:
-    """Return all rows if the tests have engines. Otherwise return one row, which pytest skips with a reason."""
+    """Return all rows if ``GMONGO_ENGINES`` is set.
+
+    Otherwise, return only one row, which pytest skips with a reason.
+    """
     return rows if VARIABLE in os.environ else rows[:1]
 
 
 class MissingEngineError(Exception):
-    """The engine cannot run on this machine. The message has the reason."""
+    """The engine cannot run on this machine. The text contains the reason."""
 
 
 class Engine(NamedTuple):
-    """An engine.
+    """A server other than MongoDB that uses MongoDB's wire protocol.
 
     :param name: name of the engine.
     :param version: version of the build.
-    :param program: program on the path that builds the engine.
+    :param program: name of the program that builds the engine. The program must be on the path.
     :param build: function that builds the engine in a folder.
-    :param command: function that returns the command line for the build folder, a data folder and a port.
+    :param command: function that returns the command line. Its arguments are the build folder, a data folder and a
+        port.
     """
 
     name: str
@@ -59,7 +64,7 @@ class Engine(NamedTuple):
     command: Callable[[Path, Path, int], list[str]]
 
     def build_once(self, cache: Path) -> Path:
-        """Build the engine if the build is missing. Return the build folder.
+        """Build the engine if no build exists. Return the build folder.
 
         :raises MissingEngineError: The build fails.
         """
@@ -165,7 +170,7 @@ ENGINES = {
 
 
 class Server:
-    """Process of an engine. The port and the data stay the same after a restart.
+    """Context manager of an engine's process. A restart keeps the port and the data.
 
     :param engine: the engine.
     :param built: build folder.
@@ -183,7 +188,7 @@ class Server:
     def start(self) -> None:
         """Start the process, and wait for a reply to ping.
 
-        :raises MissingEngineError: The process does not reply. The message has the end of its output.
+        :raises MissingEngineError: The process does not reply. The text contains the end of the process's output.
         """
         program, *arguments = self._command
         self._process = process = TetheredProcess(shutil.which(program) or program, arguments, cwd=_ROOT)
@@ -201,14 +206,14 @@ class Server:
                 client.admin.command("ping")
         except pymongo.errors.ConnectionFailure:
             return False
-        except pymongo.errors.PyMongoError as error:  # No driver supports this reply.
+        except pymongo.errors.PyMongoError as error:  # no driver accepts this reply of an engine
             raise MissingEngineError(f"{self.engine.name} replies {error}") from error
         return True
 
     def restart_if_hung(self) -> bool:
         """Restart the process if PyMongo cannot list its databases.
 
-        :returns: True after a restart.
+        :returns: True if the process was restarted.
         """
         limit = 1000 * _TIMEOUT
         with pymongo.MongoClient(self.uri, socketTimeoutMS=limit, serverSelectionTimeoutMS=limit) as client:
@@ -221,7 +226,7 @@ class Server:
         return False
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process group."""
+        """Send a signal to the process group of the engine."""
         assert self._process is not None
         os.killpg(self._process.pid, number)
 
@@ -238,5 +243,5 @@ class Server:
         self.start()
         return self
 
-    def __exit__(self, *outcome: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -1,4 +1,4 @@
-"""The rows of the differential table on each engine, with gmongo and PyMongo."""
+"""Tests that run the rows of the table of calls on each engine, with gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_row_has_equal_results_in_gmongo_and_pymongo(
 def _attribute(
     server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]
 ) -> Attribution | None:
-    """Return the attribution of a row, or None after a restart of a hung server."""
+    """Run a row, and return its attribution. Return None if the server hung and was restarted."""
     try:
         attribution = attribute_difference(runner, call.source, simulation)
     except pymongo.errors.ConnectionFailure:
@@ -51,7 +51,7 @@ def _attribute(
     return None if is_suspect and server.restart_if_hung() else attribution
 
 
-def test_minimum_number_of_rows_is_equal(outcome_counts: Counter[str]) -> None:
+def test_at_least_300_rows_have_equal_results(outcome_counts: Counter[str]) -> None:
     if outcome_counts.total() < len(_CALLS):
         pytest.skip("the run covers a part of the table")
     assert outcome_counts[Verdict.SAME.value] >= _MINIMUM

@@ -1,4 +1,4 @@
-"""The examples of gmongo on each engine."""
+"""Tests that run the examples of gmongo on each engine."""
 
 from __future__ import annotations
 

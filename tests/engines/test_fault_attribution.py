@@ -1,4 +1,4 @@
-"""The comparison on engines: differences, reasons for skipped rows, missing engines."""
+"""Tests of the comparison on engines: differences, reasons for skipped rows, and missing engines."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ROW = "c.find_one({'_id': 1})"
 
 @pytest.fixture(scope="module")
 def simulated() -> Iterator[CallRunner]:
-    """Start a simulated deployment that replaces both the engine and MongoDB."""
+    """Yield a call runner on a simulated deployment. The tests use it in the place of an engine and of MongoDB."""
     with DeploymentProcess("--replica-set", "1") as deployment:
-        runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", patience=10)
+        runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", call_timeout=10)
         yield runner
         runner.close()
 
@@ -54,7 +54,7 @@ def test_row_is_skipped_with_reason(
 ) -> None:
     with monkeypatch.context() as patch:
         if reason == "the server does not reply":
-            patch.setattr(simulated, "_given_patience", 1)
+            patch.setattr(simulated, "_call_timeout", 1)
         first = _attribute_row(simulated, source)
     assert first.verdict is Verdict.SKIPPED
     assert first.reason.startswith(reason)
@@ -94,7 +94,7 @@ def _outcome(part: Any) -> Outcome:
         ),
     ],
 )
-def test_different_results_of_both_drivers_are_compared_with_mongodb(
+def test_differing_results_on_engine_are_compared_with_results_on_mongodb(
     engine_results: tuple[Any, Any], mongodb_results: tuple[Any, Any], reason: str
 ) -> None:
     class ScriptedCallRunner:
@@ -116,12 +116,12 @@ def test_different_results_of_both_drivers_are_compared_with_mongodb(
     runner: Any = ScriptedCallRunner(*engine_results)
     attribution = attribute_difference(
         runner, "list_collections(", lambda: simulation
-    )  # gmongo rejects invalid arguments of this method.
+    )  # `differences.jsonl` contains a difference for this call
     assert (attribution.verdict, attribution.reason) == (Verdict.SKIPPED if reason else Verdict.DIFFERENT, reason)
 
 
 @pytest.mark.parametrize("replies", [True, False])
-def test_reply_or_close_after_unacknowledged_command_is_detected(replies: bool) -> None:
+def test_reply_or_close_after_unacknowledged_command_is_fault_of_server(replies: bool) -> None:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             if replies:
@@ -160,7 +160,9 @@ def _fail_to_build(folder: Path) -> None:
     ("program", "message"),
     [("sh", "no network"), ("no-such-builder", "example is built with no-such-builder, which is not on the path")],
 )
-def test_failed_build_and_missing_build_program_raise_each_time(program: str, message: str, tmp_path: Path) -> None:
+def test_failed_build_or_missing_build_program_raises_error_at_each_call(
+    program: str, message: str, tmp_path: Path
+) -> None:
     engine = Engine("example", "1", program, _fail_to_build, lambda *_: [])
     for _attempt in range(2):
         with pytest.raises(MissingEngineError, match=message):

@@ -1,4 +1,4 @@
-"""Outages of an engine under load, with gmongo and PyMongo."""
+"""Tests of outages of an engine while gmongo and PyMongo write to the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.gevent.comparison.driver_programs import DRIVERS, DriverProgram
 from .engine import MissingEngineError, Server
 
 _LIMIT = 100
-_OUTAGE = 2.5  # Seconds, longer than each timeout of the drivers.
+_OUTAGE = 2.5  # seconds. The outage is longer than each timeout of the clients
 
 
 def _kill_and_restart(server: Server) -> None:
@@ -57,26 +57,29 @@ def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
 
 def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any]:
     with ExitStack() as stack:
-        players = {
+        driver_processes = {
             driver: stack.enter_context(DriverProgram("outage_writes", driver, server.uri)) for driver in DRIVERS
         }
-        for player in players.values():
-            assert player.line() == "writing", player.stderr
+        for driver_process in driver_processes.values():
+            assert driver_process.line() == "writing", driver_process.stderr
         try:
             outage(server)
         except MissingEngineError as missing:
             pytest.skip(f"the killed engine does not start with its data: {missing}")
-        for player in players.values():
-            player.send_line()
-        return {driver: json.loads(player.line()) for driver, player in players.items()}
+        for driver_process in driver_processes.values():
+            driver_process.send_line()
+        return {driver: json.loads(driver_process.line()) for driver, driver_process in driver_processes.items()}
 
 
 def _errors_of_retries(server: Server) -> set[str]:
-    """Return the errors of a retry that runs at the same time as the first attempt on a continued server."""
+    """Return the errors that a correct retry can raise on this server.
+
+    After the pause, the server can execute the first attempt and the retry of an insert at the same time.
+    """
     with pymongo.MongoClient(server.uri) as client:
         return {"DuplicateKeyError"} if "setName" in client.admin.command("isMaster") else set()
 
 
 def _collection(server: Server, driver: str) -> list[Any]:
     with pymongo.MongoClient(server.uri) as client:
-        return list(client.load[driver].find())
+        return list(client.outage[driver].find())

@@ -1,4 +1,7 @@
-"""The recorded answers on each engine. If an engine replies differently, its replies to both drivers are equal."""
+"""Tests that run the cases of the recorded answers on each engine.
+
+If the replies of an engine differ from the recorded answers, the replies to gmongo and PyMongo must be equal.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +28,24 @@ from tests.simulation.answers.notation import is_wrapper
 from .engine import Server, rows_to_run
 
 _TIMEOUT = 5
-_REPEATS = 5  # An engine may report errors in the random order of a hash.
+_REPEATS = 5  # number of runs to detect random replies. An engine may report errors in a random order
 _SILENCE = SilentServerError.__name__
 _DATABASE = "gmongo_answers"
 _WRITE_FIELDS = ("documents", "updates", "deletes")
 
 
 class Databases:
-    """A database in both drivers. A new database replaces a database that a case has made unusable."""
+    """A database on an engine as objects of gmongo and PyMongo.
 
-    def __init__(self, ours: Any, theirs: Any) -> None:
-        self._clients = ours, theirs
+    If a case has made the database unusable, another database replaces the database.
+    """
+
+    def __init__(self, gmongo_client: Any, pymongo_client: Any) -> None:
+        self._clients = gmongo_client, pymongo_client
         self._number = 0
 
     def prepare_for(self, case: Case) -> tuple[Any, Any]:
-        """Store the documents of a case, and return the database in both drivers."""
+        """Store the documents of a case. Return the database as an object of gmongo and as an object of PyMongo."""
         try:
             with gevent.Timeout(_TIMEOUT, SilentServerError):
                 prepare(case, self._current[0])
@@ -49,18 +55,18 @@ class Databases:
 
     @property
     def _current(self) -> tuple[Any, Any]:
-        ours, theirs = (client[f"{_DATABASE}_{self._number}"] for client in self._clients)
-        return ours, theirs
+        gmongo_database, pymongo_database = (client[f"{_DATABASE}_{self._number}"] for client in self._clients)
+        return gmongo_database, pymongo_database
 
 
 @pytest.fixture(scope="module")
 def databases(server: Server) -> Iterator[Databases]:
-    with gmongo.MongoClient(server.uri) as ours, pymongo.MongoClient(server.uri) as theirs:
-        yield Databases(ours, theirs)
+    with gmongo.MongoClient(server.uri) as gmongo_client, pymongo.MongoClient(server.uri) as pymongo_client:
+        yield Databases(gmongo_client, pymongo_client)
 
 
 def _reply_to(case: Case, database: Any) -> Any:
-    """Return the replies to a driver, or the name of a driver error."""
+    """Run a case with one driver. Return the replies, or the class name of the error that the driver raises."""
     is_ours = isinstance(database, gmongo.database.Database)
     try:
         with gevent.Timeout(_TIMEOUT, SilentServerError) if is_ours else interrupt_after(_TIMEOUT):
@@ -69,12 +75,12 @@ def _reply_to(case: Case, database: Any) -> Any:
         return type(error).__name__
 
 
-def _same(first: Any, second: Any) -> bool:
+def _are_equal_without_ids(first: Any, second: Any) -> bool:
     return difference(_without_identities(first), _without_identities(second)) is None
 
 
 def _without_identities(value: Any) -> Any:
-    """Replace the values that differ in each run."""
+    """Return a value without the IDs that differ in each run."""
     if is_wrapper(value) and next(iter(value)) in ("$oid", "$timestamp", "$binary"):
         return next(iter(value))
     if isinstance(value, dict):
@@ -83,12 +89,12 @@ def _without_identities(value: Any) -> Any:
 
 
 def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
-    """True if the engine sends the same reply to repeated runs of a case with one driver."""
-    return all(_same(reply, _reply_to(case, database)) for _ in range(_REPEATS))
+    """Return True if the engine sends the same reply in repeated runs of a case with one driver."""
+    return all(_are_equal_without_ids(reply, _reply_to(case, database)) for _ in range(_REPEATS))
 
 
 def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
-    """Return the reply if gmongo sends the documents in payload sections, as PyMongo does."""
+    """Run a case with gmongo, but send documents in document sequences, as PyMongo does. Return the reply."""
     original_command = RunCommand.command
 
     def command(operation: Any, hello: Any) -> Any:
@@ -105,36 +111,40 @@ def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
 
 
 def _works_with_pymongo(case: Case, simulation: CallRunner) -> bool:
-    """True if a case works with PyMongo. Some cases catch errors of gmongo."""
+    """Return True if PyMongo gets the recorded answer on the simulation. PyMongo raises other errors in some cases."""
     with pymongo.MongoClient(simulation.uri) as client:
         return difference(case.expected, _reply_to(case, client[_DATABASE])) is None
 
 
 @pytest.mark.parametrize("file", rows_to_run([path.stem for path in files()]))
-def test_reply_equals_recording_or_reply_to_pymongo(
+def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
     server: Server, databases: Databases, simulation: Callable[[], CallRunner], outcome_counts: Counter[str], file: str
 ) -> None:
     problems = []
     for case in cases(file):
-        ours, theirs = databases.prepare_for(case)
-        reply = _reply_to(case, ours)
+        gmongo_database, pymongo_database = databases.prepare_for(case)
+        reply = _reply_to(case, gmongo_database)
         if difference(case.expected, reply) is None:
             outcome_counts["equal to recording"] += 1
             continue
-        peer_reply = _reply_to(case, theirs)
-        if reply == peer_reply == _SILENCE:
+        pymongo_reply = _reply_to(case, pymongo_database)
+        if reply == pymongo_reply == _SILENCE:
             outcome_counts["no reply to both drivers"] += 1
             server.restart_if_hung()
-        elif _same(reply, peer_reply):
+        elif _are_equal_without_ids(reply, pymongo_reply):
             outcome_counts["other reply to both drivers"] += 1
-        elif not (_is_repeatable(case, theirs, peer_reply) and _is_repeatable(case, ours, reply)):
+        elif not (
+            _is_repeatable(case, pymongo_database, pymongo_reply) and _is_repeatable(case, gmongo_database, reply)
+        ):
             outcome_counts["different replies to one driver"] += 1
         elif not _works_with_pymongo(case, simulation()):
             outcome_counts["unsupported by PyMongo"] += 1
-        elif _same(peer_reply, _reply_to_command_of_pymongo(case, ours)):
-            outcome_counts["depends on payload sections"] += 1
-        elif peer_reply in list(ACCIDENTS) and reply != peer_reply:
+        elif _are_equal_without_ids(pymongo_reply, _reply_to_command_of_pymongo(case, gmongo_database)):
+            outcome_counts["depends on document sequences"] += 1
+        elif pymongo_reply in list(ACCIDENTS) and reply != pymongo_reply:
             outcome_counts["PyMongo fails"] += 1
         else:
-            problems.append(f"{case.name}: PyMongo gets {peer_reply!r}, gmongo {reply!r}; recorded {case.expected!r}")
+            problems.append(
+                f"{case.name}: PyMongo gets {pymongo_reply!r}, gmongo {reply!r}; recorded {case.expected!r}"
+            )
     assert not problems, "\n".join(problems)

@@ -1,4 +1,4 @@
-"""A recorder of commands and server failures."""
+"""A recorder that selects failed commands and server failures."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from tests.support.recorder import Recorder
 
 
 class FailureRecorder(Recorder):
-    """Select the events of failed commands, Unknown servers and cleared pools."""
+    """Recorder with properties for failed commands, servers marked Unknown, and cleared pools."""
 
     @property
     def failures(self) -> list[Any]:
-        """Return the events of failed commands."""
+        """Return each CommandFailedEvent."""
         return self.of("CommandFailed")
 
     @property
     def server_faults(self) -> list[Any]:
-        """Return the events of Unknown servers and cleared pools."""
+        """Return the events that mark a server Unknown, and each PoolClearedEvent."""
         changes = self.of("ServerDescriptionChanged")
         unknown = [event for event in changes if not event.new_description.is_server_type_known]
         return unknown + self.of("PoolCleared")

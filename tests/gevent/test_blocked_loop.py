@@ -1,4 +1,7 @@
-"""A blocked loop is not a failed server: the driver reads received replies before it reports a timeout."""
+"""Tests of a blocked event loop: the driver reads received replies before the driver reports a timeout.
+
+The driver does not treat the blocked loop as a failure of the server.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ PIECE = 1_000_000
 
 
 def has_input(connection):
-    """True if the socket of a connection has unread bytes."""
+    """Return True if the socket of a connection has unread bytes."""
     return any(fcntl.ioctl(connection._transport._socket.fileno(), termios.FIONREAD, bytes(4)))
 
 
 def block_loop(connection):
-    """Block the loop until the socket of this connection has a reply."""
+    """Block the event loop until the socket of a connection has unread bytes."""
     end = time.monotonic() + 20
     time.sleep(BLOCKED)
     while not has_input(connection) and time.monotonic() < end:
@@ -41,28 +44,28 @@ def block_loop(connection):
     assert has_input(connection)
 
 
-def used_connection(client):
-    """Return the only connection with a pending reply."""
+def connection_in_use(client):
+    """Return the only connection that is in use. The connection waits for a reply."""
     [pool] = client._topology.pools()
     [connection] = pool.machine.in_use
     assert connection.mid_message
     return connection
 
 
-def is_answered(client):
+def read_succeeds(client):
     try:
         return client.test.c.find_one() == {"_id": 1}
     except AutoReconnect:
         return False
 
 
-def warm_client(deployment, *recorders, **options):
-    """Return a client with an available connection, after another client has waited until the server replies."""
+def client_with_connection(deployment, *recorders, **options):
+    """Return a client that has an available connection, and clear its recorders."""
 
     with MongoClient(deployment.uri) as patient:
         patient.test.c.insert_one({"_id": 1})
     client = MongoClient(deployment.uri, event_listeners=recorders, **options)
-    eventually(lambda: is_answered(client))
+    eventually(lambda: read_succeeds(client))
     for recorder in recorders:
         recorder.clear()
     return client
@@ -70,20 +73,20 @@ def warm_client(deployment, *recorders, **options):
 
 @pytest.fixture
 def deployment():
-    """Start a deployment in another process, which replies while this process is blocked."""
+    """Start a deployment in another process, which replies while this process blocks its event loop."""
     with DeploymentProcess("--replica-set", "1") as process:
         yield process
 
 
 @pytest.mark.parametrize("mode", ["poll", "stream"])
 def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode):
-    """Other checks may fail, because a busy server exceeds the limit."""
+    """A check whose reply had not arrived may fail, because a busy server may reply after the time limit."""
     recorder = FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
-    with warm_client(deployment, recorder, **options) as client:
+    with client_with_connection(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
         for round_ in range(6):
-            gevent.sleep(0.1 * round_)  # the rounds begin at different times between two checks
+            gevent.sleep(0.1 * round_)  # the rounds begin at different times after a check
             ended = len(recorder.only(*ENDS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message
@@ -94,15 +97,15 @@ def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode
             eventually(lambda ended=ended: len(recorder.only(*ENDS)) > ended)
             next_end = [event for event in recorder.events if short_name(event) in ENDS][ended]
             assert short_name(next_end) == ENDS[0] or (not awaited and next_end.duration >= LIMIT / 1000)
-        eventually(lambda: is_answered(client))
+        eventually(lambda: read_succeeds(client))
 
 
 def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
     recorder = FailureRecorder()
-    with warm_client(deployment, recorder, socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
+    with client_with_connection(deployment, recorder, socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         reader = gevent.spawn(client.test.c.find_one, {"_id": 1})
-        gevent.sleep(0)  # sends the command
-        block_loop(used_connection(client))
+        gevent.sleep(0)  # the greenlet sends the command
+        block_loop(connection_in_use(client))
         assert reader.get() == {"_id": 1}
         assert not recorder.failures
         assert not recorder.server_faults
@@ -110,15 +113,16 @@ def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
 
 def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, monkeypatch):
     def say_hello(connection, *more):
-        blockers.append(gevent.spawn(block_loop, connection))  # runs when this greenlet waits for the reply
+        # The new greenlet runs while this greenlet waits for the reply.
+        blockers.append(gevent.spawn(block_loop, connection))
         return real(connection, *more)
 
     real, blockers, recorder = handshake.say_hello, [], FailureRecorder()
-    with warm_client(deployment, recorder, connectTimeoutMS=LIMIT) as client, gevent.Timeout(30):
+    with client_with_connection(deployment, recorder, connectTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         monkeypatch.setattr(handshake, "say_hello", say_hello)
         readers = [
             gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)
-        ]  # one waiting greenlet creates a connection
+        ]  # one of the readers creates a connection
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
         assert blockers
         assert not recorder.server_faults
@@ -154,7 +158,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
 
 
 def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
-    """The rest of the reply needs several reads after the time limit."""
+    """After the time limit, the driver needs several reads for the rest of the reply."""
 
     def send_in_pieces(peer, message):
         for start in range(0, len(message), PIECE):
@@ -175,20 +179,20 @@ def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
 
 
 def test_waiter_succeeds_if_connection_became_available_while_loop_was_blocked(deployment):
-    """The unread reply makes the connection available for the waiter."""
+    """When the driver has read the reply, the connection is available for the waiting greenlet."""
     options = {"maxPoolSize": 1, "waitQueueTimeoutMS": LIMIT}
-    with warm_client(deployment, **options) as client, gevent.Timeout(30):
+    with client_with_connection(deployment, **options) as client, gevent.Timeout(30):
         readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
         gevent.sleep(0)
-        block_loop(used_connection(client))
+        block_loop(connection_in_use(client))
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
 
 
 @pytest.mark.parametrize("mode", ["poll", "stream"])
-def test_dead_server_is_marked_unknown(deployment, mode):
+def test_server_that_does_not_reply_is_marked_unknown(deployment, mode):
     recorder = FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
-    with warm_client(deployment, recorder, **options), gevent.Timeout(30):
+    with client_with_connection(deployment, recorder, **options), gevent.Timeout(30):
         deployment.fault(0, "freeze")
         while not recorder.server_faults:
             gevent.sleep(0.01)

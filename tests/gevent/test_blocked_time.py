@@ -1,4 +1,7 @@
-"""Blocked time of the loop during computations, compared with PyMongo under monkey-patching."""
+"""Tests of the time in which computations of a driver block the event loop.
+
+The tests compare gmongo with PyMongo under monkey-patching.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +18,28 @@ MIN_ROUNDS, MAX_ROUNDS = 3, 30
 
 
 @pytest.fixture(scope="module")
-def players():
-    """Start a process of each driver, which measures on request."""
+def driver_processes():
+    """Start one process for each driver. A process measures an activity when the test sends its name."""
     with (
         DeploymentProcess("--standalone") as plain,
         DeploymentProcess("--standalone", "--tls") as encrypted,
-        DriverProgram("blocked_time", DRIVERS[0], plain.uri, encrypted.uri) as gmongo_player,
-        DriverProgram("blocked_time", DRIVERS[1], plain.uri, encrypted.uri) as pymongo_player,
+        DriverProgram("blocked_time", DRIVERS[0], plain.uri, encrypted.uri) as gmongo_process,
+        DriverProgram("blocked_time", DRIVERS[1], plain.uri, encrypted.uri) as pymongo_process,
     ):
-        for each in (gmongo_player, pymongo_player):
+        for each in (gmongo_process, pymongo_process):
             assert each.line() == "ready", each.stderr
-        yield gmongo_player, pymongo_player
+        yield gmongo_process, pymongo_process
 
 
-def blocks_less(players, activity, share):
-    """True if gmongo blocks the loop for less than `share` of the time of PyMongo.
+def blocks_less(driver_processes, activity, share):
+    """Return True if gmongo blocks the event loop for less than `share` of the time for which PyMongo blocks the loop.
 
-    The minimum of several rounds excludes other load of the machine. The drivers alternate, so that load affects both.
+    The minimum of several rounds excludes other load of the machine. The drivers alternate, so that the load affects
+    the measurements of each driver.
     """
-    least = [float("inf")] * len(players)
+    least = [float("inf")] * len(driver_processes)
     for number in range(MAX_ROUNDS):
-        rounds = [measure(player, activity) for player in players]
+        rounds = [measure(driver_process, activity) for driver_process in driver_processes]
         assert rounds[0]["turns"] > 10 or activity == "connect"
         least = [min(known, each["stall"]) for known, each in zip(least, rounds, strict=True)]
         if number + 1 >= MIN_ROUNDS and least[0] < least[1] * share:
@@ -43,11 +47,11 @@ def blocks_less(players, activity, share):
     return False
 
 
-def measure(player, activity):
-    """Measure once. See :func:`tests.support.ticker.measure_longest_gap`."""
-    player.send_line(activity)
-    line = player.line()
-    assert line, player.stderr
+def measure(driver_process, activity):
+    """Let a process measure an activity once. Return the result of :func:`tests.support.ticker.measure_longest_gap`."""
+    driver_process.send_line(activity)
+    line = driver_process.line()
+    assert line, driver_process.stderr
     return json.loads(line)
 
 
@@ -57,8 +61,9 @@ def measure(player, activity):
         pytest.param("read", 0.75, id="read 15 MB with sleeps"),
         pytest.param("iterate", 0.75, id="read 15 MB"),
         pytest.param("insert", 1, id="insert 10,000 documents"),
-        pytest.param("connect", 1.5, id="TLS connection"),  # OpenSSL needs the same time in both drivers
+        # Most of the time is OpenSSL's time, which is equal for gmongo and PyMongo.
+        pytest.param("connect", 1.5, id="TLS connection"),
     ],
 )
-def test_gmongo_blocks_loop_less_than_share_of_pymongo(players, activity, share):
-    assert blocks_less(players, activity, share)
+def test_gmongo_blocks_loop_for_less_than_share_of_time_of_pymongo(driver_processes, activity, share):
+    assert blocks_less(driver_processes, activity, share)

@@ -1,6 +1,7 @@
-"""Time limits in a busy process: greenlets compute, and the server does not reply.
+"""Tests of time limits in a busy process: greenlets compute, and the server does not reply.
 
-``--mongodb-members 1`` stops a real server, instead of a simulated server in another process.
+With ``--mongodb-members 1``, the tests of all public operations stop a real server. Otherwise they stop a simulated
+server in another process.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.support.wait import eventually
 
 LIMIT = 0.2  # seconds
 MILLISECONDS = 1000 * LIMIT
-SLICES = (0.005, 0.02)  # seconds of computation before a yield. gevent runs 50 per iteration
+SLICES = (0.005, 0.02)  # seconds that a greenlet computes before each switch to the hub
 
 
 MEMBER = {"setName": "rs", "minWireVersion": 0, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": 30}
@@ -38,8 +39,8 @@ def compute(seconds: float) -> None:
         gevent.sleep(0)
 
 
-def duration_and_longest_pass(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
-    """Return the duration of a call, the duration of the longest iteration of the event loop, and the error."""
+def duration_and_longest_loop_iteration(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
+    """Return the duration of a call, the longest iteration of the event loop, and the error of the call or None."""
     error = None
     begin = time.monotonic()
     moments = [begin]
@@ -89,7 +90,8 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
     connections: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
     """
-    :param connections: None without a server, 0 without a connection, 1 with a used, 2 with an available connection.
+    :param connections: None if no server runs. 0 if the pool is empty, 1 if another greenlet uses the only connection,
+        2 if the only connection is available.
     """
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:
@@ -102,12 +104,12 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
                 with gmongo.timeout(20):
                     client.db.c.find_one()
             server.answering.clear()
-            holder = gevent.spawn(client.db.c.find_one) if connections == 1 else None
+            user_of_connection = gevent.spawn(client.db.c.find_one) if connections == 1 else None
             gevent.sleep(0)
-            duration, longest, error = duration_and_longest_pass(lambda: operation(client))
+            duration, longest, error = duration_and_longest_loop_iteration(lambda: operation(client))
             server.answering.set()
-            if holder is not None:
-                holder.get(timeout=20)
+            if user_of_connection is not None:
+                user_of_connection.get(timeout=20)
     assert error is not None and error.timeout
     assert LIMIT <= duration <= LIMIT + 2 * longest
 
@@ -143,7 +145,7 @@ def test_public_operation_ends_within_timeout_and_two_loop_iterations(operation:
         operation.prepare(run_state)
         stoppable.stop()
         try:
-            duration, longest, error = duration_and_longest_pass(act)
+            duration, longest, error = duration_and_longest_loop_iteration(act)
         finally:
             stoppable.resume()
     assert error is None or error.timeout, repr(error)

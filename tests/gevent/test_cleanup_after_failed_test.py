@@ -1,4 +1,4 @@
-"""Resources of a failed test are released before the next test."""
+"""Test that the resources of a failed test are released before the next test."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Scenarios with gmongo, and for comparison with PyMongo under monkey-patching.
+"""Tests that run scenarios with gmongo, and also with PyMongo under monkey-patching for comparison.
 
-The assertions are for gmongo. The outcomes of PyMongo are measured and printed (``pytest -rP``). The only assertion
-about PyMongo is that gmongo uses less CPU.
+The tests assert the outcomes of gmongo, and only print the outcomes of PyMongo (``pytest -rP``). The only assertion
+about PyMongo is that gmongo needs less CPU time.
 """
 
 from __future__ import annotations
@@ -31,37 +31,40 @@ SCENARIOS = (
 
 
 def run_each(names, scenario):
-    """Run the scene with each name concurrently."""
+    """Call `scenario` with each name concurrently, and return the results by name."""
     players = [gevent.spawn(scenario, name) for name in names]
     try:
         gevent.joinall(players, raise_error=True)
     finally:
         gevent.killall(players)
-    return {name: player.value for name, player in zip(names, players, strict=True)}
+    return {name: program.value for name, program in zip(names, players, strict=True)}
 
 
 def run_groups(program, driver, *arguments, groups):
-    """Run one process for each group of scenes, and return the outcomes of all scenes."""
+    """Run one process of a program for each group of scenarios, and return the outcome of each scenario."""
     outcomes = run_each(groups, lambda group: json.loads(run_program(program, driver, *arguments, *group)))
     return {name: outcome for group in outcomes.values() for name, outcome in group.items()}
 
 
 def test_interruption_at_any_switch_loses_nothing():
-    """The interruptions are a kill, a foreign timeout, and both in sequence, early and late."""
+    """The interruptions are a kill, a timeout of the application, and a kill followed by a timeout."""
     outcomes = run_both(lambda driver: run_groups("interruptions", driver, groups=SCENARIOS))
-    for driver, scenes in outcomes.items():
-        total = sum((Counter(tally) for tally in scenes.values()), Counter())
-        print(f"{driver}, all scenes: {dict(total)}")
+    for driver, tallies in outcomes.items():
+        total = sum((Counter(tally) for tally in tallies.values()), Counter())
+        print(f"{driver}, all scenarios: {dict(total)}")
     for name, tally in outcomes["gmongo"].items():
         assert tally.pop("points") >= 6, name
         assert tally == {"points where something is lost": 0}, name
 
 
-def run_outage(driver, patience, ends, recovers=False):
-    """Return the outcomes of 1,000 waiters, the CPU time per second, and the most concurrent handshakes."""
+def run_outage(driver, selection_timeout, ended_by, recovers=False):
+    """Return the outcomes of 1,000 waiting greenlets, the CPU time, and the maximum of concurrent handshakes.
+
+    :param selection_timeout: the server selection timeout in milliseconds.
+    """
     with (
         Deployment.replica_set(members=1) as deployment,
-        DriverProgram("outage_reads", driver, deployment.uri, patience, ends) as each,
+        DriverProgram("outage_reads", driver, deployment.uri, selection_timeout, ended_by) as each,
     ):
         assert each.line() == "ready", each.stderr
         (member,) = deployment.members
@@ -75,24 +78,24 @@ def run_outage(driver, patience, ends, recovers=False):
         return {**outcomes, **json.loads(each.remaining_output())}
 
 
-def most_handshakes(member, player):
+def most_handshakes(member, program):
     most = 0
-    while player.process.poll() is None:
+    while program.process.poll() is None:
         handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-        most = max(most, len(handshaking) - 2)  # the monitor has two connections
+        most = max(most, len(handshaking) - 2)  # two connections belong to the monitor
         gevent.sleep(0.0005)
     return most
 
 
-def test_waiters_succeed_after_outage():
+def test_waiting_reads_succeed_after_outage():
     outcomes = run_both(lambda driver: run_outage(driver, "30000", "own", recovers=True))["gmongo"]
     assert outcomes["errors"] == {}
     assert outcomes["answered"] == WAITERS
-    # Two concurrent handshakes, and connections whose first find has not arrived yet.
+    # Two concurrent handshakes are permitted. The count also contains connections before their first find.
     assert outcomes["handshakes"] <= 5
 
 
-def test_foreign_timeouts_in_outage_raise_only_themselves():
+def test_application_timeouts_in_outage_raise_only_their_own_exception():
     outcomes = run_both(lambda driver: run_outage(driver, "30000", "foreign"))
     assert outcomes["gmongo"]["errors"] == {"its own Timeout": WAITERS}
     assert outcomes["gmongo"]["CPU"] < outcomes["pymongo"]["CPU"]
@@ -105,7 +108,7 @@ BLOCKED_SCENARIOS = (
 )
 
 
-def test_blocked_loop_causes_no_failures():
+def test_blocked_loop_causes_no_failures_of_operations_and_checks():
     def run_blocked(driver):
         with DeploymentProcess("--replica-set", "1") as one:
             return run_groups("blocked_loop", driver, one.uri.partition("?")[0], groups=BLOCKED_SCENARIOS)
@@ -121,7 +124,11 @@ WAYS = ("os", "gevent", "multiprocessing")
 
 
 def run_fork(driver, way, state):
-    """Return the output, the child's commands on connections of the parent, and the number of lost connections."""
+    """Fork in the way `way`, and return the outcomes of the parent and the child.
+
+    ``sent`` are the commands that the child sends on connections of the parent. ``lost`` is the number of connections
+    that the parent loses.
+    """
     with (
         Deployment.replica_set(members=1) as deployment,
         DriverProgram("forked_child", driver, deployment.uri, way, state) as each,
@@ -139,35 +146,35 @@ def run_fork(driver, way, state):
         lost = len(before - set(member.connections))
         each.send_line()
         output += [json.loads(each.line()), each.remaining_output()]
-        return {"output": output, "sent": sent, "lost": lost, "stderr": stderr(each)}
+        return {"output": output, "sent": sent, "lost": lost, "warnings_and_tracebacks": warnings_and_tracebacks(each)}
 
 
-def stderr(player):
-    return {**player.warnings, "tracebacks": player.stderr.count("Traceback")}
+def warnings_and_tracebacks(program):
+    return {**program.warnings, "tracebacks": program.stderr.count("Traceback")}
 
 
 def run_forks(state):
-    """Run each kind of fork, and return the outcomes."""
+    """Run the program with each way to fork, and return the outcomes of gmongo."""
     return run_both(lambda driver: run_each(WAYS, lambda way: run_fork(driver, way, state)))["gmongo"]
 
 
-def test_forked_child_sends_nothing_on_parents_connections():
-    """The parent is idle, so the child causes all commands."""
+def test_forked_child_sends_nothing_on_connections_of_idle_parent():
+    """The parent is idle, so that each command after the fork comes from the child."""
     output = ["child: works", "child ended with 0", {}, "parent: answered"]
-    expected = {"output": output, "sent": [], "lost": 0, "stderr": {"tracebacks": 0}}
+    expected = {"output": output, "sent": [], "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}
     assert run_forks("quiet") == dict.fromkeys(WAYS, expected)
 
 
 def test_fork_keeps_pending_replies_of_parent():
     for outcomes in run_forks("busy").values():
-        assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}  # the parent's monitor may send checks
+        assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}  # the monitor of the parent may send checks
         output = ["child: works", "child ended with 0", {"answered": 8}, "parent: answered"]
-        assert outcomes == {"output": output, "lost": 0, "stderr": {"tracebacks": 0}}
+        assert outcomes == {"output": output, "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}
 
 
 def run_end(driver, scenario):
-    """Return the output and the warnings. PyMongo does not always return."""
-    bound = 3 if driver == "pymongo" else 60
+    """Return the output and the warnings of a client's end. With PyMongo, a scenario may not return."""
+    limit = 3 if driver == "pymongo" else 60
     with (
         Deployment.replica_set(members=1) as deployment,
         DriverProgram("client_end", driver, deployment.uri, scenario) as each,
@@ -178,7 +185,7 @@ def run_end(driver, scenario):
         if scenario == "drop":
             until(lambda: remaining_output.ready() or not deployment.members[0].connections)
             each.send_line()
-        remaining_output.join(timeout=bound)
+        remaining_output.join(timeout=limit)
         output = remaining_output.value.splitlines() if remaining_output.ready() else "does not return"
         remaining_output.kill()
         return {"output": output, "warnings": each.warnings}
@@ -192,7 +199,7 @@ ENDS = {
 }
 
 
-def test_open_client_does_not_prevent_end():
+def test_open_client_does_not_prevent_end_of_hub_or_process():
     outcomes = run_both(lambda driver: run_each(ENDS, lambda scenario: run_end(driver, scenario)))["gmongo"]
     for scenario, output in ENDS.items():
         assert [line[: len(start)] for line, start in zip(outcomes[scenario]["output"], output, strict=True)] == output
@@ -208,7 +215,7 @@ def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
     pytest.importorskip("gunicorn")
     pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
 
-    def preloaded(driver):
+    def run_gunicorn(driver):
         application = "tests.gevent.comparison.application:application"
         with Deployment.replica_set(members=1) as deployment:
             log = tmp_path / driver
@@ -219,4 +226,4 @@ def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
                 until(lambda: not connections(deployment))
                 return {"status": status, "warnings": warnings("\n".join(host.lines))}
 
-    assert run_both(preloaded)["gmongo"] == {"status": 0, "warnings": {}}
+    assert run_both(run_gunicorn)["gmongo"] == {"status": 0, "warnings": {}}

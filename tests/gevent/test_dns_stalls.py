@@ -1,4 +1,4 @@
-"""DNS lookups do not block the loop, and interruptions end the wait for a lookup immediately."""
+"""Tests that DNS lookups do not block the event loop, and that interruptions immediately end the wait for a lookup."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ NAME, CLUSTER = "db.example.test", "cluster.example.test"
 
 
 class SlowNameServer(NameServer):
-    """Delay the answers to queries of a kind until the gate is open.
+    """Name server that delays its answers to queries of one record type until the test sets the gate.
 
-    :ivar delayed: the delayed queries.
+    :ivar delayed: the queries that the name server has delayed.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class SlowNameServer(NameServer):
         self._kind = ""
 
     def delay(self, kind: str) -> None:
-        """Close the gate for queries of a kind."""
+        """Delay the answers to queries of a record type until the test sets the gate."""
         self._kind, self.delayed = kind, []
         self.gate.clear()
 
@@ -55,10 +55,11 @@ class SlowNameServer(NameServer):
 
 
 class SlowResolver(Resolver):
-    """The thread resolver of gevent. Each lookup blocks its thread, as the C library does.
+    """Thread resolver of gevent in which each lookup blocks its native thread, as the C library does.
 
-    :ivar queries: the names.
-    :ivar gave_up: True if the gate was never opened, because the thread of the loop waits.
+    :ivar queries: the host names of all lookups.
+    :ivar gave_up: True if a lookup has timed out. In this case, the lookup has blocked the event loop, so that the test
+        could not set the gate.
     """
 
     def __init__(self) -> None:
@@ -73,7 +74,8 @@ class SlowResolver(Resolver):
         return self.pool.apply(self._look_up, (port,))
 
     def _look_up(self, port: int) -> list[Any]:
-        self.gave_up |= not self.gate.wait(PATIENCE)  # a gevent timeout cannot end a test that blocks the loop
+        # The limit of a native wait also works if the event loop is blocked.
+        self.gave_up |= not self.gate.wait(PATIENCE)
         return [(_socket.AF_INET, _socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 
@@ -85,7 +87,7 @@ def server():
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """Install a resolver of plain names."""
+    """Let gevent resolve host names with a :class:`SlowResolver`."""
     resolver = SlowResolver()
     monkeypatch.setattr(get_hub(), "resolver", resolver)
     yield resolver
@@ -93,8 +95,8 @@ def resolver(monkeypatch):
 
 
 def publish(names: SlowNameServer, server: ScriptedServer) -> None:
-    """Publish the records of a cluster with one server."""
-    dns.resolver.default_resolver.timeout = 30  # one query without retries
+    """Add the SRV, TXT and address records of a deployment with one server to a name server."""
+    dns.resolver.default_resolver.timeout = 30  # a query does not time out during the test
     names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
     names.texts[CLUSTER] = [["authSource=admin"]]
     names.addresses[NAME] = "127.0.0.1"
@@ -102,7 +104,7 @@ def publish(names: SlowNameServer, server: ScriptedServer) -> None:
 
 @pytest.fixture
 def names(monkeypatch, server):
-    """Install a name server with the records of a cluster."""
+    """Let the driver query a :class:`SlowNameServer` that has the records of a deployment."""
     with SlowNameServer() as names:
         install(monkeypatch.setattr, names)
         publish(names, server)
@@ -110,15 +112,15 @@ def names(monkeypatch, server):
         names.gate.set()
 
 
-def srv_client() -> MongoClient[Any]:
+def client_with_srv_uri() -> MongoClient[Any]:
     return MongoClient(f"mongodb+srv://{CLUSTER}/?tls=false")
 
 
 def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
-    """Start a greenlet, and check that the loop runs while a lookup waits at its gate.
+    """Start a greenlet that calls `use`, and check that the event loop runs during the lookup.
 
-    :param delayed: True if a lookup waits at the gate.
-    :returns: the greenlet, which still waits.
+    :param delayed: function that returns a true value while a lookup waits for the gate.
+    :returns: the greenlet, which still waits for the lookup.
     """
     user = gevent.spawn(use)
     eventually(delayed)
@@ -128,8 +130,8 @@ def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> g
     return user
 
 
-def resources() -> dict[str, int]:
-    """Return the numbers of resources that an interrupted lookup could leave."""
+def open_resources() -> dict[str, int]:
+    """Return the numbers of resources that an interrupted lookup could leave open."""
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -141,14 +143,14 @@ def resources() -> dict[str, int]:
 
 @contextmanager
 def no_leaks() -> Iterator[None]:
-    """Check that the resources are released after the lookups."""
-    get_hub().threadpool.apply(int)  # the first use opens permanent descriptors
-    before = eventually(resources)  # includes the timer of eventually()
+    """Check at the end of the block that all resources of the lookups are released."""
+    get_hub().threadpool.apply(int)  # the first use of the thread pool opens descriptors that stay open
+    before = eventually(open_resources)  # the call inside `eventually` also counts the timer of `eventually`
     yield
-    eventually(lambda: all(count <= before[name] for name, count in resources().items()))
+    eventually(lambda: all(count <= before[name] for name, count in open_resources().items()))
 
 
-def test_lookup_of_plain_name_does_not_block_loop(server, resolver):
+def test_lookup_of_host_name_does_not_block_loop(server, resolver):
     resolver.gate.clear()
     with MongoClient(f"{NAME}:{server.port}") as client:
         reader = start_during_lookup(lambda: client.db.c.find_one({"_id": 1}), lambda: resolver.queries)
@@ -161,20 +163,20 @@ def test_lookup_of_plain_name_does_not_block_loop(server, resolver):
 @pytest.mark.parametrize("kind", ["SRV", "TXT"])
 def test_srv_and_txt_lookups_do_not_block_loop(names, kind):
     names.delay(kind)
-    maker = start_during_lookup(srv_client, lambda: names.delayed)
+    maker = start_during_lookup(client_with_srv_uri, lambda: names.delayed)
     names.gate.set()
     with maker.get() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-# Interruptions take effect while the name server has not answered yet
+# Interruptions during a lookup
 
 
 def throw_timeout(greenlet: gevent.Greenlet) -> None:
-    """Throw a foreign timeout, and check that the greenlet raises this object."""
-    foreign = gevent.Timeout(1000)
-    greenlet.kill(foreign)
-    assert greenlet.exception is foreign
+    """Throw a ``gevent.Timeout`` into the greenlet, and check that the greenlet raises this object."""
+    timeout = gevent.Timeout(1000)
+    greenlet.kill(timeout)
+    assert greenlet.exception is timeout
 
 
 def kill(greenlet: gevent.Greenlet) -> None:
@@ -185,8 +187,8 @@ def kill(greenlet: gevent.Greenlet) -> None:
 interruptions = pytest.mark.parametrize("interrupt", [kill, throw_timeout])
 
 
-def end_immediately(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
-    """Check that the greenlet ends within 20 iterations of the loop."""
+def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
+    """Interrupt the greenlet, and check that the greenlet ends within 20 iterations of the event loop."""
     turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
     interrupt(greenlet)
     assert not turns.ready()
@@ -198,11 +200,11 @@ def end_immediately(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Green
 def test_interruption_of_client_creation_ends_immediately(names, interrupt, kind):
     with no_leaks():
         names.delay(kind)
-        maker = gevent.spawn(srv_client)
+        maker = gevent.spawn(client_with_srv_uri)
         eventually(lambda: names.delayed)
-        end_immediately(maker, interrupt)
+        assert_immediate_end(maker, interrupt)
         names.gate.set()
-    with srv_client() as client:
+    with client_with_srv_uri() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
@@ -213,7 +215,7 @@ def test_interruption_during_lookup_of_monitor_ends_immediately(server, resolver
         with MongoClient(f"{NAME}:{server.port}") as client:
             reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
             eventually(lambda: resolver.queries)
-            end_immediately(reader, interrupt)
+            assert_immediate_end(reader, interrupt)
             resolver.gate.set()
             assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
 
@@ -226,7 +228,7 @@ def test_interruption_during_lookup_of_operation_ends_immediately(server, resolv
         resolver.gate.clear()
         reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
         eventually(lambda: len(resolver.queries) > queries)
-        end_immediately(reader, interrupt)
+        assert_immediate_end(reader, interrupt)
         (pool,) = client.pool_stats()
         assert (pool["total"], pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0, 0)
         assert (pool["generation"], pool["state"]) == (0, "ready")
@@ -241,12 +243,12 @@ def test_close_during_lookup_prevents_connection(server, resolver):
         client = MongoClient(f"{NAME}:{server.port}")
         eventually(lambda: resolver.queries)
         client.close()
-        assert resources()["lookups"] == 1
+        assert open_resources()["lookups"] == 1
         resolver.gate.set()
     assert server.connection_count == 0
 
 
-def test_lookup_times_out_after_connect_and_selection_timeouts(server, resolver):
+def test_operation_during_lookup_times_out_after_connect_or_selection_timeout(server, resolver):
     with no_leaks():
         options = {"serverMonitoringMode": "poll", "connectTimeoutMS": 50, "serverSelectionTimeoutMS": 100}
         with MongoClient(f"{NAME}:{server.port}", retryReads=False, **options) as client:
@@ -270,7 +272,7 @@ with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as names:
     publish(names, server)
     def make():
         try:
-            srv_client()
+            client_with_srv_uri()
         except gevent.Timeout as error:
             return error
     for kind in "SRV", "TXT":
@@ -282,7 +284,7 @@ with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as names:
         maker.kill(mine)
         print(maker.value is mine)
         names.gate.set()
-    with srv_client() as client:
+    with client_with_srv_uri() as client:
         print(client.db.c.find_one({"_id": 1}))
 print(gevent.get_hub().join(timeout=5))
 """
@@ -294,7 +296,7 @@ def output_of(program: str) -> list[str]:
     return child.stdout.splitlines()
 
 
-def test_lookups_in_patched_process_do_not_block_loop():
+def test_lookups_in_monkey_patched_process_do_not_block_loop():
     assert output_of(PATCHED) == ["True", "True", "{'_id': 1}", "True"]
 
 
@@ -308,5 +310,5 @@ print("end")
 """
 
 
-def test_process_ends_during_lookup():
+def test_process_can_end_during_lookup():
     assert output_of(EXIT) == ["end"]

@@ -1,4 +1,4 @@
-"""A handled error releases its frames without the garbage collector, because no frame refers to the error."""
+"""Tests that a handled error releases its frames without the garbage collector. No frame refers to the error."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from gmongo.wire.transport import TransportError
 pytestmark = pytest.mark.usefixtures("collector_off")
 
 
-class LateError(Exception):
+class TimeLimitError(Exception):
     pass
 
 
 def raise_eviction() -> None:
     queue: WaitQueue[str] = WaitQueue()
     waiter = queue.join()
-    WaitQueue.evict(queue.detach(), LateError)
+    WaitQueue.evict(queue.detach(), TimeLimitError)
     waiter.sleep(None, AssertionError)
 
 
 def raise_wait_timeout() -> None:
-    WaitQueue[str]().join().sleep(0, LateError)
+    WaitQueue[str]().join().sleep(0, TimeLimitError)
 
 
 def raise_foreign_timeout() -> None:
     waiter = WaitQueue[str]().join()
-    with Timeout(0.001, LateError()):
+    with Timeout(0.001, TimeLimitError()):
         waiter.sleep(5, AssertionError)
 
 
@@ -54,7 +54,7 @@ def raise_command_error() -> None:
 
 
 def raise_expired_limit() -> None:
-    interrupt_after(0, LateError())
+    interrupt_after(0, TimeLimitError())
 
 
 def connect_to_closed_port() -> None:
@@ -90,18 +90,18 @@ def fail_in_encryption_step() -> None:
     from gmongo._encryption.context import Context
 
     def fail() -> None:
-        raise LateError
+        raise TimeLimitError
 
     with Context(Mock(), lambda new: Mock(), 0) as context:
         context.step(fail)
 
 
 ERRORS: dict[Callable[[], None], Any] = {
-    raise_eviction: LateError,
-    raise_wait_timeout: LateError,
-    raise_foreign_timeout: LateError,
+    raise_eviction: TimeLimitError,
+    raise_wait_timeout: TimeLimitError,
+    raise_foreign_timeout: TimeLimitError,
     raise_command_error: OperationFailure,
-    raise_expired_limit: LateError,
+    raise_expired_limit: TimeLimitError,
     connect_to_closed_port: TransportError,
     connect_to_host_without_address: TransportError,
     connect_to_unknown_host: TransportError,
@@ -110,7 +110,7 @@ ERRORS: dict[Callable[[], None], Any] = {
 
 
 class Request:
-    """An object of the application."""
+    """An object in a local variable of the application."""
 
 
 def releases_locals(call: Callable[[], None], error: Any) -> bool:
@@ -124,7 +124,7 @@ def releases_locals(call: Callable[[], None], error: Any) -> bool:
             use(request)
         except error:
             return reference
-        raise AssertionError("nothing was raised")
+        raise AssertionError("the call raised no error")
 
     return gevent.spawn(run).get()() is None
 
@@ -142,7 +142,7 @@ def test_handled_encryption_error_releases_locals() -> None:
 
 
 def sleep_with_limit() -> None:
-    with interrupt_after(60, LateError()):
+    with interrupt_after(60, TimeLimitError()):
         gevent.sleep(60)
 
 
@@ -152,8 +152,8 @@ def wait_in_backoff() -> None:
 
 
 @pytest.mark.parametrize("call", [sleep_with_limit, wait_in_backoff], ids=lambda call: call.__name__)
-def test_killed_greenlet_releases_locals_without_handler(call: Callable[[], None]) -> None:
-    """The greenlet keeps the exception with its frames. No frame may refer to the greenlet."""
+def test_killed_greenlet_without_error_handler_releases_locals(call: Callable[[], None]) -> None:
+    """The greenlet refers to the exception and to the frames of the exception. No frame may refer to the greenlet."""
 
     def use(request: Request) -> None:
         call()
@@ -165,5 +165,5 @@ def test_killed_greenlet_releases_locals_without_handler(call: Callable[[], None
     gevent.sleep(0)
     waiting.kill()
     del waiting
-    gevent.sleep(0)  # gevent releases the callback for the end of the greenlet
+    gevent.sleep(0)  # gevent releases its callback, which refers to the greenlet
     assert reference() is None

@@ -1,4 +1,4 @@
-"""Forks: a child uses its own connections, and the parent continues without change."""
+"""Tests of forks: the child uses its own connections, and the fork does not affect the parent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gevent.event import Event
 from tests.support.server import ScriptedServer, cursor_reply, held, silent
 from tests.support.wait import eventually
 
-# Each program forks with FORK(). Parent and child print to the same output, and a failure of the child ends the parent.
+# The start of each program. A program forks with FORK(). Parent and child print to the output of the parent. If the
+# child fails, the parent also fails.
 PRELUDE = """
 import gc, json, os, sys, gevent, gevent.os
 from gmongo import MongoClient
@@ -66,7 +67,7 @@ WAYS = [
 
 @pytest.fixture(params=WAYS)
 def fork_setup(request):
-    """Return the kind of fork, the kind of monitor, and the event loop."""
+    """Return the function that forks, the kind of monitor, and the event loop of gevent."""
     return request.param
 
 
@@ -78,7 +79,7 @@ def server(fork_setup):
 
 @pytest.fixture
 def fork(fork_setup, server):
-    """Run a program that forks, and return the output of parent and child."""
+    """Return a function that runs a program that forks. The function returns the output of parent and child."""
 
     def run(program, **options):
         arguments = [server.name, fork_setup[0], json.dumps(options)]
@@ -99,8 +100,8 @@ def fork(fork_setup, server):
     return run
 
 
-def by_connection(server, name="find"):
-    """Return the requested IDs of each connection."""
+def requested_ids_by_connection(server, name="find"):
+    """Return the requested document IDs of each connection."""
     requests = {}
     for each in server.received:
         if each.name == name:
@@ -108,7 +109,7 @@ def by_connection(server, name="find"):
     return requests
 
 
-def sessions(server, reader):
+def session_ids_of_find(server, reader):
     return {
         bytes(each.command["lsid"]["id"])
         for each in server.received
@@ -126,12 +127,12 @@ in_child(work)
 print([client.db.c.find_one({"_id": "parent"})["_id"] for _ in range(3)])
 """
     assert fork(program).splitlines() == [str(["child"] * 3), str(["parent"] * 3)]
-    requests = by_connection(server)
+    requests = requested_ids_by_connection(server)
     assert sorted(requests.values()) == [["child"] * 3, ["parent"] * 4]
-    assert not sessions(server, "parent") & sessions(server, "child")
+    assert not session_ids_of_find(server, "parent") & session_ids_of_find(server, "child")
 
 
-def test_child_sends_nothing_on_parents_connections(fork, server):
+def test_child_sends_nothing_on_connections_of_parent(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})
 before = client.pool_stats()
@@ -147,16 +148,16 @@ client.db.c.find_one({"_id": "parent"})
 print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool_stats()[0]["generation"])
 """
     assert fork(program).splitlines() == ["1", "child has [1]", "parent has [1] 0"]
-    for requests in by_connection(server).values():
+    for requests in requested_ids_by_connection(server).values():
         assert len(set(requests)) == 1
     handshakes = server.connections_of("handshake")
-    assert len(handshakes) == len(set(handshakes))  # each connection sends one hello
+    assert len(handshakes) == len(set(handshakes))  # each connection sends exactly one handshake
     ends = server.connections_of("endSessions")
-    assert all("parent" not in by_connection(server).get(number, []) for number in ends)
+    assert all("parent" not in requested_ids_by_connection(server).get(number, []) for number in ends)
 
 
 def test_idle_child_opens_no_connection(fork, server):
-    """Neither the upkeep nor a copy of a waiting greenlet opens a connection."""
+    """In the child, the pool upkeep and the copies of waiting greenlets do not open connections."""
     program = """
 client.db.c.find_one({"_id": "parent"})
 eventually(lambda: client.pool_stats()[0]["available"] == 3)
@@ -180,11 +181,11 @@ in_child(work)
     printed = fork(program, minPoolSize=3, maxPoolSize=3)
     gate.set()
     assert printed.splitlines() == ["child has [0] ['AutoReconnect', 'AutoReconnect']"]
-    assert len(server.connections_of("handshake")) <= 5  # three connections of the pool, two of the monitor
+    assert len(server.connections_of("handshake")) <= 5  # three connections belong to the pool, two to the monitor
 
 
-def test_idle_child_opens_no_socket_for_inherited_work(fork, server):
-    """The parent has cursors, late replies, waiting operations, a backoff and a change stream."""
+def test_idle_child_opens_no_socket_for_unfinished_work_of_parent(fork, server):
+    """At the fork, the parent has cursors, late replies, waiting operations, a backoff and a change stream."""
     program = """
 from gmongo import CursorType
 client._executor.overload.jitter = lambda: 1.0
@@ -229,7 +230,7 @@ def work():
     print(opened)
 in_child(work)
 """
-    # The insert has no server, because the set has no primary.
+    # The insert waits for a server, because the replica set has no primary.
     server.hello_extra = {
         "setName": "s", "hosts": [server.name], "secondary": True, "isWritablePrimary": False, "ismaster": False,
     }  # fmt: skip
@@ -251,7 +252,7 @@ in_child(work)
 print(client.db.c.find_one({"_id": "parent"}), client.pool_stats()[0]["generation"])
 """
     assert fork(program) == "{'_id': 'parent'} 0\n"
-    assert list(by_connection(server).values()) == [["parent"] * 2]
+    assert list(requested_ids_by_connection(server).values()) == [["parent"] * 2]
 
 
 @pytest.mark.parametrize("connect", [True, False])
@@ -264,7 +265,7 @@ if sys.argv[3] == "{}":
     print(client.db.c.find_one({"_id": "parent"})["_id"])
 """
     assert fork(program, **{} if connect else {"connect": False}).splitlines() == ["child", "parent"][: 1 + connect]
-    assert len(by_connection(server)) == 1 + connect
+    assert len(requested_ids_by_connection(server)) == 1 + connect
 
 
 def test_child_repeats_pending_dns_query_of_parent(fork, server):
@@ -293,7 +294,7 @@ print(reader.get()["_id"], queries)
 
 @pytest.fixture
 def delayed_find(server):
-    """Delay the reply to the next find until the command ``release``."""
+    """Delay the reply to the next find until the server receives the command ``release``."""
     gate = Event()
     server.fail("find", held(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
@@ -308,8 +309,8 @@ until_sent()
 @pytest.mark.parametrize(
     "kill", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )
-def test_fork_keeps_pending_operation_of_parent(fork, server, delayed_find, kill):
-    """The child has a copy of the waiting greenlet, and may kill the copy."""
+def test_pending_operation_of_parent_succeeds_after_fork(fork, server, delayed_find, kill):
+    """The child has a copy of the greenlet that waits for the reply. With `kill`, the child kills the copy."""
     program = f"""
 def work():
 {kill}    print(client.db.c.find_one({{"_id": "child"}})["_id"])
@@ -319,7 +320,7 @@ print(reader.get()["_id"])
 """
     assert fork(READER + program).splitlines() == [*(["GreenletExit"] if kill else []), "child", "parent"]
     first = server.connections_of("find")[0]
-    assert "child" not in by_connection(server)[first]
+    assert "child" not in requested_ids_by_connection(server)[first]
 
 
 def test_grandchild_uses_own_connection(fork, server):
@@ -335,7 +336,7 @@ in_child(work)
 print(client.db.c.find_one({"_id": "parent"})["_id"])
 """
     assert fork(program).splitlines() == ["grandchild", "child", "parent"]
-    for requests in by_connection(server).values():
+    for requests in requested_ids_by_connection(server).values():
         assert len(set(requests)) == 1
 
 
@@ -379,7 +380,7 @@ print(next(cursor))
     assert len(server.commands("getMore")) == 1
 
 
-def test_pending_read_ahead_batch_is_read_by_parent_only(fork, server):
+def test_only_parent_reads_pending_batch_of_read_ahead(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
     gate = gevent.event.Event()
@@ -404,7 +405,7 @@ print(next(cursor), next(cursor, None))
     assert not server.commands("killCursors")
 
 
-def test_further_read_ahead_is_done_by_parent_only(fork, server):
+def test_only_parent_reads_further_batches_ahead(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     more = iter([cursor_reply([{"_id": 2}], 7, "nextBatch"), cursor_reply([{"_id": 3}], field="nextBatch")])
     server.replies["getMore"] = lambda command: next(more)
@@ -428,11 +429,11 @@ print(list(cursor))
     assert len(server.commands("getMore")) == 2
 
 
-def test_child_does_not_remove_sockets_from_parents_epoll_set(fork):
-    """Parent and child of plain os.fork() share an epoll set.
+def test_child_does_not_remove_sockets_from_epoll_set_of_parent(fork):
+    """After ``os.fork``, parent and child share an epoll set.
 
-    Without the fork hook, the child's loop polls once, and removes an unwatched socket from the set. Then the parent
-    waits for ever.
+    Without the driver's fork hook, the event loop of the child would poll once, and would remove an unwatched socket
+    from the set. The parent would then wait without end.
     """
     program = """
 import socket, gevent.socket
@@ -455,7 +456,7 @@ ours.close(), theirs.close()
 
 
 def test_child_resolves_names_without_delay(fork, server):
-    """The resolver threads of the parent do not exist in the child."""
+    """The child has no resolver threads, because a fork does not copy native threads."""
     program = """
 client = MongoClient(sys.argv[1].replace("127.0.0.1", "localhost"))
 client.db.c.find_one({"_id": "parent"})
@@ -465,7 +466,7 @@ in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
     assert fork(program) == "child\n"
 
 
-def test_cursor_dropped_before_fork_is_killed_by_parent_only(fork, server):
+def test_only_parent_kills_cursor_dropped_before_fork(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     program = """
 del cursor
@@ -493,7 +494,7 @@ def outcome(operation, **options):
 """
 
 
-def test_copy_of_operation_in_explicit_session_fails_in_child(fork, server, delayed_find):
+def test_copy_of_sent_operation_with_explicit_session_fails_in_child(fork, server, delayed_find):
     program = """
 reader = gevent.spawn(outcome, client.db.c.find_one, session=client.start_session())
 until_sent()
@@ -511,7 +512,9 @@ print(reader.get())
 @pytest.mark.parametrize("options", [{}, {"timeoutMS": 20000}], ids=["plain", "limited"])
 @pytest.mark.parametrize("session", ["", ", session=client.start_session()"], ids=["implicit", "explicit"])
 @pytest.mark.parametrize("name", ["find_one", "insert_one"])
-def test_only_copy_of_waiting_read_in_implicit_session_succeeds_in_child(fork, server, name, session, options):
+def test_copy_of_waiting_operation_succeeds_in_child_only_for_read_without_explicit_session(
+    fork, server, name, session, options
+):
     gate = Event()
     server.fail("handshake", held(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
@@ -529,7 +532,7 @@ print(waiting.get())
     assert len(server.commands("find")) + len(server.commands("insert")) == 1 + succeeds
 
 
-def child_sessions(server):
+def session_ids_of_ping(server):
     return {bytes(each["lsid"]["id"]) for each in server.commands("ping")}
 
 
@@ -542,7 +545,7 @@ def work():
 in_child(work)
 """
     fork(CURSOR + program)
-    assert not child_sessions(server) & {bytes(each["lsid"]["id"]) for each in server.commands("find")}
+    assert not session_ids_of_ping(server) & {bytes(each["lsid"]["id"]) for each in server.commands("find")}
 
 
 def test_child_does_not_use_inherited_session(fork, server):
@@ -555,11 +558,11 @@ def work():
 in_child(work)
 """
     fork(program)
-    assert not child_sessions(server) & sessions(server, "parent")
+    assert not session_ids_of_ping(server) & session_ids_of_find(server, "parent")
 
 
 def test_each_of_several_children_uses_own_connection(fork, server):
-    """A preloading application server forks several workers."""
+    """The parent forks several children, as an application server with ``preload`` does."""
     program = """
 client.db.c.find_one({"_id": "parent"})
 for number in range(4):
@@ -567,15 +570,21 @@ for number in range(4):
 print(client.db.c.find_one({"_id": "parent"})["_id"])
 """
     assert fork(program).splitlines() == ["0", "1", "2", "3", "parent"]
-    assert sorted(map(str, by_connection(server).values())) == ["['parent', 'parent']", "[0]", "[1]", "[2]", "[3]"]
+    assert sorted(map(str, requested_ids_by_connection(server).values())) == [
+        "['parent', 'parent']",
+        "[0]",
+        "[1]",
+        "[2]",
+        "[3]",
+    ]
     eventually(lambda: not server.peers)
 
 
 @pytest.mark.parametrize("child", ["active", "idle"])
-def test_late_reply_is_read_by_parent_only(fork, server, delayed_find, child):
-    """The child closes its copy of the connection without reading.
+def test_only_parent_reads_late_reply(fork, server, delayed_find, child):
+    """The child closes its copy of the connection, and does not read the late reply.
 
-    The second connection of the parent is for `killSessions`.
+    The parent uses its second connection for ``killSessions``.
     """
     program = f"""
 cut = gevent.spawn(client.db.c.find_one, {{"_id": "cut"}})
@@ -601,7 +610,7 @@ print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
     assert fork(program, **options).splitlines() == ["[1, 0, 1]", *used, "[2, 1, 1]", "[2, 2, 0]", "[2, 2, 0]"]
 
 
-def test_late_reply_during_life_of_child_is_read_by_parent(fork, server, delayed_find):
+def test_parent_reads_late_reply_that_arrives_during_life_of_child(fork, server, delayed_find):
     program = """
 cut = gevent.spawn(client.db.c.find_one, {"_id": "cut"})
 until_sent()

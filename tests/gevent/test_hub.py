@@ -1,4 +1,4 @@
-"""Driver greenlets do not keep the event loop alive, and end with their client."""
+"""Tests that driver greenlets do not keep the event loop alive, and that driver greenlets end with their client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gmongo import MongoClient
 
 @contextmanager
 def started_program(program, *arguments):
-    """Run a program in another process for the length of a block."""
+    """Start a program in another process, and kill the process at the end of the block."""
     with gevent.subprocess.Popen(
         [sys.executable, "-u", "-W", "error", "-c", PRELUDE + program, *arguments],
         stdin=subprocess.PIPE,
@@ -52,7 +52,7 @@ def started_program(program, *arguments):
 def output_of(child, stdin=None):
     """Wait for the end of a program, and return its output.
 
-    :param stdin: the input, None for no input.
+    :param stdin: the text for standard input, or None.
     """
     output, errors = child.communicate(stdin, timeout=PATIENCE)
     assert (child.returncode, errors) == (0, "")
@@ -60,7 +60,7 @@ def output_of(child, stdin=None):
 
 
 def run(program, *arguments):
-    """Run a program, and return its output."""
+    """Run a program in another process, and return its output."""
     with started_program(program, *arguments) as child:
         return output_of(child)
 
@@ -105,8 +105,8 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 
 @pytest.mark.parametrize("program", [CHECKPOINT, WAKEUP, LIMITS], ids=["long work", "background", "limits"])
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
-def test_short_pauses_cause_no_loop_warning(monkeypatch, loop, program):
-    """libuv cannot wait for less than a millisecond."""
+def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop, program):
+    """libuv would print a warning for a timer of less than a millisecond."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
     run(program)
 
@@ -147,7 +147,7 @@ print(gevent.get_hub().join(timeout=4))
 
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
 def test_lookup_does_not_keep_event_loop_alive(monkeypatch, loop):
-    """The process ends, although the thread of the lookup runs."""
+    """The process ends while the native thread of the lookup still runs."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
     assert run(LOOKUP) == "True\nTrue\n"
 
@@ -179,7 +179,7 @@ gevent.get_hub().join()
     assert run(program, server.name) == "{'_id': 5}\n"
 
 
-def test_process_with_open_client_ends(server):
+def test_process_ends_with_open_client(server):
     program = """
 client = MongoClient(sys.argv[1])
 print(client.db.c.find_one({"_id": 5}))
@@ -188,7 +188,7 @@ print(client.db.c.find_one({"_id": 5}))
     eventually(lambda: not server.peers)
 
 
-def test_process_with_hanging_operation_ends(server):
+def test_process_ends_during_operation_that_receives_no_reply(server):
     program = """
 client = MongoClient(sys.argv[1])
 gevent.spawn(client.db.c.find_one)
@@ -198,7 +198,7 @@ gevent.sleep(0.2)
     assert run(program, server.name) == ""
 
 
-def test_hub_join_returns_during_population(server):
+def test_hub_join_returns_while_upkeep_populates_pool(server):
     program = """
 client = MongoClient(sys.argv[1], minPoolSize=1, serverMonitoringMode="poll")
 while not client.pool_stats()[0]["pending"]:
@@ -209,7 +209,7 @@ print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
     assert run(program, server.name) == "1 True\n"
 
 
-def test_operation_that_waits_for_population_keeps_event_loop_alive(server):
+def test_operation_that_waits_for_connection_of_upkeep_keeps_event_loop_alive(server):
     program = """
 client = MongoClient(sys.argv[1], minPoolSize=1, maxConnecting=1, serverMonitoringMode="poll")
 while not client.pool_stats()[0]["pending"]:
@@ -227,7 +227,7 @@ print(client.db.c.find_one({"_id": 5}))
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():
-    """The wait for a server is the only active watcher of the process."""
+    """Only the wait for a server keeps the event loop of the process alive."""
     with ScriptedServer() as dead:
         name = dead.name
     program = """
@@ -241,7 +241,7 @@ except ServerSelectionTimeoutError as error:
 
 
 @pytest.mark.requirement("SM-89", "SM-90")
-def test_close_ends_greenlets_and_connections(server):
+def test_close_ends_driver_greenlets_and_connections(server):
     before = count_driver_greenlets()
     client = MongoClient(server.name, minPoolSize=2)
     client.db.c.find_one()
@@ -265,7 +265,7 @@ def test_close_ends_server_selection():
     assert isinstance(waiter.exception, InvalidOperation)
 
 
-def test_operation_in_progress_succeeds_after_close(server):
+def test_operation_in_progress_succeeds_after_close_of_client(server):
     gate = Event()
     server.fail("find", lambda peer, message: (gate.wait(), peer.send(message)))
     client = MongoClient(server.name)
@@ -285,7 +285,7 @@ def test_close_ends_connections_to_all_members():
             eventually(lambda member=member: not member.peers)
 
 
-def test_dropped_clients_release_greenlets_and_descriptors(server):
+def test_dropped_clients_release_driver_greenlets_and_file_descriptors(server):
     def use_one():
         client = MongoClient(server.name)
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -293,7 +293,8 @@ def test_dropped_clients_release_greenlets_and_descriptors(server):
     use_one()
     eventually(lambda: not server.peers)
     before = count_driver_greenlets(), count_descriptors()
-    with warnings.catch_warnings(record=True) as caught:  # destructors cannot raise warnings as errors
+    # An error in a destructor would be ignored, so the test records warnings.
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(50):
             use_one()
@@ -315,7 +316,7 @@ def test_dropped_client_is_released_without_garbage_collector(server):
         gc.enable()
 
 
-def test_client_dropped_after_error_is_collected(server):
+def test_client_dropped_after_network_error_is_collected(server):
     client = MongoClient(server.name, retryReads=False)
     client.db.c.find_one()
     server.fail("find", cut(0))
@@ -327,7 +328,7 @@ def test_client_dropped_after_error_is_collected(server):
 
 
 @pytest.mark.requirement("SM-90")
-def test_client_dropped_while_server_is_frozen_ends_greenlets():
+def test_client_dropped_while_server_is_frozen_ends_driver_greenlets():
     with ScriptedServer() as server:
         before = count_driver_greenlets()
         server.answering.clear()
@@ -355,7 +356,7 @@ own.join()
 """
 
 
-def test_use_in_another_native_thread_raises_with_advice(server):
+def test_use_of_client_in_another_native_thread_raises_error_with_advice(server):
     message, *documents = run(THREAD, server.name).splitlines()
     assert message.startswith("InvalidOperation a MongoClient belongs to the native thread that first used it")
     assert "create a client for each thread" in message
@@ -375,5 +376,5 @@ gevent.os.tp_read(0, 1)
 """
     with started_program(program, server.name) as child:
         assert child.stdout.readline() == "dropped\n"
-        eventually(lambda: not server.peers)  # the process still runs
+        eventually(lambda: not server.peers)  # while the process still runs
         assert output_of(child, "\n") == ""

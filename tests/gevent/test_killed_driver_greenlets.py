@@ -1,4 +1,4 @@
-"""The driver restarts its greenlets after ``gevent.killall``."""
+"""Tests that the driver starts new greenlets after ``gevent.killall`` has killed driver greenlets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def server(request):
 
 
 def driver_greenlets(client):
-    """Return the greenlets of the client: monitors and pool upkeep."""
+    """Return the greenlets of the monitors and of the pool upkeep of a client."""
     monitors = [each.monitor for each in client._topology.servers.values()]
     rtt_monitors = [each._rtt_monitor for each in monitors if each._rtt_monitor is not None]
     pools = [pool._background for pool in client._topology.pools()]
@@ -38,18 +38,18 @@ def client(server):
     params=[gevent.GreenletExit, RuntimeError, gevent.Timeout, SystemExit],
     ids=["kill", "RuntimeError", "Timeout", "SystemExit"],
 )
-def thrown(request, monkeypatch):
-    """Return the exception that kills the greenlets."""
+def exception_class(request, monkeypatch):
+    """Return the exception with which the test kills the greenlets."""
     monkeypatch.setattr("gmongo._background._AFTER_INTERRUPTION", 0.01)
     monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *_: None)
     return request.param
 
 
 @pytest.mark.parametrize("times", [1, 5])
-def test_killed_monitors_are_restarted(client, server, thrown, times):
+def test_killed_monitors_are_restarted(client, server, exception_class, times):
     for _ in range(times):
         before = driver_greenlets(client)
-        gevent.killall(before, exception=thrown)
+        gevent.killall(before, exception=exception_class)
         assert all(each.dead for each in before)
         eventually(lambda: not any(each.dead for each in driver_greenlets(client)))
     hellos = len(server.commands("hello"))
@@ -57,8 +57,8 @@ def test_killed_monitors_are_restarted(client, server, thrown, times):
     assert client.test.c.find_one() is not None
 
 
-def test_killed_upkeep_populates_pool_again(client, server, thrown):
-    gevent.killall(driver_greenlets(client), exception=thrown)
+def test_pool_is_populated_after_kill_of_upkeep(client, server, exception_class):
+    gevent.killall(driver_greenlets(client), exception=exception_class)
     server.fail("find", cut(5))
     with pytest.raises(Exception, match="closed"):
         client.test.c.find_one()
@@ -71,8 +71,8 @@ def test_killed_greenlets_of_closed_client_are_not_restarted(server):
     gevent.killall(driver_greenlets(client))
     client.close()
 
-    def alive():
+    def has_living_greenlets():
         gc.collect()
         return living_greenlets("gmongo")
 
-    eventually(lambda: not alive())
+    eventually(lambda: not has_living_greenlets())

@@ -1,6 +1,7 @@
-"""Log handlers and listeners that switch, are slow, or raise, in a patched process.
+"""Tests of log handlers and event listeners that switch to the hub, are slow, or raise errors.
 
-Many greenlets use one client, some with short timeouts: operations succeed, no resource is lost, and the process ends.
+The process is monkey-patched. Many greenlets use one client, some with short timeouts. The operations succeed, no
+resource is lost, and the process ends.
 """
 
 from __future__ import annotations
@@ -134,15 +135,15 @@ def deployment():
         yield deployment
 
 
-def run_program(deployment, *scene):
-    """Run the program, and return its output."""
-    command = [sys.executable, "-W", "error", "-c", PROGRAM, deployment.uri, *scene]
+def run_program(deployment, *scenario):
+    """Run :data:`PROGRAM` with a scenario, and return the result that the program prints."""
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, deployment.uri, *scenario]
     child = gevent.subprocess.run(command, capture_output=True, text=True)
     assert (child.returncode, child.stderr) == (0, "")
     return json.loads(child.stdout)
 
 
-BALANCES = [
+START_AND_END_EVENTS = [
     ("CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"),
     ("ServerHeartbeatStartedEvent", "ServerHeartbeatSucceededEvent", "ServerHeartbeatFailedEvent"),
     ("ConnectionCheckOutStartedEvent", "ConnectionCheckedOutEvent", "ConnectionCheckOutFailedEvent"),
@@ -152,7 +153,7 @@ BALANCES = [
     ("ServerOpeningEvent", "ServerClosedEvent"),
     ("TopologyOpenedEvent", "TopologyClosedEvent"),
 ]
-SCENES = [
+SCENARIOS = [
     ("handler", "locked", "undisturbed"),
     ("handler", "slow", "undisturbed"),
     ("handler", "raising", "undisturbed"),
@@ -165,12 +166,12 @@ SCENES = [
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize(("where", "way", "manner"), SCENES)
-def test_concurrent_greenlets_lose_no_event_connection_or_session(deployment, where, way, manner):
+@pytest.mark.parametrize(("where", "way", "manner"), SCENARIOS)
+def test_handlers_and_listeners_cause_no_loss_of_event_connection_or_session(deployment, where, way, manner):
     result = run_program(deployment, where, way, manner)
     assert result["during"] == {"errors": [], "settled": True, "generation": 0, "sessions": 0, "stored": 20}
     counts = Counter(result["counts"])
-    for start, *ended in BALANCES:
+    for start, *ended in START_AND_END_EVENTS:
         assert counts[start] == sum(counts[each] for each in ended) > 0, start
     assert bool(counts["interrupted"]) == (manner == "interrupted")
     assert result["joined"]
@@ -180,7 +181,7 @@ def test_concurrent_greenlets_lose_no_event_connection_or_session(deployment, wh
 
 
 class EventNames(ForwardingCommandListener, ForwardingPoolListener):
-    """Record the names of command and check-out events, and sleep in one event."""
+    """Listener that records the names of command, check-out and check-in events, and sleeps in one event."""
 
     def __init__(self, sleeps_at: str = "") -> None:
         self.names: list[str] = []
@@ -203,9 +204,9 @@ EVENTS = {
 }
 
 
-def assert_balanced(names):
+def assert_each_start_event_has_end_event(names):
     counts = Counter(names)
-    for start, *ended in (each for each in BALANCES if each[0] in EVENTS):
+    for start, *ended in (each for each in START_AND_END_EVENTS if each[0] in EVENTS):
         assert counts[start] == sum(counts[each] for each in ended), start
 
 
@@ -220,7 +221,7 @@ def test_interruption_in_listener_does_not_skip_next_listener(deployment, event)
 
 
 class SleepingHandler(logging.Handler):
-    """Sleep at one message."""
+    """Log handler that sleeps when one message arrives."""
 
     def __init__(self, message: str) -> None:
         super().__init__()
@@ -249,4 +250,4 @@ def test_interruption_in_log_handler_does_not_skip_listener(deployment, event):
             for logger in loggers:
                 logger.removeHandler(handler)
                 logger.setLevel(logging.NOTSET)
-    assert_balanced(events.names)
+    assert_each_start_event_has_end_event(events.names)

@@ -1,4 +1,7 @@
-"""1,000 greenlets that wait for a primary: topology changes wake the greenlets in order, with few handshakes."""
+"""Tests with 1,000 greenlets that wait for a primary.
+
+Topology changes wake the greenlets in the order of their arrival. The wakeups cause few handshakes.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ WAITERS = 1000
 
 
 @pytest.fixture
-def selections(monkeypatch):
-    """Count the runs of the server selection."""
+def selection_count(monkeypatch):
+    """Return a list whose only element counts the runs of the server selection."""
     count = [0]
     suitable = ServerSelector._suitable
 
@@ -31,7 +34,7 @@ def selections(monkeypatch):
     return count
 
 
-def test_waiters_time_out_and_select_once_per_check(virtual_time, selections):
+def test_waiting_greenlet_times_out_and_selects_server_once_per_check(virtual_time, selection_count):
     with (
         Deployment.replica_set(members=1) as deployment,
         MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client,
@@ -40,20 +43,20 @@ def test_waiters_time_out_and_select_once_per_check(virtual_time, selections):
         client.test.c.find_one()
         deployment.members[0].kill()
         assert becomes_true(lambda: not client._topology.description.has_known_servers)
-        selections[0] = 0
+        selection_count[0] = 0
         waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
         assert becomes_true(lambda: client._topology.selector.waiting == WAITERS)
-        initial = selections[0]
+        initial = selection_count[0]
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
         assert errors == {ServerSelectionTimeoutError}
-        # Two selections at the start, then one for each check. Checks are half a second apart.
+        # A greenlet selects a server twice at the start, and then once after each check. A check runs each half second.
         assert initial <= 2 * WAITERS
-        assert selections[0] - initial <= 4 * WAITERS
+        assert selection_count[0] - initial <= 4 * WAITERS
 
 
 @pytest.mark.parametrize("max_connecting", [2, 5])
-def test_recovery_serves_waiters_in_order_with_max_connecting_handshakes(max_connecting):
+def test_waiting_greenlets_succeed_in_order_with_at_most_max_connecting_handshakes(max_connecting):
     with Deployment.replica_set(members=1) as deployment:
         options = {"maxConnecting": max_connecting, "maxPoolSize": 50, "serverSelectionTimeoutMS": 30000}
         with MongoClient(deployment.uri, **options) as client, gevent.Timeout(60):
@@ -74,11 +77,11 @@ def test_recovery_serves_waiters_in_order_with_max_connecting_handshakes(max_con
             member.delay(0.002)
             while not all(each.ready() for each in waiters):
                 handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-                # The monitor has two connections.
+                # Two connections belong to the monitor.
                 most_handshakes[0] = max(most_handshakes[0], len(handshaking) - 2)
                 gevent.sleep(0.0005)
             assert [each.exception for each in waiters if each.exception] == []
             assert 0 < most_handshakes[0] <= max_connecting
-            # Concurrent greenlets and greenlets with lost connections may be served later.
-            displaced = sorted(abs(position - number) for position, number in enumerate(order))
-            assert displaced[-WAITERS // 20] <= 2 * 50
+            # The order of concurrent greenlets is undefined. A greenlet that loses its connection may also be later.
+            displacements = sorted(abs(position - number) for position, number in enumerate(order))
+            assert displacements[-WAITERS // 20] <= 2 * 50

@@ -1,4 +1,4 @@
-"""Shared cursors and failing decoders: each document is returned exactly once."""
+"""Tests of cursors that greenlets share, and of decoders that fail: a cursor returns each document exactly once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.support.wait import becomes_true
 
 COUNT = 9
 NUMBERS = list(range(COUNT))
-LARGE = "x" * 20_000  # the driver decodes a batch of large documents in several steps
+LARGE = "x" * 20_000  # the driver yields to other greenlets while it decodes a batch of large documents
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]
-    """Call a function for each decoded number."""
+    """Type decoder that calls the function ``on_decode`` for each decoded number."""
 
     bson_type = Int64
 
@@ -43,7 +43,7 @@ class Decoder(TypeDecoder):  # type: ignore[misc]
 
 
 class ReaderSetup:
-    """A deployment with documents, and a client that reads them."""
+    """A deployment with documents, and clients that read the documents."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
@@ -54,20 +54,22 @@ class ReaderSetup:
         self.plain = self.client.test.documents
         self.decoder = Decoder()
         options = CodecOptions(type_registry=TypeRegistry([self.decoder]))
-        # This client has no listener, because events also decode documents.
+        # A command event also decodes the documents of a reply, so the client with the decoder has no listener.
         self.client_without_listeners: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
         self.decoded = self.client_without_listeners.test.get_collection("documents", codec_options=options)
-        for name, more in (("documents", {}), ("large", {"text": LARGE})):
+        for name, more in (("documents", {}), ("large_documents", {"text": LARGE})):
             self.client.test[name].insert_many([{"_id": n, "n": Int64(n), **more} for n in NUMBERS])
 
-    def large(self) -> Any:
-        return self.client_without_listeners.test.get_collection("large", codec_options=self.decoded.codec_options)
+    def large_documents(self) -> Any:
+        return self.client_without_listeners.test.get_collection(
+            "large_documents", codec_options=self.decoded.codec_options
+        )
 
     def open_cursors(self) -> set[int]:
         return set(self.deployment._cluster.store._state.cursors._open)
 
     def unclosed_cursors(self) -> set[int]:
-        """Return the open cursors on the server, without cursors whose first reply was lost."""
+        """Return the cursors in received replies that are still open on the server."""
         return self.recorder.cursors & self.open_cursors()
 
 
@@ -86,15 +88,15 @@ def no_action(setup: ReaderSetup) -> Iterator[None]:
     setup.decoder.on_decode = lambda number: None
 
 
-class Changes:
-    """A change stream with the methods of a cursor, over the inserts of :data:`NUMBERS`."""
+class InsertStream:
+    """A change stream with the methods of a cursor. The stream returns the inserts of :data:`NUMBERS` and then ends."""
 
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)
         self.left = COUNT
         collection.database.command("insert", collection.name, documents=[{"n": Int64(n)} for n in NUMBERS])
 
-    def __iter__(self) -> Changes:
+    def __iter__(self) -> InsertStream:
         return self
 
     def __next__(self) -> Any:
@@ -119,15 +121,17 @@ KINDS: dict[str, Callable[[ReaderSetup], Any]] = {
     "command": lambda setup: setup.client.test.cursor_command("find", "documents", batchSize=2).batch_size(2),
     "decoded": lambda setup: setup.decoded.find(batch_size=3),
     "decoded ahead": lambda setup: setup.decoded.find(batch_size=3).read_ahead(),
-    "large": lambda setup: setup.large().find(batch_size=5),
-    "changes": lambda setup: Changes(setup.client.test.changes),
-    "decoded changes": lambda setup: Changes(setup.decoded.database.changes.with_options(setup.decoded.codec_options)),
+    "large_documents": lambda setup: setup.large_documents().find(batch_size=5),
+    "changes": lambda setup: InsertStream(setup.client.test.changes),
+    "decoded changes": lambda setup: InsertStream(
+        setup.decoded.database.changes.with_options(setup.decoded.codec_options)
+    ),
 }
-DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "large"))]
+DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "large_documents"))]
 
 
 def numbers(document: Any) -> list[int]:
-    """Return the numbers of a document, or of the documents of a raw batch."""
+    """Return the number of a document, or the numbers of all documents of a raw batch."""
     return [each["n"] for each in bson.decode_all(document)] if isinstance(document, bytes) else [document["n"]]
 
 
@@ -155,9 +159,11 @@ def read_to_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
         taken += numbers(document)
 
 
-def run(setup: ReaderSetup, kind: str, read: Callable[..., None], point: int, others: int, kills: bool) -> bool:
-    """Read a cursor in one greenlet, and from one of its switches also in other greenlets.
+def run(setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number: int, others: int, kills: bool) -> bool:
+    """Read a cursor in one greenlet. At one switch of this greenlet, start other greenlets that read the cursor.
 
+    :param switch_number: the number of the switch from 0.
+    :param kills: True to kill the first greenlet at the switch.
     :returns: True if the first greenlet has reached the switch.
     """
     cursor, taken = KINDS[kind](setup), list[int]()
@@ -168,16 +174,16 @@ def run(setup: ReaderSetup, kind: str, read: Callable[..., None], point: int, ot
     def enter() -> None:
         entered.extend(gevent.spawn(read, cursor, iterator, taken) for _ in range(others))
 
-    with gevent.Timeout(10), SecondStarter(point, first, enter, kills) as entry:
+    with gevent.Timeout(10), SecondStarter(switch_number, first, enter, kills) as entry:
         first.start()
         first.join()
         gevent.joinall(entered)
     errors = [each.exception for each in (first, *entered) if each.exception is not None]
-    message = f"{kind}, {read.__name__}, switch {point}: {taken}, {errors}"
+    message = f"{kind}, {read.__name__}, switch {switch_number}: {taken}, {errors}"
     assert len(set(taken)) == len(taken), message
     if kills and entered:
         assert all(isinstance(error, AutoReconnect) for error in errors), message
-        # read_to_list loses the list of the killed greenlet
+        # If the killed greenlet runs `read_to_list`, the documents in its list are lost.
         assert errors or read is read_to_list or sorted(taken) == NUMBERS, message
     else:
         assert (errors, sorted(taken)) == ([], NUMBERS), message
@@ -193,15 +199,15 @@ def test_greenlets_that_share_cursor_get_each_document_once(
     setup: ReaderSetup, kind: str, read: Callable[..., None], others: int, kills: bool
 ) -> None:
     setup.decoder.on_decode = lambda number: gevent.sleep(0)
-    point = 0
-    while run(setup, kind, read, point, others, kills):
-        point += 1
-    assert point >= 2
+    switch_number = 0
+    while run(setup, kind, read, switch_number, others, kills):
+        switch_number += 1
+    assert switch_number >= 2
     assert becomes_true(lambda: not setup.unclosed_cursors())
 
 
 class Interruption(BaseException):
-    """An exception that passes through a decoder, like a ``gevent.Timeout`` of the application."""
+    """An exception that a decoder raises, like a ``gevent.Timeout`` of the application during the decoder."""
 
 
 @pytest.mark.parametrize("fails_at", [*NUMBERS, pytest.param(None, id="every")])
@@ -246,7 +252,7 @@ def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, fails_at: int
     assert becomes_true(lambda: setup.open_cursors() <= open_before)
 
 
-def test_decoding_error_of_stream_skips_one_change(setup: ReaderSetup) -> None:
+def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) -> None:
     def fail(number: int) -> None:
         if number == 4:
             raise ValueError("no such number")
@@ -262,7 +268,7 @@ def test_decoding_error_of_stream_skips_one_change(setup: ReaderSetup) -> None:
     changes.close()
 
 
-def test_undecodable_first_batch_kills_cursor_on_server(setup: ReaderSetup) -> None:
+def test_decoding_error_of_first_batch_kills_cursor_on_server(setup: ReaderSetup) -> None:
     dates, open_before = setup.client_without_listeners.test.dates, setup.open_cursors()
     dates.insert_many([{"day": DatetimeMS(2**58)} for _ in NUMBERS])
     cursor = dates.find(batch_size=2)
@@ -281,7 +287,9 @@ def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(setup: Reade
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [GreenletExit, gevent.Timeout])
-def test_interrupted_with_block_sends_nothing(setup: ReaderSetup, kind: str, error: type[BaseException]) -> None:
+def test_interrupted_with_block_of_cursor_sends_no_command_and_kills_cursor(
+    setup: ReaderSetup, kind: str, error: type[BaseException]
+) -> None:
     cursor = KINDS[kind](setup)
     cursor = getattr(cursor, "stream", cursor)
     if "changes" not in kind:
@@ -292,7 +300,7 @@ def test_interrupted_with_block_sends_nothing(setup: ReaderSetup, kind: str, err
     assert becomes_true(lambda: not setup.unclosed_cursors())
 
 
-def test_closed_change_stream_ends_iteration(setup: ReaderSetup) -> None:
+def test_close_of_change_stream_ends_its_iteration(setup: ReaderSetup) -> None:
     stream = setup.plain.watch()
     reader = gevent.spawn(list, stream)
     gevent.sleep(0.05)
@@ -301,7 +309,7 @@ def test_closed_change_stream_ends_iteration(setup: ReaderSetup) -> None:
     assert becomes_true(lambda: not setup.unclosed_cursors())
 
 
-def test_change_stream_timeout_error_names_stream_and_limit(setup: ReaderSetup) -> None:
+def test_timeout_error_of_change_stream_contains_stream_and_limit(setup: ReaderSetup) -> None:
     with setup.plain.watch(timeout_ms=200, max_await_time_ms=20) as stream:
         with pytest.raises(NetworkTimeout) as caught:
             next(stream)

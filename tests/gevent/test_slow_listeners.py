@@ -1,4 +1,4 @@
-"""Interruptions do not wait for slow listeners of other greenlets."""
+"""Tests that an interrupted greenlet does not wait for a slow listener in another greenlet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.wait import eventually
 
 
 class SlowListener(ConnectionPoolListener):
-    """Delay the event of one greenlet until the gate is open."""
+    """Listener that waits in the event of one greenlet until the test sets the gate."""
 
     def __init__(self) -> None:
         self.gate = Event()
@@ -36,7 +36,7 @@ class SlowListener(ConnectionPoolListener):
 
 
 class ApplicationTimeout(Exception):
-    """An exception class for a timeout of the application."""
+    """Exception that the application throws as a timeout."""
 
 
 def find(client: MongoClient) -> None:
@@ -62,7 +62,7 @@ def read_change_stream(client: MongoClient) -> None:
         next(stream)
 
 
-WAYS = {
+OPERATIONS = {
     "find": (find, "find", {}),
     "observed": (find, "find", {"slow_operation_ms": 60_000}),
     "session": (find_in_session, "find", {}),
@@ -74,7 +74,7 @@ WAYS = {
 
 @pytest.fixture(params=["replica set", "load balanced"])
 def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Iterator[Deployment]:
-    """Start a deployment in virtual time: its delays end when all greenlets wait."""
+    """Start a deployment in virtual time. Its delays take no real time."""
     make = Deployment.replica_set if request.param == "replica set" else Deployment.load_balanced
     with make() as deployment, MongoClient(deployment.uri) as client:
         client.db.c.insert_many([{"_id": number} for number in range(5)])
@@ -82,17 +82,23 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# An Exception may be an error of the application, for which the abort of a transaction waits.
-CASES = [(way, kind) for way in WAYS for kind in THROWN if (way, kind) != ("transaction", "ApplicationTimeout")]
+# After an Exception in a transaction, `with_transaction` waits for the abort. The case is therefore not in the list.
+CASES = [
+    (operation, kind)
+    for operation in OPERATIONS
+    for kind in THROWN
+    if (operation, kind) != ("transaction", "ApplicationTimeout")
+]
 
 
-@pytest.mark.parametrize(("way", "kind"), CASES)
+@pytest.mark.parametrize(("operation", "kind"), CASES)
 def test_interruption_ends_before_slow_listener_returns(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, way: str, kind: str, go: Callable[..., Any]
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, kind: str, go: Callable[..., Any]
 ) -> None:
-    monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)  # a listener never counts as stuck in the test
+    # The driver does not stop its wait for the slow listener during the test.
+    monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)
     monkeypatch.setattr("gmongo.engines.transaction._INTERRUPTED_ABORT_TIMEOUT", 0.1)
-    use, command, options = WAYS[way]
+    use, command, options = OPERATIONS[operation]
     listener = SlowListener()
     with MongoClient(deployment.uri, event_listeners=[listener], **options) as client:
         client.admin.command("ping")

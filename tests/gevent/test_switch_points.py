@@ -1,6 +1,6 @@
-"""Interruptions at each switch of a greenlet lose nothing.
+"""Tests that an interruption at any switch of a greenlet loses no resource, reply, event or document.
 
-Each test runs a scenario with one kind of interruption at each switch of the scenario.
+Each test runs a scenario repeatedly, with one kind of interruption at another switch in each run.
 ``tests/gevent/switching/checks.py`` has the checks after each run.
 """
 
@@ -36,34 +36,38 @@ from tests.support import wait
 
 
 @pytest.fixture(scope="module")
-def real(request):
-    """Return the real server with the option ``--mongodb-members``, otherwise None."""
+def real_deployment(request):
+    """Return a real server if the command line has the option ``--mongodb-members``, and None otherwise."""
     if not request.config.getoption("--mongodb-members"):
         return None
     return RealDeployment(request.getfixturevalue("mongodb_server").uri)
 
 
 @pytest.fixture(autouse=True)
-def short_waits(monkeypatch, request, real):
-    """Shorten the waits of the driver, and track its timeouts and greenlets."""
-    if real is None:
+def short_waits(monkeypatch, request, real_deployment):
+    """Shorten the waits of the driver, and track the timeouts and greenlets of the driver."""
+    if real_deployment is None:
         request.getfixturevalue("virtual_time")
     else:
         monkeypatch.setattr(wait, "turns", 20_000)
     track_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
-    # A real server may execute an interrupted command some time later.
-    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real is None else (0.0, 0.002, 0.1, 2.0))
-    monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real is None else (0.002, 0.02, 0.2, 2.0))
+    # A real server may execute a command after the interruption of the greenlet that sent the command.
+    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real_deployment is None else (0.0, 0.002, 0.1, 2.0))
+    monkeypatch.setattr(
+        session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real_deployment is None else (0.002, 0.02, 0.2, 2.0)
+    )
 
 
 def kinds(*selected):
     return pytest.mark.parametrize("kind", selected, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
 
 
-# The kinds with one foreign error, early and late.
-THROWN = [kind for kind in KINDS if kind.foreign and kind.makes is not None and len(kind.makes) == 1]
+# The kinds of interruption with exactly one error of the application.
+THROWN = [
+    kind for kind in KINDS if kind.foreign and kind.error_factories is not None and len(kind.error_factories) == 1
+]
 LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
 
 
@@ -71,59 +75,59 @@ def scenarios(selected):
     return pytest.mark.parametrize("scenario", selected, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
-def explore_scenario(scenario, kind, real, yields=False):
-    if real is not None and not scenario.is_real:
+def explore_scenario(scenario, kind, real_deployment, yields=False):
+    if real_deployment is not None and not scenario.is_real:
         pytest.skip("the scenario needs a simulated deployment")
-    if real is not None and real.version < scenario.oldest_server:
-        pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real.version))
-    return explore(scenario, kind, yields, real)
+    if real_deployment is not None and real_deployment.version < scenario.oldest_server:
+        pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real_deployment.version))
+    return explore(scenario, kind, yields, real_deployment)
 
 
 @pytest.mark.one_in(24)
 @scenarios(OPERATIONS)
-def test_public_operation_loses_nothing_at_any_switch(scenario, real):
+def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, real_deployment):
     for kind in THROWN:
-        switches, thrown = explore_scenario(scenario, kind, real)
-        # The greenlet may end at its last switch, before the harness throws.
+        switches, thrown = explore_scenario(scenario, kind, real_deployment)
+        # At its last switch, the greenlet may end before the harness throws the error.
         assert switches - thrown in (0, 1)
 
 
 @pytest.mark.one_in(16)
 @scenarios(SHARED)
-def test_second_greenlet_waits_or_is_rejected_at_any_switch(scenario, real):
-    explore_scenario(scenario, SECOND, real)
+def test_call_of_second_greenlet_at_any_switch_waits_or_raises_invalid_operation(scenario, real_deployment):
+    explore_scenario(scenario, SECOND, real_deployment)
 
 
 @pytest.mark.one_in(16)
-@scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])  # not scenarios of monitors
-def test_kill_of_new_greenlet_loses_nothing(scenario, real):
-    switches, thrown = explore_scenario(scenario, SPAWNED, real)
+@scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])  # without scenarios of monitors
+def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
+    switches, thrown = explore_scenario(scenario, SPAWNED, real_deployment)
     assert thrown == switches
 
 
 @pytest.mark.one_in(6)
 @kinds(*KINDS)
 @scenarios(SCENARIOS)
-def test_interruption_at_any_switch_loses_nothing(scenario, kind, real):
-    switches, thrown = explore_scenario(scenario, kind, real)
+def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deployment):
+    switches, thrown = explore_scenario(scenario, kind, real_deployment)
     if kind.foreign:
         assert thrown == switches
     else:
         assert bool(thrown) == scenario.limited
 
 
-# An Exception in a listener is only logged. These tests use the other kinds.
+# The driver only logs an Exception that a listener raises. The following tests therefore throw other exceptions.
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
-def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real):
-    """The listeners of commands, pools and topologies switch in each event."""
-    _switches, thrown = explore_scenario(scenario, kind, real, yields=True)
+def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real_deployment):
+    """The listeners of command, pool and topology events switch to the hub in each event."""
+    _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields=True)
     assert thrown
 
 
 class YieldingProcessor(SpanProcessor):
-    """A span processor that switches at the end of each span."""
+    """Span processor that switches to the hub at the end of each span."""
 
     def __init__(self):
         self.count = 0
@@ -141,13 +145,13 @@ class YieldingProcessor(SpanProcessor):
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
-def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real):
-    """Each span has an end."""
+def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real_deployment):
+    """Each span ends."""
     spans, provider = YieldingProcessor(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(spans)
     observed = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
     monkeypatch.setattr(ClientOptions, "telemetry", lambda self: observed)
-    _switches, thrown = explore_scenario(scenario, kind, real)
+    _switches, thrown = explore_scenario(scenario, kind, real_deployment)
     assert thrown
     assert spans.count
     assert spans.open == set()
@@ -160,7 +164,10 @@ def public_names(kind):
 
 
 def names_with_scenario(kind):
-    """Return the public names with a scenario, including scenarios of a class with the same code."""
+    """Return the public names of a class for which a scenario exists.
+
+    A scenario of another class counts if the function of this other class is identical.
+    """
     names = set()
     for group, rows in GROUPS.items():
         other = CLASSES.get(group)

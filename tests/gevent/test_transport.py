@@ -1,4 +1,4 @@
-"""The transport: raw socket I/O in pieces, and interruptions."""
+"""Tests of the transport: messages that the socket sends and receives in pieces, and interruptions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 
 
 @pytest.fixture
-def pair():
-    """Create a transport, and the non-blocking raw socket at its other end."""
+def transport_and_peer():
+    """Yield a transport, and the non-blocking socket at the other end of its connection."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     ours.setblocking(False)
     theirs.setblocking(False)
@@ -35,8 +35,8 @@ def message(payload, response_to=1, request_id=9, length=None):
     return struct.pack("<iiii", length or 16 + len(payload), request_id, response_to, OP_MSG) + payload
 
 
-def push(sock, data):
-    """Send all bytes, regardless of the buffer size of the socket."""
+def send_all(sock, data):
+    """Send all bytes, even if they do not fit into the socket buffer."""
     view = memoryview(data)
     while view:
         try:
@@ -45,7 +45,7 @@ def push(sock, data):
             gevent.sleep(0)
 
 
-def pull(sock, size):
+def receive_exactly(sock, size):
     data = b""
     while len(data) < size:
         try:
@@ -56,40 +56,40 @@ def pull(sock, size):
 
 
 @pytest.mark.parametrize("size", [0, 1, 16 * 1024 - 16, 16 * 1024 - 15, 100_000, 3_000_000])
-def test_message_of_any_size_is_received(pair, size):
-    transport, peer = pair
+def test_message_of_any_size_is_received(transport_and_peer, size):
+    transport, peer = transport_and_peer
     payload = bytes(range(256)) * (size // 256) + bytes(size % 256)
-    gevent.spawn(push, peer, message(payload))
+    gevent.spawn(send_all, peer, message(payload))
     reply_id, _response_to, opcode, received = transport.receive(1)
     assert (reply_id, opcode, bytes(received)) == (9, OP_MSG, payload)
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3, 15, 16, 17, 40])
-def test_message_in_pieces_is_received(pair, pieces):
-    transport, peer = pair
+def test_message_that_arrives_in_pieces_is_received(transport_and_peer, pieces):
+    transport, peer = transport_and_peer
     whole = message(b"x" * 30)
 
     def push_in_pieces():
         for start in range(0, len(whole), pieces):
-            push(peer, whole[start : start + pieces])
+            send_all(peer, whole[start : start + pieces])
             gevent.sleep(0)
 
     gevent.spawn(push_in_pieces)
     assert bytes(transport.receive(1)[3]) == b"x" * 30
 
 
-def test_messages_in_one_packet_are_received_separately(pair):
-    transport, peer = pair
+def test_messages_in_one_packet_are_received_separately(transport_and_peer):
+    transport, peer = transport_and_peer
     sizes = [5, 16_000, 3, 20_000, 7, 15_000, 15_000, 0]
     push_all = b"".join(message(bytes([number]) * size, number) for number, size in enumerate(sizes))
-    gevent.spawn(push, peer, push_all)
+    gevent.spawn(send_all, peer, push_all)
     for number, size in enumerate(sizes):
         assert bytes(transport.receive(number)[3]) == bytes([number]) * size
 
 
 @pytest.mark.parametrize("count", [1, 2, 1000])
-def test_send_continues_after_full_socket_buffer(pair, count):
-    transport, peer = pair
+def test_send_continues_after_full_socket_buffer(transport_and_peer, count):
+    transport, peer = transport_and_peer
     buffers = [bytes([number % 256]) * (4_000_000 // count) for number in range(count)]
     sender = gevent.spawn(transport.send, buffers)
     expected = b"".join(buffers)
@@ -114,18 +114,18 @@ def fill(transport):
 
 
 @pytest.mark.parametrize("sizes", [[1], [100], [400_000], [1, 1, 1], [100_000, 1, 100_000]], ids=str)
-@pytest.mark.parametrize("is_full", [False, True], ids=["empty", "full"])
+@pytest.mark.parametrize("buffer_is_full", [False, True], ids=["empty", "full"])
 @pytest.mark.parametrize("expects_reply", [False, True], ids=["send", "round trip"])
-def test_rest_of_partial_send_follows(pair, sizes, is_full, expects_reply):
-    transport, peer = pair
+def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buffer_is_full, expects_reply):
+    transport, peer = transport_and_peer
     buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
-    fill_pool = fill(transport) if is_full else 0
+    fill_pool = fill(transport) if buffer_is_full else 0
     sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
     gevent.sleep(0)
-    assert pull(peer, fill_pool + sum(sizes))[fill_pool:] == b"".join(buffers)
+    assert receive_exactly(peer, fill_pool + sum(sizes))[fill_pool:] == b"".join(buffers)
     if expects_reply:
-        push(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
-        if sending.get() is None:  # a request of several buffers needs a separate receive
+        send_all(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
+        if sending.get() is None:  # for a request of several buffers, the caller must call `receive`
             assert bytes(transport.receive(1)[3]) == b"\0" * 5 + b"\5\0\0\0\0"
         else:
             assert sending.get() == b"\5\0\0\0\0"
@@ -135,20 +135,20 @@ def test_rest_of_partial_send_follows(pair, sizes, is_full, expects_reply):
     assert not transport.out_of_step
 
 
-def test_end_of_stream_raises_transport_error(pair):
-    transport, peer = pair
-    push(peer, message(b"abc")[:10])
+def test_end_of_connection_inside_message_raises_transport_error(transport_and_peer):
+    transport, peer = transport_and_peer
+    send_all(peer, message(b"abc")[:10])
     peer.close()
     with pytest.raises(TransportError, match="closed by the server"):
         transport.receive(1)
 
 
-def test_large_length_allocates_no_memory_before_bytes_arrive(pair):
-    """The header announces 40 MB."""
+def test_large_message_length_allocates_no_memory_before_bytes_arrive(transport_and_peer):
+    """The length in the message header is 40 MB."""
     import tracemalloc
 
-    transport, peer = pair
-    push(peer, message(b"abc", length=40_000_000))
+    transport, peer = transport_and_peer
+    send_all(peer, message(b"abc", length=40_000_000))
     tracemalloc.start()
     try:
         with gevent.Timeout(0.02, False):
@@ -159,10 +159,10 @@ def test_large_length_allocates_no_memory_before_bytes_arrive(pair):
     assert peak < 4_000_000
 
 
-def test_message_above_limit_raises_protocol_error(pair):
-    transport, peer = pair
+def test_message_above_limit_raises_protocol_error(transport_and_peer):
+    transport, peer = transport_and_peer
     transport.limit_messages(1000)
-    push(peer, message(b"x" * 985))
+    send_all(peer, message(b"x" * 985))
     with pytest.raises(ProtocolError, match="length 1001 is not between 16 and 1000"):
         transport.receive(1)
 
@@ -171,19 +171,20 @@ class Interruption(Exception):
     pass
 
 
-def test_interrupt_ends_waiting_receive(pair):
-    transport, _peer = pair
+def test_interrupt_ends_waiting_receive(transport_and_peer):
+    transport, _peer = transport_and_peer
     error = Interruption()
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
     transport.interrupt(error)
     gevent.joinall([reader])
-    assert type(reader.exception) is Interruption  # the exception is a copy without frames of this greenlet
+    # The reader raises a copy of the exception, without the frames of this greenlet.
+    assert type(reader.exception) is Interruption
     assert transport.closed
 
 
-def test_interrupt_fails_later_receive_and_send(pair):
-    transport, _peer = pair
+def test_interrupt_lets_later_receive_and_send_fail(transport_and_peer):
+    transport, _peer = transport_and_peer
     error = Interruption()
     transport.interrupt(error)
     with pytest.raises((Interruption, OSError)):
@@ -192,20 +193,20 @@ def test_interrupt_fails_later_receive_and_send(pair):
         transport.send([b"abc"])
 
 
-def test_interrupt_together_with_reply_raises_once(pair):
-    transport, peer = pair
+def test_interrupt_at_arrival_of_reply_raises_error_once(transport_and_peer):
+    transport, peer = transport_and_peer
     error = Interruption()
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
-    push(peer, message(b"abc"))
+    send_all(peer, message(b"abc"))
     transport.interrupt(error)
     gevent.joinall([reader])
     assert type(reader.exception) is Interruption
     gevent.sleep(0.01)
 
 
-def test_interrupt_after_kill_does_not_affect_greenlet(pair):
-    transport, _peer = pair
+def test_interrupt_after_kill_does_not_affect_killed_greenlet(transport_and_peer):
+    transport, _peer = transport_and_peer
 
     def receive_and_sleep():
         try:
@@ -221,8 +222,8 @@ def test_interrupt_after_kill_does_not_affect_greenlet(pair):
     assert reader.get() == "continued"
 
 
-def test_first_of_two_interruptions_is_raised(pair):
-    transport, _peer = pair
+def test_first_of_two_interruptions_is_raised(transport_and_peer):
+    transport, _peer = transport_and_peer
     first = Interruption("first")
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
@@ -233,8 +234,8 @@ def test_first_of_two_interruptions_is_raised(pair):
     assert (type(reader.exception), str(reader.exception)) == (Interruption, "first")
 
 
-def test_close_ends_waiting_receive(pair):
-    transport, _peer = pair
+def test_close_ends_waiting_receive(transport_and_peer):
+    transport, _peer = transport_and_peer
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
     transport.close()
@@ -243,8 +244,8 @@ def test_close_ends_waiting_receive(pair):
     assert isinstance(reader.exception, OSError)
 
 
-def test_concurrent_receive_raises_concurrent_object_use_error(pair):
-    transport, _peer = pair
+def test_concurrent_receive_raises_concurrent_object_use_error(transport_and_peer):
+    transport, _peer = transport_and_peer
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
     with pytest.raises(ConcurrentObjectUseError):
@@ -254,8 +255,8 @@ def test_concurrent_receive_raises_concurrent_object_use_error(pair):
 
 
 @pytest.mark.parametrize("thrown", [Timeout, gevent.GreenletExit, Interruption])
-def test_thrown_exception_object_is_raised_by_receive(pair, thrown):
-    transport, _peer = pair
+def test_receive_raises_exception_object_thrown_into_greenlet(transport_and_peer, thrown):
+    transport, _peer = transport_and_peer
     error = thrown()
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
@@ -263,10 +264,10 @@ def test_thrown_exception_object_is_raised_by_receive(pair, thrown):
     assert reader.exception is error or reader.value is error
 
 
-def test_transport_marked_as_forked_does_not_use_socket(pair):
-    transport, peer = pair
+def test_transport_marked_as_forked_does_not_use_socket(transport_and_peer):
+    transport, peer = transport_and_peer
     error = Interruption()
-    push(peer, message(b"abc"))
+    send_all(peer, message(b"abc"))
     transport.mark_forked(error)
     with pytest.raises(Interruption):
         transport.receive(1)
@@ -290,7 +291,7 @@ def test_connect_to_address_and_name_succeeds():
         connect(("127.0.0.1", port), attached.append)
         connect(("localhost", port), attached.append)
     assert not attached[0].closed
-    assert not attached[-1].closed  # the first attempt may use the other address of localhost
+    assert not attached[-1].closed  # the first transport may belong to the other address of localhost
     for transport in attached:
         transport.close()
     sock.close()
@@ -305,7 +306,7 @@ def test_refused_connection_raises_transport_error():
     assert [transport.closed for transport in attached] == [True]
 
 
-def test_unknown_host_raises_os_error():
+def test_connect_to_unknown_host_raises_os_error():
     with pytest.raises(OSError):
         connect(("no-such-host.invalid", 1), lambda transport: None)
 
@@ -337,7 +338,7 @@ def test_interrupt_before_connect_closes_transport():
 
 
 class ScriptedSocket:
-    """A socket whose next calls raise the scripted errors, and later calls succeed."""
+    """Socket whose next calls of a method raise the errors of the script. Later calls succeed."""
 
     def __init__(self, sock, **script):
         self._sock = sock
@@ -355,8 +356,8 @@ class ScriptedSocket:
         return call
 
 
-def request(transport, method):
-    """Send a request and receive the reply, as commands do."""
+def exchange(transport, method):
+    """Send a request, and return the payload of the reply."""
     if method == "round trip":
         whole = transport.round_trip([message(b"request", 0)], 1)
         return whole if whole is not None else bytes(transport.receive(1)[3])
@@ -378,12 +379,12 @@ RESET = ConnectionResetError(errno.ECONNRESET, "reset")
         {"send": [BlockingIOError()], "recv": [BlockingIOError()], "recv_into": [BlockingIOError()]},
     ],
 )
-def test_blocking_io_error_is_retried(pair, method, script):
-    transport, peer = pair
+def test_socket_operation_is_retried_after_blocking_io_error(transport_and_peer, method, script):
+    transport, peer = transport_and_peer
     transport._socket = ScriptedSocket(transport._socket, **script)
-    push(peer, message(b"reply"))
-    assert request(transport, method)[-5:] == b"reply"
-    assert pull(peer, 23) == message(b"request", 0)
+    send_all(peer, message(b"reply"))
+    assert exchange(transport, method)[-5:] == b"reply"
+    assert receive_exactly(peer, 23) == message(b"request", 0)
     assert not transport.out_of_step
 
 
@@ -391,49 +392,49 @@ def test_blocking_io_error_is_retried(pair, method, script):
 @pytest.mark.parametrize(
     "script", [{"send": [RESET]}, {"send": [BlockingIOError(), RESET]}, {"recv": [RESET], "recv_into": [RESET]}]
 )
-def test_system_error_becomes_transport_error_with_arguments(pair, method, script):
-    transport, peer = pair
+def test_os_error_becomes_transport_error_with_equal_arguments(transport_and_peer, method, script):
+    transport, peer = transport_and_peer
     transport._socket = ScriptedSocket(transport._socket, **script)
-    push(peer, message(b"reply"))
+    send_all(peer, message(b"reply"))
     with pytest.raises(TransportError) as caught:
-        request(transport, method)
+        exchange(transport, method)
     assert caught.value.args == RESET.args and caught.value.__cause__ is RESET
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_concurrent_request_raises_concurrent_object_use_error(pair, method):
-    transport, _peer = pair
-    first = gevent.spawn(request, transport, method)
+def test_concurrent_request_raises_concurrent_object_use_error(transport_and_peer, method):
+    transport, _peer = transport_and_peer
+    first = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
     for other in METHODS:
         with pytest.raises(ConcurrentObjectUseError, match=r"already waits on <Transport fd=\d+>"):
-            request(transport, other)
+            exchange(transport, other)
     first.kill()
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_unexpected_switch_raises_invalid_switch_error(pair, method):
-    transport, peer = pair
-    requesting = gevent.spawn(request, transport, method)
+def test_unexpected_switch_raises_invalid_switch_error(transport_and_peer, method):
+    transport, peer = transport_and_peer
+    requesting = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
     gevent.get_hub().loop.run_callback(requesting.switch, "something else")
     with pytest.raises(InvalidSwitchError, match=r"^switched into .* with 'something else', expected <"):
         requesting.get()
-    push(peer, message(b"reply"))
-    assert bytes(transport.receive(1)[3]) == b"reply"  # the watcher is usable again
+    send_all(peer, message(b"reply"))
+    assert bytes(transport.receive(1)[3]) == b"reply"  # the transport can still wait for its socket
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("when", ["before", "while it waits", "with the reply"])
-def test_interrupted_request_raises_copy_of_interruption(pair, method, when):
-    transport, peer = pair
+def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, method, when):
+    transport, peer = transport_and_peer
     error = TransportError("interrupted")
     if when == "before":
         transport.interrupt(error)
-    requesting = gevent.spawn(request, transport, method)
+    requesting = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
     if when == "with the reply":
-        push(peer, message(b"reply"))
+        send_all(peer, message(b"reply"))
     if when != "before":
         transport.interrupt(error)
     with pytest.raises(TransportError, match=r"^interrupted$") as caught:
@@ -442,7 +443,7 @@ def test_interrupted_request_raises_copy_of_interruption(pair, method, when):
     assert transport.closed
 
 
-def test_uncopyable_error_becomes_transport_error_with_text():
+def test_error_that_cannot_be_copied_becomes_transport_error_with_its_text():
     class Uncopyable(Exception):
         def __init__(self, one, two):
             super().__init__(f"{one} and {two}")
@@ -467,9 +468,9 @@ def test_too_many_open_files_raises_transport_error(monkeypatch):
 
 
 @pytest.mark.parametrize("call", ["round trip", "receive", "send", "connect"])
-def test_transport_marked_as_forked_while_waiting_raises_fork_error(pair, call):
-    """In a forked child, a copied greenlet wakes when the parent's socket has input."""
-    transport, peer = pair
+def test_transport_marked_as_forked_while_waiting_raises_fork_error(transport_and_peer, call):
+    """In a forked child, the copy of a waiting greenlet wakes up when the reply for the parent arrives."""
+    transport, peer = transport_and_peer
     calls = {
         "round trip": lambda: transport.round_trip([b"request"], 1),
         "receive": lambda: transport.receive(1),
@@ -485,7 +486,7 @@ def test_transport_marked_as_forked_while_waiting_raises_fork_error(pair, call):
     assert not waiting.ready()
     transport.mark_forked(Interruption())
     if call == "send":
-        pull(peer, 1000)
+        receive_exactly(peer, 1000)
         while not waiting.ready():
             try:
                 peer.recv(1_000_000)
@@ -493,24 +494,24 @@ def test_transport_marked_as_forked_while_waiting_raises_fork_error(pair, call):
                 pass
             gevent.sleep(0)
     else:
-        push(peer, message(b"abc"))
+        send_all(peer, message(b"abc"))
     waiting.join()
     assert type(waiting.exception) is Interruption
     with pytest.raises(Interruption):
         transport.send([b"more"])
 
 
-def test_released_buffer_does_not_change_received_message(pair):
-    transport, peer = pair
+def test_released_buffer_does_not_change_received_message(transport_and_peer):
+    transport, peer = transport_and_peer
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     ours.setblocking(False)
     other = Transport(ours, True)
-    push(peer, message(b"a" * 30))
+    send_all(peer, message(b"a" * 30))
     transport.receive(1)
     assert transport.release()
-    push(theirs, message(b"b" * 30))
+    send_all(theirs, message(b"b" * 30))
     received = other.receive(1)[3]
-    push(peer, message(b"c" * 30))
+    send_all(peer, message(b"c" * 30))
     assert bytes(transport.receive(1)[3]) == b"c" * 30
     assert bytes(received) == b"b" * 30
     other.close()
@@ -529,8 +530,8 @@ def test_missing_unix_socket_raises_transport_error(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
-def test_interrupted_send_marks_transport_out_of_step(pair, count, thrown):
-    transport, _ = pair
+def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer, count, thrown):
+    transport, _ = transport_and_peer
     sending = gevent.spawn(transport.send, [b"x" * 3_000_000] * count)
     gevent.sleep(0.01)
     assert not transport.out_of_step and not sending.ready()
@@ -538,12 +539,12 @@ def test_interrupted_send_marks_transport_out_of_step(pair, count, thrown):
     assert transport.out_of_step
 
 
-def test_interruption_between_buffers_marks_transport_out_of_step(pair, monkeypatch):
+def test_interruption_between_buffers_marks_transport_out_of_step(transport_and_peer, monkeypatch):
     def raise_exit(_work):
         raise GreenletExit
 
     monkeypatch.setattr(LongWork, "checkpoint", raise_exit)
-    transport, _ = pair
+    transport, _ = transport_and_peer
     with pytest.raises(GreenletExit):
         transport.send([b"x", b"y"])
     assert transport.out_of_step

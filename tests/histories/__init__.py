@@ -1,1 +1,1 @@
-"""Histories of failures: each seed determines a workload, its faults, and the checks of the result."""
+"""Histories: each history runs a workload with random faults, and checks the results. A seed determines a history."""

@@ -1,4 +1,4 @@
-"""``python -m tests.histories``: run histories of failures. Equal topologies and seeds run equal histories."""
+"""``python -m tests.histories``: run histories. Histories with the same topology and the same seed are equal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LONGEST = 60  # time limit of a history, in seconds of real time
 
 
 def main(arguments: list[str]) -> int:
-    """Run histories, and return the number of violations, at most 100."""
+    """Run histories, and return the number of violations. The maximum of the returned number is 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
-    parser.add_argument("--topology", choices=TOPOLOGIES, help="the topology, all topologies by default")
-    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
+    parser.add_argument("--topology", choices=TOPOLOGIES, help="topology of the deployment; by default, all topologies")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="seed of the first history")
     parser.add_argument("--count", type=int, default=100, metavar="N", help="number of histories of each topology")
-    parser.add_argument("--minutes", type=float, help="time limit of each topology, no limit by default")
+    parser.add_argument("--minutes", type=float, help="time limit of each topology; by default, no limit")
     parser.add_argument("--tell", action="store_true", help="print the faults and the digest of each history")
     options = parser.parse_args(arguments)
     violations = 0
@@ -37,7 +37,7 @@ def _run(topology: str, options: argparse.Namespace) -> int:
     violations = seed = 0
     for seed in range(options.first, options.first + options.count):
         history = History(topology, seed)
-        _limit(history)
+        _limit_real_time(history)
         try:
             history.run()
         except Exception:
@@ -60,8 +60,11 @@ def _run(topology: str, options: argparse.Namespace) -> int:
     return violations
 
 
-def _limit(history: History) -> None:
-    """End the process if the history does not end. Virtual time stops while greenlets are always runnable."""
+def _limit_real_time(history: History) -> None:
+    """End the process if the history needs too much real time.
+
+    While a greenlet is always runnable, virtual time does not advance, and no virtual timeout expires.
+    """
 
     def give_up(_signal: int, frame: FrameType | None) -> None:
         where = "".join(traceback.format_stack(frame, 12))

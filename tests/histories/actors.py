@@ -1,4 +1,4 @@
-"""The actors of a history. Each actor checks the results of its own operations."""
+"""The actors of a history: greenlets that repeat an operation. Each actor checks the results of its operations."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 from gmongo.read_preferences import ReadPreference
 from gmongo.testing import Deployment
 
-DOCUMENTS = 40  # constant documents
+DOCUMENTS = 40  # number of documents that do not change
 
 
 class Violation(AssertionError):
-    """A violated invariant."""
+    """The driver violates an invariant."""
 
 
 def answer_to(number: int) -> str:
-    """Return the answer in the document with this number."""
+    """Return the field ``answer`` of the document with this number."""
     return f"the answer to {number}"
 
 
 def outcome_of(operate: Callable[[str], None], token: str) -> Exception | None:
-    """Return the error of an operation. gevent would print the error of a failed greenlet."""
+    """Run an operation, and return the error that the operation raises.
+
+    If a greenlet raised the error, gevent would print the error.
+    """
     try:
         operate(token)
     except Exception as error:
@@ -37,38 +40,38 @@ def outcome_of(operate: Callable[[str], None], token: str) -> Exception | None:
 
 
 class Actor:
-    """An actor that repeats one operation.
+    """Base class of actors. An actor repeats one operation.
 
     :ivar acknowledged: the tokens of acknowledged writes.
-    :ivar attempted: the tokens of all writes.
-    :ivar outcomes: the number of operations with each outcome.
+    :ivar attempted: the tokens of all writes, including failed writes.
+    :ivar outcomes: the number of operations by outcome.
     """
 
-    def __init__(self, name: str, client: MongoClient[Any], chance: random.Random) -> None:
+    def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
         self.name = name
         self.client = client
         self.database = client.history
-        self.chance = chance
+        self.rng = rng
         self.acknowledged: list[str] = []
         self.attempted: list[str] = []
         self.outcomes: Counter[str] = Counter()
 
     def run(self, count: int, pause: float) -> None:
-        """Run the operation `count` times."""
+        """Run the operation `count` times. The average pause between two operations is `pause`."""
         for number in range(count):
-            gevent.sleep(self.chance.uniform(0, 2 * pause))
+            gevent.sleep(self.rng.uniform(0, 2 * pause))
             self._operate_once(f"{self.name}-{number}")
 
     def _operate_once(self, token: str) -> None:
-        """Run the operation once, sometimes with a timeout or a kill."""
-        fate, patience = self.chance.random(), self.chance.choice((0, 0.001, 0.02, 0.5, 5))
+        """Run the operation once. In 12 % of the cases, interrupt the operation by a timeout or a kill."""
+        fate, delay = self.rng.random(), self.rng.choice((0, 0.001, 0.02, 0.5, 5))
         self.attempted.append(token)
         try:
             if fate < 0.06:
-                done = self._operate_until_killed(token, patience)
+                done = self._operate_until_killed(token, delay)
             elif fate < 0.12:
                 done = False
-                with gevent.Timeout(patience, False):
+                with gevent.Timeout(delay, False):
                     self.operate(token)
                     done = True
             else:
@@ -81,30 +84,30 @@ class Actor:
         if done:
             self.acknowledged.append(token)
 
-    def _operate_until_killed(self, token: str, patience: float) -> bool:
+    def _operate_until_killed(self, token: str, delay: float) -> bool:
         work = gevent.spawn(outcome_of, self.operate, token)
-        work.join(patience)
+        work.join(delay)
         work.kill()
         try:
             if isinstance(work.value, Exception):
                 raise work.value
             return work.value is None
         finally:
-            del work  # breaks a reference cycle between the error and its cursor
+            del work  # break a reference cycle of this frame, the greenlet and the error
 
     def operate(self, token: str) -> None:
-        """Run the operation of the actor."""
+        """Run the operation of the actor. The token identifies the write of the operation."""
         raise NotImplementedError
 
     def check(self, client: MongoClient[Any]) -> None:
-        """Check the results.
+        """Check the results of all operations at the end of the history.
 
-        :param client: a new client without faults.
+        :param client: a new client. The deployment has no faults.
         :raises Violation: an invariant is violated.
         """
 
     def _check_tokens(self, documents: list[str]) -> None:
-        """Check that all acknowledged writes exist, and each write at most once."""
+        """Check that each acknowledged write is stored, and that no write is stored more than once."""
         counts = Counter(documents)
         mine = {token: count for token, count in counts.items() if token.rpartition("-")[0] == self.name}
         if duplicates := [token for token, count in mine.items() if count > 1]:
@@ -116,12 +119,12 @@ class Actor:
 
 
 class Inserter(Actor):
-    """Insert one or two documents."""
+    """Actor that inserts one or two documents."""
 
     def operate(self, token: str) -> None:
         collection, more = self.database.inserts, f"{self.name}+{token.rpartition('-')[2]}"
         try:
-            if self.chance.random() < 0.7:
+            if self.rng.random() < 0.7:
                 collection.insert_one({"_id": token})
             else:
                 collection.insert_many([{"_id": token}, {"_id": more}])
@@ -132,7 +135,7 @@ class Inserter(Actor):
 
     @property
     def _is_retried(self) -> bool:
-        """True if the servers detect retried writes."""
+        """Return True if the deployment supports retryable writes."""
         return self.client.topology_description.topology_type_name not in ("Single", "Unknown")
 
     def check(self, client: MongoClient[Any]) -> None:
@@ -140,12 +143,12 @@ class Inserter(Actor):
 
 
 class Updater(Actor):
-    """Push tokens to three documents. Each token must arrive once."""
+    """Actor that pushes its tokens to lists in three documents. The lists must contain each token only once."""
 
     def operate(self, token: str) -> None:
         collection = self.database.lists
-        target, change = {"_id": self.chance.randrange(3)}, {"$push": {"tokens": token}, "$inc": {"count": 1}}
-        if self.chance.random() < 0.5:
+        target, change = {"_id": self.rng.randrange(3)}, {"$push": {"tokens": token}, "$inc": {"count": 1}}
+        if self.rng.random() < 0.5:
             collection.update_one(target, change)
             return
         document = collection.find_one_and_update(target, change, return_document=ReturnDocument.AFTER)
@@ -160,11 +163,11 @@ class Updater(Actor):
 
 
 class Reader(Actor):
-    """Read constant documents, and check the replies."""
+    """Actor that reads documents that do not change, and checks the results."""
 
     def operate(self, token: str) -> None:
-        number = self.chance.randrange(DOCUMENTS)
-        method = self.chance.randrange(4)
+        number = self.rng.randrange(DOCUMENTS)
+        method = self.rng.randrange(4)
         questions = self.database.get_collection("questions", read_preference=self._preference())
         if method == 0:
             self._compare([number], [questions.find_one({"_id": number}, comment=token)])
@@ -177,7 +180,7 @@ class Reader(Actor):
             raise Violation(f"{token}: the count is wrong")
 
     def _preference(self) -> Any:
-        return self.chance.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED, ReadPreference.NEAREST))
+        return self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED, ReadPreference.NEAREST))
 
     def _compare(self, expected: list[int], documents: list[Any]) -> None:
         if [(each or {}).get("answer") for each in documents] != [answer_to(number) for number in expected]:
@@ -185,11 +188,14 @@ class Reader(Actor):
 
 
 class TransferActor(Actor):
-    """Move amounts between accounts in transactions. Each transaction happens completely or not at all."""
+    """Actor that moves amounts between accounts in transactions.
+
+    A transaction must make all its changes or no change.
+    """
 
     def operate(self, token: str) -> None:
-        giver, taker = self.chance.sample(range(4), 2)
-        amount = self.chance.randrange(1, 10)
+        giver, taker = self.rng.sample(range(4), 2)
+        amount = self.rng.randrange(1, 10)
 
         def move(session: Any) -> None:
             accounts = self.database.accounts
@@ -214,22 +220,25 @@ class TransferActor(Actor):
 
 
 class CausalReader(Actor):
-    """Write and read in a causally consistent session. Reads include own writes and are monotonic."""
+    """Actor that writes and reads in a causally consistent session.
 
-    def __init__(self, name: str, client: MongoClient[Any], chance: random.Random, deployment: Deployment) -> None:
-        super().__init__(name, client, chance)
+    Each read must see the writes of the session, and no read may see an older state than an earlier read.
+    """
+
+    def __init__(self, name: str, client: MongoClient[Any], rng: random.Random, deployment: Deployment) -> None:
+        super().__init__(name, client, rng)
         self._deployment = deployment
         self._session = client.start_session(causal_consistency=True)
         self._written = self._seen = 0
 
     def operate(self, token: str) -> None:
         session, collection = self._session, self.database.followed
-        if self.chance.random() < 0.4:
+        if self.rng.random() < 0.4:
             number = int(token.rpartition("-")[2])
             collection.update_one({"_id": self.name}, {"$max": {"n": number}}, session=session, upsert=True)
             self._written = max(self._written, number)
             return
-        preference = self.chance.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
+        preference = self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
         before = session.operation_time
         documents = collection.with_options(read_preference=preference).find_one(
             {"_id": self.name}, session=session, comment=token
@@ -241,23 +250,29 @@ class CausalReader(Actor):
         self._check_sent(token, before, session.operation_time)
 
     def _check_sent(self, token: str, before: Timestamp | None, after: Timestamp | None) -> None:
-        """Check the sent read concern, because the simulated members are always consistent."""
+        """Check the read concern that the client has sent.
+
+        The results of reads prove nothing, because simulated members are always consistent.
+        """
         if before is None:
             return
         if after is None or after < before:
             raise Violation(f"{token}: the operation time of the session decreased")
         sent = [each.body for each in self._deployment.commands.named("find") if each.body.get("comment") == token]
         followed = [body.get("readConcern", {}).get("afterClusterTime") for body in sent]
-        # A failed attempt also advances the operation time, which the next attempt sends.
+        # The reply to a failed attempt also advances the operation time. The next attempt sends the advanced time.
         if not sent or followed[0] != before or followed != sorted(followed):
             raise Violation(f"{token}: expected afterClusterTime {before}, but sent {followed}")
 
 
 class Watcher(Actor):
-    """Watch the inserts, and receive each insert once and in order after any error."""
+    """Actor that watches the inserts.
 
-    def __init__(self, name: str, client: MongoClient[Any], chance: random.Random) -> None:
-        super().__init__(name, client, chance)
+    The change stream must return each insert once and in order, also after errors.
+    """
+
+    def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
+        super().__init__(name, client, rng)
         self.seen: list[Any] = []
         self.ends = False
         self._stream = self.database.inserts.watch(max_await_time_ms=2000)

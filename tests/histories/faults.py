@@ -1,4 +1,4 @@
-"""The faults of a history, and their times."""
+"""The random faults of a history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gevent
 
 from gmongo.testing import Deployment, VirtualTime
 
-# Transient server errors: state changes, overload, and an error that is retryable by its label.
+# Error codes of transient server errors: state changes, overload, and an error that its label makes retryable.
 _CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
 _COMMANDS = (
     "insert",
@@ -25,22 +25,22 @@ _COMMANDS = (
 
 
 class Faults:
-    """Cause faults for some time, and then repair all faults.
+    """Causes faults of a deployment, and repairs the faults.
 
-    :ivar log: the faults with their times.
+    :ivar log: a line for each fault, with the virtual time.
     """
 
-    def __init__(self, deployment: Deployment, time: VirtualTime, chance: random.Random) -> None:
+    def __init__(self, deployment: Deployment, time: VirtualTime, rng: random.Random) -> None:
         self.log: list[str] = []
         self._deployment = deployment
         self._time = time
-        self._chance = chance
-        deployment.network.random = random.Random(chance.random())
+        self._rng = rng
+        deployment.network.random = random.Random(rng.random())
 
     def run(self, count: int, until: float) -> None:
-        """Cause `count` faults before the time `until`."""
-        moments = sorted(self._chance.uniform(0, until - self._time.monotonic()) for _ in range(count))
-        plans = [(moment, self._chance.choice(self._kinds())) for moment in moments]
+        """Cause `count` faults before the virtual time `until`."""
+        moments = sorted(self._rng.uniform(0, until - self._time.monotonic()) for _ in range(count))
+        plans = [(moment, self._rng.choice(self._kinds())) for moment in moments]
         began = self._time.monotonic()
         waiting = []
         for moment, kind in plans:
@@ -49,7 +49,7 @@ class Faults:
         gevent.joinall(waiting, raise_error=True)
 
     def repair(self) -> None:
-        """Repair all faults."""
+        """Repair all faults that still exist."""
         network = self._deployment.network
         network.latency = network.loss = 0.0
         self._deployment.rate_limit()
@@ -70,16 +70,16 @@ class Faults:
         self.log.append(f"{self._time.monotonic():.3f} {fault} {' '.join(map(str, details))}".rstrip())
 
     def _member(self) -> Any:
-        """Return the primary with probability 0.5, otherwise a random member."""
+        """Return the primary with a probability of 0.5, and otherwise a random member."""
         members = self._deployment.members
-        use_primary = members.has_primary and self._chance.random() < 0.5
-        return members.primary if use_primary else self._chance.choice(members)
+        use_primary = members.has_primary and self._rng.random() < 0.5
+        return members.primary if use_primary else self._rng.choice(members)
 
     def _number(self, member: Any) -> int:
         return self._deployment.members.index(member)
 
-    def _pause(self, longest: float) -> None:
-        gevent.sleep(self._chance.choice((0.001, 0.1, 1.0)) * self._chance.uniform(0, longest))
+    def _pause(self, max_seconds: float) -> None:
+        gevent.sleep(self._rng.choice((0.001, 0.1, 1.0)) * self._rng.uniform(0, max_seconds))
 
     def kill(self) -> None:
         member = self._member()
@@ -106,17 +106,17 @@ class Faults:
         if self._deployment.members.has_primary:
             primary = self._deployment.members.primary
             self._record("step down", self._number(primary))
-            primary.step_down(self._chance.choice((0.1, 5)))
+            primary.step_down(self._rng.choice((0.1, 5)))
 
     def delay(self) -> None:
-        member, seconds = self._member(), self._chance.choice((0.01, 0.3, 3))
+        member, seconds = self._member(), self._rng.choice((0.01, 0.3, 3))
         self._record("delay", self._number(member), seconds)
         member.delay(seconds)
         self._pause(6)
         member.delay(0)
 
     def cut(self) -> None:
-        member, command, size = self._member(), self._command(), self._chance.choice((0, 1, 15, 16, 20, 60))
+        member, command, size = self._member(), self._command(), self._rng.choice((0, 1, 15, 16, 20, 60))
         self._record("cut", self._number(member), command, size)
         member.drop_after(size, command)
 
@@ -126,7 +126,7 @@ class Faults:
         member.garbage(command)
 
     def _command(self) -> str | None:
-        return self._chance.choice((None, "hello", *_COMMANDS))
+        return self._rng.choice((None, "hello", *_COMMANDS))
 
     def drop(self) -> None:
         member = self._member()
@@ -135,47 +135,47 @@ class Faults:
 
     def fail_point(self) -> None:
         member = self._member()
-        data: dict[str, Any] = {"failCommands": self._chance.sample(_COMMANDS, 3)}
-        if self._chance.random() < 0.4:
+        data: dict[str, Any] = {"failCommands": self._rng.sample(_COMMANDS, 3)}
+        if self._rng.random() < 0.4:
             data["closeConnection"] = True
         else:
-            data["errorCode"] = self._chance.choice(_CODES)
-        mode = {"times": self._chance.choice((1, 1, 2, 5))}
+            data["errorCode"] = self._rng.choice(_CODES)
+        mode = {"times": self._rng.choice((1, 1, 2, 5))}
         self._record("fail point", self._number(member), mode, data)
         self._deployment.set_fail_point("failCommand", mode, data, member=member)
 
     def block(self) -> None:
-        member, seconds = self._member(), self._chance.choice((0.05, 1, 12))
+        member, seconds = self._member(), self._rng.choice((0.05, 1, 12))
         data = {
-            "failCommands": self._chance.sample(_COMMANDS, 3),
+            "failCommands": self._rng.sample(_COMMANDS, 3),
             "blockConnection": True,
             "blockTimeMS": seconds * 1000,
         }
         self._record("block", self._number(member), data)
-        self._deployment.set_fail_point("failCommand", {"times": self._chance.choice((1, 3))}, data, member=member)
+        self._deployment.set_fail_point("failCommand", {"times": self._rng.choice((1, 3))}, data, member=member)
 
     def overload(self) -> None:
-        requests, connections = self._chance.choice((1, 5, 20)), self._chance.choice((None, 1, 5))
+        requests, connections = self._rng.choice((1, 5, 20)), self._rng.choice((None, 1, 5))
         self._record("overload", requests, connections)
         self._deployment.rate_limit(requests, connections, burst=1)
         self._pause(6)
         self._deployment.rate_limit()
 
     def loss(self) -> None:
-        share = self._chance.choice((0.05, 0.3))
+        share = self._rng.choice((0.05, 0.3))
         self._record("loss", share)
         self._deployment.network.loss = share
         self._pause(6)
         self._deployment.network.loss = 0.0
 
     def latency(self) -> None:
-        seconds = self._chance.choice((0.005, 0.1, 1))
+        seconds = self._rng.choice((0.005, 0.1, 1))
         self._record("latency", seconds)
         self._deployment.network.latency = seconds
         self._pause(6)
         self._deployment.network.latency = 0.0
 
     def suspend(self) -> None:
-        seconds = self._chance.choice((0.5, 15, 120, 4000))
+        seconds = self._rng.choice((0.5, 15, 120, 4000))
         self._record("suspend", seconds)
         self._time.suspend(seconds)

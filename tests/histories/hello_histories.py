@@ -1,10 +1,14 @@
-"""Histories of a few servers: the hello replies of each server in each period.
+"""Histories of one to three servers, whose hello replies change in each period.
 
-The servers are scripted, the client is real, and time is virtual. Each server has one role in a period, while an
-operation may wait for a primary. Invariants: a server receives at most two checks per minimum check interval. Each
-heartbeat has one end before the next heartbeat. Each change of a description starts at the previous description.
-At the end, all servers are members of a replica set. A client that knows a server finds the primary within one
-heartbeat interval. A closed client leaves no connection.
+The servers are scripted, the client is a MongoClient, and time is virtual. Each server has one role in a period. An
+operation may wait for a primary during the period. The invariants are:
+
+- A server receives at most two checks per minimum check interval.
+- Each heartbeat ends once, before the next heartbeat starts.
+- In a description event, the previous description is equal to the new description of the event before.
+- In the last period, all servers are members of one replica set. A client that still knows a server finds the primary
+  within one heartbeat interval.
+- A closed client leaves no connection.
 """
 
 from __future__ import annotations
@@ -22,10 +26,11 @@ from tests.support.clients import Client
 from tests.support.recorder import Recorder, short_name
 from tests.support.server import Fault, ScriptedServer, cut, silent
 
-PERIOD = 25.0  # seconds, two or three heartbeats
+PERIOD = 25.0  # seconds. A period contains two or three heartbeats
 HEARTBEAT = 10.0
-LIMIT = 2.0  # seconds for a connection attempt
-MOST_CHECKS = 4 * PERIOD + 10  # two checks in half a second: a requested check, and a check after a lost connection
+LIMIT = 2.0  # time limit of a connection attempt in seconds
+# In half a second, a requested check and a check after a lost connection are permitted.
+MOST_CHECKS = 4 * PERIOD + 10
 MANY = 10_000
 ALIAS = "other name"
 
@@ -33,10 +38,10 @@ Role = Callable[["HelloHistory", ScriptedServer], None]
 
 
 class HelloHistory:
-    """A client and its servers.
+    """A client and the servers of the client.
 
-    :param roles: the roles of each server, one for each period.
-    :param streams: True if the servers stream.
+    :param roles: for each server, the roles of the server in the periods.
+    :param streams: True if the servers stream hello replies.
     :param waits: True if operations wait for a primary in each period.
     :param options: the options of the client.
     """
@@ -48,15 +53,15 @@ class HelloHistory:
         self.servers = [ScriptedServer(streams=streams) for _ in roles]
         self.recorder = Recorder()
         self._options = options
-        self._names: dict[ScriptedServer, str] = {}  # names in the member lists
+        self._names: dict[ScriptedServer, str] = {}  # server -> its name in the member lists of hello replies
         self._elections = 1
         self._hellos: Counter[int] = Counter()
 
     def run(self) -> list[str]:
-        """Run all periods, and return the violations."""
+        """Run all periods, and return a text for each violated invariant."""
         for server in self.servers:
             server.start()
-        self._assign([roles[0] for roles in self.roles])
+        self._assign_roles([roles[0] for roles in self.roles])
         client: Client = MongoClient(
             [server.name for server in self.servers],
             event_listeners=[self.recorder],
@@ -81,7 +86,7 @@ class HelloHistory:
 
     def _run_period(self, client: Client, number: int) -> None:
         if number:
-            self._assign([roles[number] for roles in self.roles])
+            self._assign_roles([roles[number] for roles in self.roles])
         waiting = gevent.spawn(_ping_repeatedly, client) if self.waits else None
         gevent.sleep(PERIOD)
         for server, roles in zip(self.servers, self.roles, strict=True):
@@ -91,8 +96,8 @@ class HelloHistory:
             waiting.kill()
 
     def _check_recovery(self, client: Client) -> None:
-        """Make all servers members of a replica set, and check the client."""
-        self._assign(["primary", *["secondary"] * (len(self.servers) - 1)])
+        """Make all servers members of one replica set, and check that the client finds the primary."""
+        self._assign_roles(["primary", *["secondary"] * (len(self.servers) - 1)])
         known = client.topology_description.server_descriptions()
         if not any(server.address in known for server in self.servers):
             return  # the topology has removed all servers
@@ -103,7 +108,7 @@ class HelloHistory:
         except (PyMongoError, gevent.Timeout) as error:
             self.violations.append(f"the primary is not found: {error!r}, {client.topology_description}")
 
-    def _assign(self, roles: Sequence[str]) -> None:
+    def _assign_roles(self, roles: Sequence[str]) -> None:
         for number, (server, role) in enumerate(zip(self.servers, roles, strict=True), 1):
             self._names[server] = server.name if role != ALIAS else f"127.0.0.1:{number}"
         for server, role in zip(self.servers, roles, strict=True):
@@ -120,7 +125,7 @@ class HelloHistory:
         def count(_command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
             self._hellos[server.port] += 1
             if self._hellos[server.port] > 2 * MOST_CHECKS:
-                gevent.sleep(PERIOD)  # lets virtual time pass
+                gevent.sleep(PERIOD)  # virtual time advances to the end of the period
             return reply
 
         return count
@@ -132,7 +137,7 @@ class HelloHistory:
         }  # fmt: skip
 
     def become_new_primary(self, server: ScriptedServer) -> None:
-        """Make the server the primary after a new election."""
+        """Make the server a primary whose election is newer than all earlier elections."""
         self._elections += 1
         self._make_primary(server, self._elections)
 
@@ -141,7 +146,7 @@ class HelloHistory:
         server.hello_extra = self._member(server, isWritablePrimary=True, ismaster=True, electionId=number)
 
     def become_old_primary(self, server: ScriptedServer) -> None:
-        """Make the server a primary with an old election ID."""
+        """Make the server a primary whose election ID is older than the ID of the current primary."""
         self._make_primary(server, 0)
 
     def _check_events(self) -> None:
@@ -158,7 +163,8 @@ class HelloHistory:
                 if event.previous_description != before:
                     self.violations.append("a change starts at a wrong description")
                 last[event.server_address] = event.new_description
-            elif name == "TopologyDescriptionChanged":  # a replaced primary has no server event
+            # The topology event also contains the change of a replaced primary, which has no server event.
+            elif name == "TopologyDescriptionChanged":
                 last = event.new_description.server_descriptions()
         if any(begun.values()):
             self.violations.append(f"heartbeats without an end: {begun}")

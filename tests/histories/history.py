@@ -1,4 +1,4 @@
-"""A history: a deployment, a client, actors and faults."""
+"""A history: a deployment, a client, actors that run operations, and faults."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ from tests.histories.actors import (
 from tests.histories.faults import Faults
 
 TOPOLOGIES = ("standalone", "replica_set", "sharded", "load_balanced")
-_LENGTH = 20.0  # seconds with faults
-_PATIENCE = 3600.0  # seconds in which all operations must end after the repair
-# The transaction of a killed greenlet releases its documents after 20 s.
+_LENGTH = 20.0  # seconds in which the history causes faults
+_PATIENCE = 3600.0  # seconds in which all operations must end after the repair of the faults
+# The server aborts the transaction of a killed greenlet after 20 s, and releases the documents of the transaction.
 _PARAMETERS = {"transactionLifetimeLimitSeconds": 20, "ttlMonitorSleepSecs": 1}
 _DATE = datetime.datetime(2030, 1, 1)
 
 
 class History:
-    """A history and its results.
+    """A history and the results of its run.
 
-    :ivar outcomes: the number of operations with each outcome.
-    :ivar faults: the faults with their times.
-    :ivar digest: a digest of all received commands and their times, equal for equal seeds.
+    :ivar outcomes: the number of operations by outcome.
+    :ivar faults: a line for each fault, with the virtual time.
+    :ivar digest: a digest of all commands that the servers received, and of their times. Equal seeds have equal
+        digests.
     """
 
     def __init__(self, topology: str, seed: int) -> None:
@@ -50,21 +51,21 @@ class History:
         self.outcomes: Counter[str] = Counter()
         self.faults: list[str] = []
         self.digest = ""
-        self._chance = random.Random(f"{topology} {seed}")
+        self._rng = random.Random(f"{topology} {seed}")
 
     def run(self) -> None:
-        """Run the history.
+        """Run the history, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
-        seed = self._chance.random()  # the seed for random choices of the driver
+        seed = self._rng.random()  # the seed of the driver's random choices
         with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._deployment() as deployment:
             with MongoClient(deployment.uri, **self._options()) as client:
                 self._run_actors(time, deployment, client)
             self.digest = _digest(deployment)
 
     def _deployment(self) -> Deployment:
-        choose = self._chance.choice
+        choose = self._rng.choice
         if self.topology == "replica_set":
             deployment = Deployment.replica_set(
                 choose((1, 2, 3, 3, 3)), election_delay=choose((0.01, 1, 12)), parameters=_PARAMETERS
@@ -76,11 +77,11 @@ class History:
         return deployment
 
     def _options(self) -> dict[str, Any]:
-        choose = self._chance.choice
+        choose = self._rng.choice
         return {
             "connectTimeoutMS": choose((500, 20_000)),
             "heartbeatFrequencyMS": choose((2_000, 10_000, 10_000)),
-            # With a load balancer, cursors and transactions keep connections: the pool must be larger.
+            # With a load balancer, each cursor and each transaction needs its own connection.
             "maxPoolSize": choose((8, 100) if self.topology == "load_balanced" else (2, 4, 100)),
             "maxConnecting": choose((1, 2)),
             "minPoolSize": choose((0, 0, 1)),
@@ -94,13 +95,13 @@ class History:
 
     def _run_actors(self, time: VirtualTime, deployment: Deployment, client: MongoClient[Any]) -> None:
         _prepare(client)
-        faults = Faults(deployment, time, random.Random(self._chance.random()))
+        faults = Faults(deployment, time, random.Random(self._rng.random()))
         self.faults = faults.log
         actors = self._actors(deployment, client)
         end = time.monotonic() + _LENGTH
-        count = self._chance.choice((3, 6, 12))
+        count = self._rng.choice((3, 6, 12))
         greenlets = [gevent.spawn(actor.run, count, _LENGTH / count) for actor in actors]
-        faults.run(self._chance.choice((2, 5, 10)), end)
+        faults.run(self._rng.choice((2, 5, 10)), end)
         faults.repair()
         with MongoClient(deployment.uri) as other:
             self._finish(actors, greenlets, other)
@@ -111,7 +112,7 @@ class History:
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
         def make(kind: Any, name: str, *more: Any) -> Any:
-            return kind(name, client, random.Random(self._chance.random()), *more)
+            return kind(name, client, random.Random(self._rng.random()), *more)
 
         actors = [make(Inserter, "a"), make(Inserter, "b"), make(Updater, "u"), make(Updater, "v")]
         actors += [make(Reader, "r"), make(Reader, "s")]
@@ -125,7 +126,7 @@ class History:
         return actors
 
     def _finish(self, actors: list[Actor], greenlets: list[Any], other: MongoClient[Any]) -> None:
-        """Wait for all actors. The last event of the watcher is an insert of this method."""
+        """Wait for the end of all actors. Insert the document at whose event the watcher ends."""
         watchers = [greenlet for actor, greenlet in zip(actors, greenlets, strict=True) if isinstance(actor, Watcher)]
         others = [greenlet for greenlet in greenlets if greenlet not in watchers]
         self._join(others)
@@ -159,7 +160,7 @@ def _prepare(client: MongoClient[Any]) -> None:
 
 
 def _check_nothing_in_use(client: MongoClient[Any]) -> None:
-    """Check that no connection is in use, and that the client works."""
+    """Check that an operation of the client succeeds, and that no connection is in use."""
     for _ in range(5):
         try:
             client.admin.command("ping")
@@ -167,7 +168,7 @@ def _check_nothing_in_use(client: MongoClient[Any]) -> None:
         except PyMongoError:
             gevent.sleep(30)
     else:
-        raise Violation("the client does not work after the repair")
+        raise Violation("an operation fails after the repair of all faults")
     gevent.sleep(20)
     busy = [stats for stats in client.pool_stats() if stats["in_use"] or stats["waiting"]]
     if busy:

@@ -1,4 +1,4 @@
-"""Ten histories of each topology. ``python -m tests.histories --count 10000`` runs more."""
+"""Tests that run ten histories of each topology. ``python -m tests.histories --count 10000`` runs more histories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_histories_violate_no_invariant(topology: str) -> None:
+def test_random_histories_violate_no_invariant(topology: str) -> None:
     done = 0
     for seed in range(1, 11):
         history = History(topology, seed)
@@ -34,7 +34,7 @@ def test_histories_violate_no_invariant(topology: str) -> None:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_seed_repeats_history(topology: str) -> None:
+def test_histories_with_equal_seed_are_equal(topology: str) -> None:
     command = [
         sys.executable,
         "-m",
@@ -61,7 +61,7 @@ def _without_speed(output: str) -> str:
 
 
 def first_violation(topology: str, seeds: range) -> str:
-    """Return the first violation of these histories, or an empty string."""
+    """Run a history for each seed. Return the text of the first violation, or an empty string."""
     for seed in seeds:
         try:
             History(topology, seed).run()
@@ -71,7 +71,7 @@ def first_violation(topology: str, seeds: range) -> str:
 
 
 class TestInvariantChecks:
-    """The actors detect each seeded driver fault."""
+    """Each test adds a fault to the driver, and checks that a history detects the fault."""
 
     def test_lost_acknowledged_write_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.insert_one
@@ -128,7 +128,7 @@ class TestInvariantChecks:
         monkeypatch.setattr(Watcher, "_read_event", read_event)
         assert "the stream has" in first_violation("replica_set", range(5))
 
-    def test_undocumented_error_is_raised(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_undocumented_error_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def operate(self: Any, token: str) -> None:
             raise KeyError(token)
 

@@ -1,7 +1,8 @@
-"""``python -m tests.hostile``: long campaigns with hostile servers.
+"""``python -m tests.hostile``: run long campaigns with hostile servers.
 
-Without a name, all campaigns run in turn, with `--cases` each or for `--minutes` in total. ``soak`` accepts
-``--topology``, and ``--first`` continues an earlier run at the printed step number.
+Without the name of a campaign, all campaigns run one after another. Each campaign runs `--cases` cases, or all
+campaigns together run for `--minutes`. The campaign ``soak`` accepts ``--topology``. ``--first`` continues an earlier
+run at the step number that the earlier run has printed.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ def _soak(topology: str) -> _Campaign:
     return run
 
 
-def _late(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
+def _late_replies(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
     return LateReplies(seed).run(cases, seconds, first, lambda line: print(line, flush=True))
 
 
 CAMPAIGNS: dict[str, _Campaign] = {
     "replies": lambda seed, cases, seconds, first: MalformedReplies(seed).run(cases, seconds, first),
     "framing": lambda seed, cases, seconds, first: MalformedReplies(seed, 0.7).run(cases, seconds, first),
-    "late": _late,
+    "late": _late_replies,
     "hellos": lambda seed, cases, seconds, first: MalformedHellos(seed).run(cases, seconds, first),
 }
 
 
 def main(arguments: list[str]) -> int:
-    """Run campaigns, and return the number of violations, at most 100."""
+    """Run campaigns, and return the number of violations. The maximum of the returned number is 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("campaign", nargs="?", choices=(*CAMPAIGNS, "soak"), help="all campaigns by default")
     parser.add_argument("--cases", type=int, default=100_000, help="cases of each campaign, or interrupts of the soak")

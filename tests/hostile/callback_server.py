@@ -1,4 +1,4 @@
-"""A fast server with replies from a callback."""
+"""A fast server that receives its replies from a callback."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _HELLOS = ("hello", "ismaster", "isMaster")
 OP_QUERY, OP_COMPRESSED, OP_MSG = 2004, 2012, 2013
 MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
 
-# (command name, command, request ID, flags) -> the reply, or None to close the connection.
+# The arguments are the command name, the command, the request ID and the message flags. The result is the reply
+# message, or None to close the connection.
 Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
 
 
 def read_command(opcode: int, body: bytes) -> dict[str, Any]:
-    """Return the command of a request, including its document sequences."""
-    if opcode == OP_COMPRESSED:  # the client compresses with zlib
+    """Return the command of a request. The command contains the documents of document sequences."""
+    if opcode == OP_COMPRESSED:  # the client of the test uses only zlib
         return read_command(struct.unpack_from("<i", body)[0], zlib.decompress(body[9:]))
     if opcode == OP_QUERY:
         return bson.decode(body[body.index(0, 4) + 1 + 8 :])
@@ -38,20 +39,20 @@ def read_command(opcode: int, body: bytes) -> dict[str, Any]:
 
 
 def message(body: bytes, response_to: int, flags: int = 0, number: int = 1) -> bytes:
-    """Return an OP_MSG message."""
+    """Return an encoded OP_MSG message."""
     return struct.pack("<iiiiIB", 21 + len(body), number, response_to, OP_MSG, flags, 0) + body
 
 
 class CallbackServer:
-    """A server on the loopback interface.
+    """Context manager of a server on the loopback interface.
 
-    :param answer: returns the replies.
+    :param answer: callback that returns the reply to a command.
     """
 
     def __init__(self, answer: Answer, **options: Any) -> None:
         self.answer = answer
         self.sockets: set[Any] = set()
-        self.lost = 0  # number of ended connections
+        self.lost = 0  # number of connections that have ended
         self._server = StreamServer(("127.0.0.1", 0), self._serve, **options)
         self._server.start()
         self.port: int = self._server.server_port
@@ -96,7 +97,7 @@ class CallbackServer:
 
 
 def hello(name: str) -> dict[str, Any]:
-    """Return the hello of the only member of a replica set."""
+    """Return the hello reply of a primary that is the only member of its replica set."""
     return {
         "ok": 1.0, "helloOk": True, "isWritablePrimary": True, "ismaster": True, "setName": "rs", "setVersion": 1,
         "electionId": ObjectId(b"e" * 12), "hosts": [name], "me": name, "primary": name, "minWireVersion": 0,
@@ -119,7 +120,7 @@ def _cursor(batch: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> 
 
 
 def good_reply(name: str, command: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply of a correct server."""
+    """Return a correct reply to a command."""
     return {**_content(name, command), "ok": 1.0, **TIMES}
 
 

@@ -1,6 +1,7 @@
-"""Search all output of the driver for secrets.
+"""Search for secrets in all output of the driver.
 
-The output includes logs, events, spans, metrics, the status page, reprs, warnings, pickles and exceptions with locals.
+The output consists of logs, events, spans, metrics, the status page, reprs, warnings, pickles, and exceptions with the
+local variables of their frames.
 """
 
 from __future__ import annotations
@@ -43,7 +44,12 @@ _AROUND = 150
 
 
 class Finding(NamedTuple):
-    """A secret in an output channel."""
+    """A secret that an output channel contains.
+
+    :ivar channel: the kind of output, such as ``metrics``.
+    :ivar secret: the name of the secret.
+    :ivar text: the output around the secret.
+    """
 
     channel: str
     secret: str
@@ -51,17 +57,18 @@ class Finding(NamedTuple):
 
 
 def encodings_of(secret: str) -> list[str]:
-    """Return the encodings of a secret: plain, hexadecimal, and base64 at each alignment."""
+    """Return the texts that disclose a secret: plain, hexadecimal, and base64 at each of the three alignments."""
     raw = secret.encode()
     inside = [b64encode(b"\0" * shift + raw).decode()[4:-4] for shift in range(3)]
     return [secret, raw.hex(), *inside]
 
 
 class Canary:
-    """Search the output for secrets while the context is active.
+    """Context manager that searches the output of the driver for secrets.
 
-    :param secrets: the secrets by name.
-    :ivar findings: the secrets in the output.
+    :param secrets: the secrets, keyed by their names.
+    :ivar findings: the secrets that the output contains.
+    :ivar used_channels: the channels that had any output.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -70,7 +77,7 @@ class Canary:
         self._spans, self._metrics = InMemorySpanExporter(), InMemoryMetricReader()
         self._errors: list[BaseException] = []
         self._stack = ExitStack()
-        self.used_channels: set[str] = set()  # channels with output
+        self.used_channels: set[str] = set()
 
     def __enter__(self) -> Canary:
         enter = self._stack.enter_context
@@ -80,14 +87,14 @@ class Canary:
         enter(patch.dict("os.environ", _OBSERVED))
         enter(patch("opentelemetry.trace._TRACER_PROVIDER", tracers))
         enter(patch("gmongo._telemetry.metrics.get_meter_provider", lambda: meters))
-        enter(patch("gmongo.monitoring.listeners._registered", [_Listener(self)]))
+        enter(patch("gmongo.monitoring.listeners._registered", [_SearchingListener(self)]))
         caught = enter(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
         self._stack.callback(lambda: [self.search("a warning", str(each.message)) for each in caught or ()])
-        enter(patch("sys.stderr", _Text(self, "stderr")))
-        self._log_to(_Handler(self))
+        enter(patch("sys.stderr", _SearchedStream(self, "stderr")))
+        self._add_log_handler(_SearchingHandler(self))
         gc.collect()
-        gc.freeze()  # get_objects() omits existing objects
+        gc.freeze()  # `gc.get_objects` omits objects that exist now
         watcher = gevent.spawn(self._search_states)
         self._stack.callback(watcher.kill)
         return self
@@ -103,7 +110,7 @@ class Canary:
         self.search("metrics", "" if data is None else data.to_json())
         self._stack.close()
 
-    def _log_to(self, handler: logging.Handler) -> None:
+    def _add_log_handler(self, handler: logging.Handler) -> None:
         for name in ("gmongo", "pymongocrypt", "asyncio"):
             logger = logging.getLogger(name)
             self._stack.callback(logger.setLevel, logger.level)
@@ -120,7 +127,7 @@ class Canary:
                 self.findings.add(Finding(channel, name, text[max(0, at - _AROUND) : at + len(form) + 20]))
 
     def search_state(self) -> None:
-        """Search the status page, as JSON and as tables."""
+        """Search the status page, in its JSON form and as tables of the terminal."""
         state = process_state(query_text=True)
         self.search("the page", repr(state))
         terminal = io.StringIO()
@@ -133,8 +140,8 @@ class Canary:
             gevent.sleep(0.05)
 
     def search_objects(self) -> None:
-        """Search the reprs, strings and pickles of all living driver objects."""
-        gc.collect()  # releases application objects that exceptions keep alive
+        """Search the repr, the str and the pickle of each living driver object."""
+        gc.collect()  # release objects of the application that exceptions keep alive
         for each in gc.get_objects():
             module = getattr(type(each), "__module__", None)
             if not isinstance(module, str) or not module.startswith("gmongo") or "testing" in module:
@@ -146,7 +153,7 @@ class Canary:
                     self.search(f"the {show.__name__} of a {type(each).__name__}", show(each))
 
     def error(self, error: BaseException) -> None:
-        """Search an exception, and its attributes, causes and frames."""
+        """Search an exception, its causes, and their attributes and frames."""
         for each in error_chain(error):
             name = type(each).__name__
             self.search(f"the text of {name}", f"{each} {each!r} {each.args!r}")
@@ -161,7 +168,7 @@ class Canary:
 
 
 def error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its causes."""
+    """Yield an exception, its causes and its contexts."""
     waiting, seen = [error], set()
     while waiting:
         each = waiting.pop()
@@ -174,7 +181,10 @@ def error_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
-    """Yield the locals of frames of the driver and of its callees, as error reporters do."""
+    """Yield the local variables in frames of the driver and of functions that the driver called.
+
+    Error reporters send these variables.
+    """
     for frame, _line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
         if not file.startswith((TESTS, f"{DRIVER}/testing")):
@@ -182,7 +192,7 @@ def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
                 yield f"{file.removeprefix(DRIVER + '/')}:{frame.f_code.co_name}", name, value
 
 
-class _Listener(ForwardingListener):
+class _SearchingListener(ForwardingListener):
     def __init__(self, canary: Canary) -> None:
         self._canary = canary
 
@@ -194,7 +204,7 @@ class _Listener(ForwardingListener):
             self._canary.error(values["reply"])
 
 
-class _Handler(logging.Handler):
+class _SearchingHandler(logging.Handler):
     def __init__(self, canary: Canary) -> None:
         super().__init__()
         self._canary = canary
@@ -206,8 +216,8 @@ class _Handler(logging.Handler):
             self._canary.error(record.exc_info[1])
 
 
-class _Text(io.StringIO):
-    """A stream that searches each written text."""
+class _SearchedStream(io.StringIO):
+    """Text stream that searches each text that is written to the stream."""
 
     def __init__(self, canary: Canary, channel: str) -> None:
         super().__init__()

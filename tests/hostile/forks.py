@@ -1,7 +1,7 @@
-"""Forks in a soak: a child and its parent continue with the same client.
+"""Forks during a soak test: the forked child and the parent continue to use the client.
 
-The parent runs the servers. The child first closes its copies of their sockets, and then connects to the servers of the
-parent.
+The parent runs the servers. The child first closes its copies of the servers' sockets, and then connects to the servers
+in the parent.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _LONGEST = 90.0  # time limit of a child in seconds
 _READY = b"."
 
 
-class KnownCommands(Commands):
-    """Record the sessions and cursors of commands, and detect use of the parent's sessions and cursors."""
+class InheritedUseDetector(Commands):
+    """Recorder of the sessions and cursors in commands. In a child, the recorder detects sessions of the parent."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._used: dict[Any, str] = {}  # session or cursor -> command name
+        self._used: dict[Any, str] = {}  # session or cursor -> name of the command that used it last
         self._opened: set[Any] = set()
         self._of_parent: frozenset[Any] = frozenset()
 
     def mark_forked(self) -> None:
-        """Mark all known sessions and cursors as owned by the parent."""
+        """Record that all known sessions and cursors belong to the parent."""
         self._of_parent = frozenset(self._used.keys() | self._opened)
         self._used = {}
 
     def faults_of_child(self) -> list[str]:
-        """Return the sessions and cursors of the parent that the child has used."""
+        """Return a text for each session and cursor of the parent that the child has used."""
         return [f"{self._used[each]} used {each}" for each in self._used.keys() & self._of_parent]
 
     def started(self, event: Any) -> None:
@@ -67,11 +67,11 @@ class KnownCommands(Commands):
 
 
 class Child:
-    """A forked child process. The object belongs to the parent.
+    """A forked child process. The parent creates and uses the object.
 
-    :param fork: a function of :data:`FORKS`.
-    :param leave_servers: closes the sockets of the parent without a switch.
-    :param live: runs in the child, and returns the result for the parent.
+    :param fork: a function in :data:`FORKS`.
+    :param leave_servers: function that closes the copies of the servers' sockets without a switch to the hub.
+    :param live: function that runs in the child, and returns the result for the parent.
     """
 
     def __init__(self, fork: Callable[[], int], leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
@@ -81,12 +81,12 @@ class Child:
         if self.pid == 0:
             _run_in_child(writes, leave_servers, live)
         os.close(writes)
-        # Before this signal, the child's copy of a socket may block the port of a restarted member.
+        # Wait until the child has closed its copies of the sockets. A copy could block the port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
 
     def end(self) -> dict[str, Any]:
-        """Wait for the end of the child, and return its result.
+        """Wait for the end of the child, and return the result of `live`.
 
         :raises Violation: the child reports a violation, fails, or does not end.
         """
@@ -101,7 +101,7 @@ class Child:
             raise
         finally:
             os.close(self._reads)
-            with contextlib.suppress(ChildProcessError):  # libev has reaped the child
+            with contextlib.suppress(ChildProcessError):  # the event loop has already waited for the child
                 gevent.os.waitpid(self.pid, 0)
         try:
             result: dict[str, Any] = json.loads(text)
@@ -112,7 +112,7 @@ class Child:
     def _read(self) -> bytes:
         gevent.socket.wait_read(self._reads)
         if os.getpid() != self._parent:
-            # A later child has a copy of this greenlet. The copy may run before its kill, and must not read the pipe.
+            # A child that is forked later has a copy of this greenlet. The copy must not read the pipe.
             raise GreenletExit
         return os.read(self._reads, 1 << 16)
 
@@ -142,7 +142,7 @@ def _run_in_child(writes: int, leave_servers: Callable[[], None], live: Callable
 
 
 def eventually(action: Callable[[], Any]) -> Any:
-    """Repeat an action until it succeeds. Errors of the deployment are expected."""
+    """Repeat an action until the action succeeds. Faults of the deployment may cause errors before."""
     while True:
         try:
             return action()

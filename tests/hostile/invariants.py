@@ -1,4 +1,4 @@
-"""Invariants of a client with a hostile server."""
+"""Invariants of a client that communicates with a hostile server."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LONGEST = 10.0  # time limit of an operation in seconds
 
 
 class Violation(AssertionError):
-    """A violated invariant."""
+    """The client violates an invariant."""
 
 
 class Commands(CommandListener):
-    """Check that each started command has one end event."""
+    """Listener that checks that each started command has exactly one end event."""
 
     def __init__(self) -> None:
         self.open: dict[int, str] = {}
@@ -45,9 +45,9 @@ class Commands(CommandListener):
 
 
 def attempt(operation: Any) -> BaseException | None:
-    """Run an operation, and return its documented error or None.
+    """Run an operation. Return the documented error that the operation raises, or None if the operation succeeds.
 
-    :raises Violation: the operation raises another error, or does not end.
+    :raises Violation: the operation raises an undocumented error, or does not end in time.
     """
     limit = gevent.Timeout(LONGEST)
     try:
@@ -63,9 +63,9 @@ def attempt(operation: Any) -> BaseException | None:
 
 
 def check_nothing_in_use(client: MongoClient[Any], commands: Commands) -> None:
-    """Check that no connection and session is in use.
+    """Check that no connection and no session is in use, and that each command has its end event.
 
-    :raises Violation: a resource is in use.
+    :raises Violation: a resource stays in use, or an event is missing.
     """
     for _ in range(10_000):
         busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"] or s["draining"]]
@@ -87,9 +87,9 @@ def check_nothing_in_use(client: MongoClient[Any], commands: Commands) -> None:
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Check that stderr stays empty.
+    """Check at the end of the block that nothing was printed to standard error.
 
-    :raises Violation: stderr has text.
+    :raises Violation: a text was printed.
     """
     was, sys.stderr = sys.stderr, io.StringIO()
     try:
@@ -101,7 +101,7 @@ def silent_stderr() -> Iterator[None]:
 
 
 class CampaignResults:
-    """The results of a campaign.
+    """The numbers of cases and outcomes of a campaign, and the violated invariants.
 
     :param name: the name of the campaign.
     :param seed: the seed of the campaign.
@@ -115,12 +115,12 @@ class CampaignResults:
         self.violations: list[tuple[int, str]] = []
 
     def add(self, error: BaseException | None) -> None:
-        """Count the outcome of a case without violation."""
+        """Count the outcome of a case that violates no invariant."""
         kind = "none" if error is None else type(error).__name__
         self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
 
     def report(self) -> str:
-        """Return a text with all counts."""
+        """Return a text with all counts and the first violations."""
         outcomes = ", ".join(f"{kind} {count}" for kind, count in sorted(self.outcomes.items(), key=lambda x: -x[1]))
         lines = [f"{self.name}: {self.cases} cases, seed {self.seed}, {len(self.violations)} violations; {outcomes}"]
         lines += [f"  case {case}: {what}" for case, what in self.violations[:20]]

@@ -1,7 +1,8 @@
-"""Interrupted operations with pending replies, on a client that keeps the connections.
+"""Campaign of interrupted operations whose replies arrive late, with a client that keeps the connections.
 
-Each request and its reply have the same number, so that a wrong reply is visible. The server replies after a random
-time, in random pieces and sizes. An interruption happens before the reply, inside its header or body, or after it.
+A reply contains the number of its request, so that the campaign detects the reply to another request. The server
+replies after a random time. The size of the reply and of its pieces is random. An interruption happens before the
+reply, inside its header or body, or after the reply.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ _WORKERS = 24
 INTERRUPTS_PER_STEP = 4000
 _MAX_BYTES = 150_000
 _DATABASE = "late"
-_IMPATIENT, _PATIENT = (2, 2_000)  # milliseconds to wait for a late reply, at most 2000
-# Sizes of replies in bytes. Most replies fit the buffer, some exceed the limit.
+_SHORT_WAIT, _LONG_WAIT = (2, 2_000)  # milliseconds that the client waits for a late reply
+# Sizes of replies in bytes. Most replies fit into the buffer of the driver, and some exceed the limit for late replies.
 _SIZES = (0, 0, 0, 0, 100, 5_000, 60_000, 70_000, 140_000, 400_000)
 _WEIGHTS = (60, 60, 60, 60, 60, 30, 3, 3, 2, 1)
 
 
 class _Interruption(Exception):
-    """The exception that interrupts a worker, as an alternative to timeouts and kills."""
+    """An exception that interrupts a worker, besides timeouts and kills."""
 
 
 class _Server:
-    """Reply with the number of the request."""
+    """Server whose replies contain the number of the request."""
 
     def __init__(self, rng: random.Random, compresses: bool) -> None:
         self.rng = rng
         self.compresses = compresses
         self.cursors = count(1)
-        self.open: set[int] = set()  # IDs of open cursors
+        self.open: set[int] = set()  # IDs of the open cursors
         self.peer = CallbackServer(self.answer)
         self._filling = {size: bytes(size) for size in _SIZES}
 
@@ -63,7 +64,7 @@ class _Server:
         wait = self.rng.random() * 0.004 - 0.001
         if wait > 0:
             gevent.sleep(wait)
-        return self._wrapped(message(bson.encode(self._content(name, command)), number))
+        return self._compressed(message(bson.encode(self._content(name, command)), number))
 
     def _content(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name != "find":
@@ -72,12 +73,13 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            document["filling"] = filling[:30_000]  # the client closes the connection for a larger reply without cursor
+            # If a larger reply is late, the client closes the connection, and does not read the cursor ID.
+            document["filling"] = filling[:30_000]
             cursor_id = next(self.cursors)
             self.open.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
 
-    def _wrapped(self, plain: bytes) -> bytes:
+    def _compressed(self, plain: bytes) -> bytes:
         if not self.compresses:
             return plain
         _, number, response_to, _ = struct.unpack_from("<iiii", plain)
@@ -85,13 +87,13 @@ class _Server:
         return struct.pack("<iiii", 16 + len(payload), number, response_to, OP_COMPRESSED) + payload
 
 
-class _Counted:
-    """Count the late replies that are read or given up."""
+class _LateReplyCounter:
+    """Context manager that counts the late replies that the driver reads completely, and the other late replies."""
 
     def __init__(self) -> None:
         self.read = self.given_up = 0
 
-    def __enter__(self) -> _Counted:
+    def __enter__(self) -> _LateReplyCounter:
         self._original = original = Connection.read_late_reply
 
         def read(connection: Connection, seconds: float, most: int) -> None:
@@ -110,7 +112,7 @@ class _Counted:
 
 
 class _Step:
-    """A server, a client, and interrupted workers."""
+    """One step of the campaign: a server, a client, and workers that the step interrupts."""
 
     def __init__(self, seed: int, number: int, interrupts: int) -> None:
         self.rng = rng = random.Random(f"{seed}:{number}")
@@ -119,12 +121,12 @@ class _Step:
         self.left = interrupts
         self.interrupted = self.answered = 0
         self.faults: list[str] = []
-        self.patience = rng.choice((_IMPATIENT, _PATIENT, _PATIENT))
+        self.patience = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
         self.commands = Commands()
-        self._pace = 0.002  # seconds of an uninterrupted request
+        self._pace = 0.002  # average duration in seconds of a request without interruption
 
     def run(self) -> None:
-        """Run the step.
+        """Run the workers with interruptions, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
@@ -154,14 +156,14 @@ class _Step:
             gevent.killall(workers)
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
-            self._request()  # a request without interruption
+            self._request()  # this request has no interruption
             self._wait_for_late_replies(client)
             check_nothing_in_use(client, self.commands)
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # The server itself ends a cursor whose reply was lost with its connection.
-            lost = self.server.peer.lost if self.patience == _IMPATIENT else 0
+            # If a connection ends before the client reads a reply with a cursor, the server must end the cursor.
+            lost = self.server.peer.lost if self.patience == _SHORT_WAIT else 0
             if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
                 return
             gevent.sleep(0.002)
@@ -214,14 +216,14 @@ class _Step:
         if found != number:
             self.faults.append(f"request {number} got the reply to {found}")
         self.answered += 1
-        self._pace += (monotonic() - started - self._pace) / 20  # adapts to a busy machine
+        self._pace += (monotonic() - started - self._pace) / 20  # adapt the average to the load of the machine
 
 
 class LateReplies:
-    """The campaign.
+    """Campaign of steps with late replies.
 
-    :param seed: determines all random choices except times.
-    :param interrupts_per_step: the number of interrupts with one client.
+    :param seed: number that determines all random choices except times.
+    :param interrupts_per_step: the number of interruptions in each step.
     """
 
     def __init__(self, seed: int, interrupts_per_step: int = INTERRUPTS_PER_STEP) -> None:
@@ -235,13 +237,14 @@ class LateReplies:
         first: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run `interrupts` interruptions within the time limit.
+        """Run steps until the number of interruptions is `interrupts`, or until the time limit.
 
         :param first: the number of the first step.
-        :param report: receives the progress.
+        :param seconds: the time limit, or None.
+        :param report: function that receives texts about the progress.
         """
         findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first
-        answered, counted = 0, _Counted()
+        answered, counted = 0, _LateReplyCounter()
         while findings.cases < interrupts and (end is None or monotonic() < end):
             step = _Step(findings.seed, number, min(self._per_step, interrupts - findings.cases))
             try:

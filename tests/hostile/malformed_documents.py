@@ -1,4 +1,4 @@
-"""Malformed documents and bytes, determined by a seed."""
+"""Random malformed documents and messages. A seed determines the random choices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import bson
 from bson import Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 
-# Reply fields that the driver reads.
+# Names of reply fields that the driver reads.
 FIELDS = (
     "$clusterTime", "$err", "atClusterTime", "code", "codeName", "cursor", "errInfo", "errmsg", "errorLabels",
     "firstBatch", "hosts", "id", "idx", "lastErrorObject", "n", "nModified", "nextBatch", "ns", "ok", "operationTime",
@@ -26,11 +26,11 @@ LABELS = (
 )  # fmt: skip
 
 
-def nested(depth: int, as_list: bool) -> Any:
-    """Return a value with `depth` levels."""
+def nested(depth: int, as_array: bool) -> Any:
+    """Return a document or array that contains `depth` nested levels."""
     value: Any = 1
     for _ in range(depth):
-        value = [value] if as_list else {"a": value}
+        value = [value] if as_array else {"a": value}
     return value
 
 
@@ -46,7 +46,7 @@ _PLAIN: tuple[Any, ...] = (
 
 
 def value(rng: random.Random) -> Any:
-    """Return a random value of a random type."""
+    """Return a random value of a random BSON type."""
     kind = rng.random()
     if kind < 0.9:
         return copy.deepcopy(rng.choice(_PLAIN))
@@ -59,14 +59,14 @@ def value(rng: random.Random) -> Any:
     return {rng.choice(FIELDS): copy.deepcopy(rng.choice(_PLAIN)) for _ in range(5)}
 
 
-def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the paths of all values in a document."""
+def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of each value in a document."""
     found: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:
         found.append((*prefix, name))
         if isinstance(each, (dict, list)) and len(found) < 200 and len(prefix) < 20:
-            found += paths(each, (*prefix, name))
+            found += value_paths(each, (*prefix, name))
     return found
 
 
@@ -77,14 +77,14 @@ def _parent(document: Any, path: tuple[Any, ...]) -> Any:
 
 
 def _replace(document: dict[str, Any], rng: random.Random) -> None:
-    found = paths(document)
+    found = value_paths(document)
     if found:
         path = rng.choice(found)
         _parent(document, path)[path[-1]] = value(rng)
 
 
 def _remove(document: dict[str, Any], rng: random.Random) -> None:
-    found = paths(document)
+    found = value_paths(document)
     if found:
         path = rng.choice(found)
         del _parent(document, path)[path[-1]]
@@ -114,7 +114,7 @@ _WEIGHTS = (10, 3, 4, 3, 1)
 
 
 def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Return a copy with one to three changes."""
+    """Return a copy of a document with one to three random changes."""
     result = copy.deepcopy(document)
     for change in rng.choices(_CHANGES, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
         change(result, rng)
@@ -122,7 +122,7 @@ def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def encoded(document: dict[str, Any]) -> bytes:
-    """Encode as BSON. Replace a document that BSON cannot encode."""
+    """Return a document as BSON. If BSON cannot encode the document, return another document."""
     try:
         return bson.encode(document)
     except Exception:
@@ -130,7 +130,7 @@ def encoded(document: dict[str, Any]) -> bytes:
 
 
 def damaged(message: bytes, rng: random.Random) -> bytes:
-    """Return a message with changed, lost or repeated bytes, or with wrong lengths."""
+    """Return a message in which bytes are changed, lost or repeated, or in which a length is wrong."""
     data = bytearray(message)
     for _ in range(rng.choice((1, 1, 2, 5))):
         kind = rng.randrange(7)

@@ -1,4 +1,4 @@
-"""Malformed hellos, followed by good hellos: the client must recover."""
+"""Campaign of malformed hello replies. After the following correct hello replies, the client must recover."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _FIELDS = (
 
 
 class _Case:
-    """A client, and a server with malformed hellos."""
+    """One case of the campaign: a client, and a server that first sends malformed hello replies."""
 
     def __init__(self, seed: int, number: int) -> None:
         self.rng = rng = random.Random(f"{seed}:{number}")
-        self.bad_hellos = rng.choice((1, 2, 3))  # number of malformed hellos
+        self.bad_hellos = rng.choice((1, 2, 3))  # number of malformed hello replies
         self.damages_bytes = rng.random() < 0.25
         self.is_good = False
         self.count = 0
@@ -50,7 +50,7 @@ class _Case:
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
         if self.is_good:
-            # A new process ID and a newer election: the client must accept this hello.
+            # The client must accept this hello reply, because its process ID is new and its election is newer.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
             return hello_message(reply, command, number)
@@ -64,9 +64,9 @@ class _Case:
         return damaged(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:
-        """Run a client, and return its first error.
+        """Run an operation of the client during the malformed hellos, and return its error.
 
-        :raises Violation: the error is not documented, or the client does not recover.
+        :raises Violation: the error is undocumented, or the client does not recover.
         """
         commands, rng = Commands(), self.rng
         with CallbackServer(self.answer) as self.peer:
@@ -96,24 +96,24 @@ class _Case:
         return error
 
     def _recover(self, client: MongoClient[Any]) -> None:
-        """Check that the client uses the good server, unless the topology has removed the server."""
-        end = monotonic() + 20  # connections may time out on a busy machine
+        """Check that the client uses the server again, unless the topology has removed the server."""
+        end = monotonic() + 20  # on a busy machine, connections may time out several times
         address = "127.0.0.1", self.peer.port
         while True:
             error = attempt(client.d.c.find_one)
             if error is None:
                 return
             if address not in client.topology_description.server_descriptions():
-                return  # a malformed hello has removed the server
+                return  # a malformed hello reply has removed the server from the topology
             if isinstance(error, ConfigurationError):
-                return  # the replica set name differs
+                return  # a malformed hello reply has changed the replica set name
             if monotonic() > end:
                 raise Violation(f"the client does not recover: {error!r:.500}")
             gevent.sleep(0.01)
 
 
 class MalformedHellos:
-    """A campaign like :class:`tests.hostile.malformed_replies.MalformedReplies`."""
+    """Campaign of malformed hello replies. The seed and the case number determine a case."""
 
     name = "hellos"
 
@@ -122,7 +122,10 @@ class MalformedHellos:
         self.findings = CampaignResults(self.name, seed)
 
     def run(self, cases: int, seconds: float | None = None, first: int = 0) -> CampaignResults:
-        """Run at most `cases` cases within the time limit. Eight cases run concurrently, because cases mostly wait."""
+        """Run at most `cases` cases within the time limit.
+
+        Eight cases run concurrently, because most of the time of a case is a wait.
+        """
         end = None if seconds is None else monotonic() + seconds
         before = resource_counts()
         pool = Pool(_AT_ONCE)
@@ -156,5 +159,5 @@ class MalformedHellos:
 
 
 def resource_counts() -> tuple[int, int]:
-    """Return the numbers of greenlets and descriptors."""
+    """Return the number of living greenlets and the number of open file descriptors."""
     return len(living_greenlets()), len(os.listdir("/proc/self/fd"))

@@ -1,4 +1,4 @@
-"""Malformed replies to all operations, determined by a seed."""
+"""Campaign of malformed replies to all operations. A seed determines the replies."""
 
 from __future__ import annotations
 
@@ -103,10 +103,12 @@ OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
 
 
 class MalformedReplies:
-    """A campaign. The seed and the case number determine a case, so that a case can run alone.
+    """Campaign of malformed replies.
+
+    The seed and the case number determine a case, so that a case can run again without the other cases.
 
     :param seed: the seed of the campaign.
-    :param share_of_damage: the share of replies with damaged bytes instead of changed documents.
+    :param share_of_damage: the share of malformed replies with damaged bytes. The other replies have changed documents.
     """
 
     name = "replies"
@@ -116,7 +118,7 @@ class MalformedReplies:
         self.findings = CampaignResults(self.name if not share_of_damage else "framing", seed)
         self._damage = share_of_damage
         self._rng = random.Random()
-        self._wrong = 0  # number of further malformed replies
+        self._wrong = 0  # number of replies that are still to be malformed
 
     def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name == "hello":
@@ -131,14 +133,15 @@ class MalformedReplies:
 
     @contextmanager
     def client(self) -> Iterator[tuple[MongoClient[Any], Commands]]:
-        """Create a client of the malformed server."""
+        """Start the server, and yield a client of the server and the listener for its commands."""
         commands = Commands()
         options = {
             "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._damage:
-            options["socketTimeoutMS"] = 30  # ends the wait for a message with a too large length
+            # The timeout ends the wait for the rest of a message whose length is too large.
+            options["socketTimeoutMS"] = 30
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
 
@@ -152,7 +155,7 @@ class MalformedReplies:
         return self.findings
 
     def _run_some(self, number: int, last: int) -> int:
-        """Run cases with one client, until a violation or the last case."""
+        """Run cases with one client until a violation or until the last case. Return the number of the next case."""
         try:
             with silent_stderr(), self.client() as (client, commands):
                 while number < last:
@@ -181,11 +184,14 @@ class MalformedReplies:
 
 
 def check_good(client: MongoClient[Any], number: int) -> None:
-    """Check that the client reads a good reply."""
+    """Check that the client accepts a correct reply.
+
+    :raises Violation: the client rejects the reply, or returns the reply to another request.
+    """
     with gevent.Timeout(5, Violation("the client does not use a good server within 5 s")):
         try:
             if client.d.c.find_one({"_id": number}) != {"_id": number}:
-                raise Violation("the reply of another request")
+                raise Violation("the operation has returned the reply to another request")
         except Violation:
             raise
         except Exception as error:
@@ -201,7 +207,7 @@ def hello_message(reply: dict[str, Any], command: dict[str, Any], number: int) -
 
 @contextmanager
 def quick_checks() -> Iterator[None]:
-    """Reduce the minimum interval between checks to 5 ms."""
+    """Reduce the minimum interval between server checks to 5 ms while the block runs."""
     before = monitor.MIN_HEARTBEAT_FREQUENCY
     monitor.MIN_HEARTBEAT_FREQUENCY = 0.005
     try:

@@ -1,4 +1,4 @@
-"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send wrong replies to PyMongo, and count the outcomes."""
+"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send malformed replies to PyMongo and count the outcomes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.hostile.callback_server import CallbackServer  # noqa: E402
 from tests.hostile.malformed_replies import OPERATIONS, MalformedReplies  # noqa: E402
 
 _LONGEST = 5.0
-# Operations with model classes of gmongo.
-_FOREIGN = frozenset({"_bulk", "_client_bulk"})
+# Operations that use model classes of gmongo, such as InsertOne. PyMongo does not accept these classes.
+_WITH_MODELS = frozenset({"_bulk", "_client_bulk"})
 
 
 def main(cases: int, seed: int) -> Counter[str]:
-    """Run the cases of a campaign with PyMongo, and count the outcomes."""
+    """Run the cases of :class:`MalformedReplies` with PyMongo, and return the number of cases by outcome."""
     campaign, outcomes = MalformedReplies(seed), Counter[str]()
-    operations = [each for each in OPERATIONS if each.__name__ not in _FOREIGN]
+    operations = [each for each in OPERATIONS if each.__name__ not in _WITH_MODELS]
     with CallbackServer(campaign._answer) as campaign._peer:
         client = None
         for number in range(cases):

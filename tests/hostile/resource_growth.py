@@ -1,4 +1,4 @@
-"""Growth of resources in a long run: measurements after each step, and their slopes after the warm-up."""
+"""Growth of resources in a long run. The run measures the resources after each step, and computes regression lines."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gevent import get_hub
 
 from tests.support.greenlets import living_greenlets
 
-_LEAST_STEPS = 12  # the minimum for a slope
-_WARM_UP = 1 / 3  # share of the steps
-# The allowed rise of each figure on the regression line, from the end of the warm-up to the end of the run.
+_LEAST_STEPS = 12  # minimum number of steps for a regression line
+_WARM_UP = 1 / 3  # share of the steps that the regression line omits
+# The permitted rise of each measured number on the regression line, from the end of the warm-up to the end of the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE = ("memory",)
-_ERRORS = 3  # a fault exceeds this number of standard errors
+_ERRORS = 3  # a rise is significant if it exceeds this number of standard errors
 
 
-def figures() -> dict[str, float]:
-    """Measure memory in bytes, descriptors, greenlets, watchers and objects of the process."""
+def measure_resources() -> dict[str, float]:
+    """Return the memory of the process in bytes, and its numbers of descriptors, greenlets, watchers and objects."""
     with open("/proc/self/statm") as statistics:
         memory = int(statistics.read().split()[1]) * resource.getpagesize()
     return {
@@ -35,26 +35,26 @@ def figures() -> dict[str, float]:
 
 
 def _autocorrelation(residuals: list[float]) -> float:
-    """Return the autocorrelation of consecutive values, from 0 to 0.95."""
+    """Return the autocorrelation of consecutive values, limited to the range from 0 to 0.95."""
     power = sum(residual**2 for residual in residuals)
     return min(max(0.0, sum(map(mul, residuals, residuals[1:])) / power), 0.95) if power else 0.0
 
 
 class ResourceGrowth:
-    """The measurements of all steps."""
+    """The measured numbers after each step of a run, and their rise."""
 
     def __init__(self) -> None:
         self.steps: list[dict[str, float]] = []
 
     def add(self, measured: dict[str, float]) -> None:
-        """Add the measurements after a step."""
+        """Add the numbers that were measured after a step."""
         self.steps.append(measured)
 
     def rises(self) -> dict[str, tuple[float, float]]:
-        """Return the rise of each figure since the warm-up, and the standard error of the rise.
+        """Return the rise of each measured number since the warm-up, and the standard error of the rise.
 
-        The rise of memory is a fraction of the memory after the warm-up. The error includes the autocorrelation of the
-        residuals.
+        The rise of memory is a fraction of the memory at the end of the warm-up. The standard error includes the
+        autocorrelation of the residuals.
         """
         warm = self.steps[int(len(self.steps) * _WARM_UP) :]
         steps = range(len(warm))
@@ -71,7 +71,7 @@ class ResourceGrowth:
         return measured
 
     def faults(self) -> list[str]:
-        """Return the significant rises above the tolerance."""
+        """Return a text for each significant rise that exceeds the tolerance."""
         if len(self.steps) < _LEAST_STEPS:
             return []
         return [
@@ -81,7 +81,7 @@ class ResourceGrowth:
         ]
 
     def line(self) -> str:
-        """Return a text with the rises."""
+        """Return a line with the rise of each measured number."""
         if len(self.steps) < _LEAST_STEPS:
             return f"no slopes of {len(self.steps)} steps"
         formats = {name: "{:+.2%}" if name in _RELATIVE else "{:+.2f}" for name in _TOLERANCE}

@@ -1,9 +1,9 @@
 """Soak test: operations, interruptions, forks and server faults with the garbage collector off.
 
-Each step has a new simulated deployment and a new client. Workers run operations of each kind. Kills and timeouts
-interrupt the workers, and the process forks. The deployment has elections, closed connections, malformed replies,
-freezes, overload and restarts. Then all faults end, and the step checks its invariants. The seed and the step number
-determine a step, so that a run can continue an earlier run.
+Each step has a new simulated deployment and a new client. Greenlets, the workers, run operations of each kind. Kills
+and timeouts interrupt the workers, and the process forks. The faults of the deployment are elections, closed
+connections, malformed replies, freezes, overload and restarts. At the end of a step, all faults end, and the step
+checks the invariants. The seed and the step number determine a step, so that a run can continue an earlier run.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
-from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
+from tests.hostile.forks import FORKS, Child, InheritedUseDetector, eventually
 from tests.hostile.invariants import CampaignResults, Violation, check_nothing_in_use, silent_stderr
 from tests.hostile.malformed_hellos import resource_counts
 from tests.hostile.malformed_replies import quick_checks
-from tests.hostile.resource_growth import ResourceGrowth, figures
+from tests.hostile.resource_growth import ResourceGrowth, measure_resources
 from tests.support.garbage import freeze_living_objects
 from tests.support.listeners import ForwardingPoolListener
 
@@ -49,17 +49,20 @@ TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
 }
 _WORKERS = 16
 _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
-_FIXED = 40  # constant documents
+_FIXED = 40  # number of documents that do not change
 _COUNTERS = 8
-_QUIET = 30.0  # seconds within which all workers must end
-_CLOSE_GRACE = 10.0  # seconds in which operations of other greenlets may end after close()
+_QUIET = 30.0  # seconds in which all workers must end after the last interruption
+_CLOSE_GRACE = 10.0  # seconds in which operations of other greenlets may end after the close of the client
 _FORKS = 2  # number of forks in each step
 _BETWEEN_FAULTS = 30  # minimum number of operations between two faults
-_OF_CHILD = 100  # number of interrupts in a forked child
+_OF_CHILD = 100  # number of interruptions in a forked child
 
 
 class WorkerObject:
-    """An object in the locals of a worker. No reference may outlive the worker."""
+    """An object in the local variables of a worker.
+
+    After the end of the worker, no reference to the object may exist.
+    """
 
     alive = 0
 
@@ -70,8 +73,8 @@ class WorkerObject:
         WorkerObject.alive -= 1
 
 
-class Connections(ForwardingPoolListener):
-    """Count the pool events."""
+class PoolEventCounter(ForwardingPoolListener):
+    """Listener that counts the pool events by class."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
@@ -100,15 +103,15 @@ class Connections(ForwardingPoolListener):
 
 
 class Step:
-    """A step of the soak.
+    """One step of the soak test.
 
     :param topology: a name in :data:`TOPOLOGIES`.
-    :param interrupts: the number of interrupts, without interrupts in forked children.
+    :param interrupts: the number of interruptions in the parent. Forked children have further interruptions.
     """
 
     database = "soak"
     options: Mapping[str, Any] = {}
-    """Client options beside the random options."""
+    """Client options that the step adds to the random options."""
 
     def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
         self.topology = topology
@@ -121,7 +124,7 @@ class Step:
         self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORKS))
         self._children: set[gevent.Greenlet] = set()
         self._is_child = False
-        self._pace = 0.005  # seconds of an uninterrupted operation
+        self._pace = 0.005  # average duration in seconds of an operation without interruption
         self._acknowledged: set[int] = set()
         self._pairs: list[tuple[int, int]] = []
         self._attempted: Counter[int] = Counter()
@@ -135,11 +138,11 @@ class Step:
         )  # fmt: skip
 
     def run(self) -> None:
-        """Run the step.
+        """Run the workers with faults, end the faults, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
-        self._commands, self._connections = KnownCommands(), Connections()
+        self._commands, self._connections = InheritedUseDetector(), PoolEventCounter()
         with self._start() as self.deployment:
             options = {
                 **self.options,
@@ -218,12 +221,12 @@ class Step:
         if limit is None and rng.random() < 0.9:
             gevent.spawn_later(delay, self._kill, worker, rng.random() < 0.1)
 
-    def _kill(self, worker: gevent.Greenlet, twice: bool) -> None:
+    def _kill(self, worker: gevent.Greenlet, kills_twice: bool) -> None:
         if not worker.dead:
             self.interrupts += 1
             self.left -= 1
             worker.kill(block=False)
-            if twice:
+            if kills_twice:
                 gevent.sleep(0)
                 worker.kill(block=False)
 
@@ -276,7 +279,7 @@ class Step:
             mine.update({int(counter): count for counter, count in of_child.items()})
 
     def _run_child(self, number: int) -> dict[str, Any]:
-        """Run in a forked child: end the inherited work, run and interrupt own workers, and check the invariants.
+        """Run the forked child: end the copies of the parent's workers, run and interrupt new workers, and check.
 
         :raises Violation: an invariant is violated.
         """
@@ -287,7 +290,8 @@ class Step:
         self._commands.mark_forked()
         client = self.db.client
         eventually(lambda: client.admin.command("ping"))
-        self._wait_for_workers()  # readers continue with connections and sessions of the child
+        # Copies of the parent's readers continue with new connections and sessions of the child.
+        self._wait_for_workers()
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
         check_nothing_in_use(client, self._commands)
@@ -331,7 +335,7 @@ class Step:
             member = rng.choice(self.deployment.members)
             rng.choice(self._fault_kinds())(member)
             gevent.sleep(rng.uniform(0.01, 0.1))
-            if self._is_child:  # the servers belong to the parent
+            if self._is_child:  # the servers run in the parent
                 return
             self._end_faults()
 
@@ -397,7 +401,7 @@ class Step:
             self.violations.append(f"read {found}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
-        """Return a cursor of one of three kinds over the constant documents."""
+        """Return a cursor over the documents that do not change. The number selects one of three kinds of cursor."""
         kind = number // 8 % 3
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
         return cursor.read_ahead(1 + number % 2) if kind == 2 else cursor
@@ -449,7 +453,7 @@ class Step:
 
     def _check(self, client: MongoClient[Any]) -> None:
         with Timeout(30, Violation("the client is not usable after the faults")):
-            self._usable(client)
+            self._check_usable(client)
         check_nothing_in_use(client, self._commands)
         total = sum(stats["total"] for stats in client.pool_stats())
         found = self._connections.faults(total)
@@ -471,7 +475,7 @@ class Step:
         if halves or committed - pairs:
             raise Violation(f"transactions: halves {sorted(halves)[:10]}, lost {sorted(committed - pairs)[:10]}")
 
-    def _usable(self, client: MongoClient[Any]) -> None:
+    def _check_usable(self, client: MongoClient[Any]) -> None:
         while True:
             try:
                 if self.db.fixed.find_one({"_id": 1}) == {"_id": 1, "of": 1}:
@@ -485,7 +489,7 @@ _GONE_WITH_THE_CLIENT = (*_KEPT_BY_CYCLES, MongoClient, Pool, Topology, Monitor,
 
 
 class Soak:
-    """A campaign of steps.
+    """The campaign: steps of the soak test with one topology.
 
     :param topology: a name in :data:`TOPOLOGIES`.
     """
@@ -507,7 +511,7 @@ class Soak:
         first: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run `interrupts` interruptions within the time limit.
+        """Run steps until the number of interruptions is `interrupts`, or until the time limit.
 
         :param first: the number of the first step.
         """
@@ -532,7 +536,7 @@ class Soak:
         return self.findings
 
     def line(self) -> str:
-        """Return a text with the current counts."""
+        """Return a line with the current counts of the campaign."""
         return (
             f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.events} commands, "
             f"{self.faults} faults, {self.forks} forks, {self.interrupts_of_children} interrupts in forked children, "
@@ -559,10 +563,10 @@ class Soak:
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
         del step
         self._check_cycles(number)
-        self.slopes.add(figures())
+        self.slopes.add(measure_resources())
 
     def _check_gone(self, before: tuple[int, int]) -> None:
-        """Check that ended workers and connections are released without the garbage collector."""
+        """Check that the objects of ended workers and connections exist no longer, without the garbage collector."""
         gevent.sleep(0.01)
         if WorkerObject.alive:
             raise Violation(f"{WorkerObject.alive} ended workers have living locals")
@@ -574,7 +578,7 @@ class Soak:
         raise Violation(f"{descriptors} descriptors, {before[1]} before")
 
     def _check_cycles(self, number: int) -> None:
-        """Check that the garbage of a step has no workers, connections, cursors or sessions."""
+        """Check that the garbage of a step contains no worker objects, connections, cursors or sessions."""
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         gc.set_debug(0)
@@ -584,8 +588,8 @@ class Soak:
         gc.collect()
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
-        for _ in range(150):  # a stopped monitor may run once more
-            gc.collect()  # a cycle can become garbage between two collections
+        for _ in range(150):  # a stopped monitor may run for a short time
+            gc.collect()  # a reference cycle can become garbage after the previous collection
             left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return
@@ -596,7 +600,7 @@ class Soak:
 
 
 def _referrers(objects: list[Any]) -> list[str]:
-    """Return the referrers of each object."""
+    """Return a text with the referrers of each object."""
     return [
         f"{type(each).__name__} by {[_name(other) for other in gc.get_referrers(each) if other is not objects][:8]}"
         for each in objects
@@ -604,7 +608,7 @@ def _referrers(objects: list[Any]) -> list[str]:
 
 
 def _describe(garbage: list[Any]) -> str:
-    """Describe the driver frames and errors in cycles, with the referrers of each error."""
+    """Return a text about the driver frames and errors in the garbage, with the referrers of each error."""
     names = Counter(f"{each.f_code.co_name}:{each.f_lineno}" for each in garbage if _is_of_driver(each))
     errors = [
         f"{type(each).__name__} in {[_name(other) for other in gc.get_referrers(each) if other is not garbage]}"

@@ -1,4 +1,4 @@
-"""Servers that violate the protocol, refuse commands, or stop: exceptions and resources."""
+"""Tests of servers that violate the protocol, refuse commands, or stop: the exceptions and resources of the client."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), 
 
 @pytest.fixture(autouse=True)
 def quick_checks(monkeypatch):
-    """Reduce the minimum interval between checks to 10 ms."""
+    """Reduce the minimum interval between server checks to 10 ms."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 
 
@@ -80,21 +80,21 @@ def client(server):
         yield client
 
 
-def lsid(command):
+def session_id_of(command):
     return bytes(command["lsid"]["id"])
 
 
 def check_resources(client, server, sessions_lost):
-    """Check the pool counts, the replies of new operations, and the end of all sessions.
+    """Check that no connection is in use, that new operations succeed, and that the client ends its sessions.
 
-    :param sessions_lost: the number of sessions whose connection failed. The client must not use these sessions again.
+    :param sessions_lost: the number of sessions whose connection failed. The client discards these sessions.
     """
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
     for number in range(3):
         assert client.db.c.find_one({"_id": number}) == {"_id": number}
     assert [pool["total"] for pool in client.pool_stats()] == [1]
-    used = {lsid(each.command) for each in server.received if "lsid" in each.command}
+    used = {session_id_of(each.command) for each in server.received if "lsid" in each.command}
     client.close()
     ended = {bytes(each["id"]) for each in server.wait_for("endSessions")["endSessions"]}
     assert len(used - ended) == sessions_lost
@@ -137,7 +137,7 @@ def test_selection_error_names_wrong_replica_set_of_direct_connection():
 
 @pytest.mark.parametrize("has_name", [True, False], ids=["other name", "no replica set"])
 def test_selection_error_names_replica_set_that_no_seed_has(has_name):
-    """The topology has removed all seeds."""
+    """No server has the expected replica set name, so that the topology removes all seeds."""
     with ScriptedReplicaSet(1) as replica_set, ScriptedServer() as alone:
         seed = replica_set.members[0].name if has_name else alone.name
         message = (
@@ -151,7 +151,7 @@ def test_selection_error_names_replica_set_that_no_seed_has(has_name):
             client.db.c.find_one()
 
 
-def test_selection_error_names_addresses_of_replica_set_configuration():
+def test_selection_error_names_unreachable_addresses_of_replica_set_configuration():
     with ScriptedReplicaSet(1) as replica_set:
         member = replica_set.members[0]
         member.hello_extra = {"hosts": ["127.0.0.1:1"], "me": "127.0.0.1:1"}
@@ -173,7 +173,7 @@ def test_selection_error_names_addresses_of_replica_set_configuration():
         ({"timeoutMS": 30}, None, r"no complete reply within 30 ms: left of the limit of 30 ms"),
     ],
 )
-def test_timeout_error_names_limit(server, options, limit, message):
+def test_timeout_error_names_option_or_limit(server, options, limit, message):
     server.fail("find", silent)
     with MongoClient(server.name, retryReads=False, **options) as client:
         client.db.command("ping")
@@ -194,7 +194,7 @@ def test_check_timeout_error_names_connect_timeout():
 
 @pytest.mark.real_time
 def test_timeout_before_send_has_no_negative_limit(server):
-    """A slow listener uses the time limit before the command is sent."""
+    """A slow listener uses up the time limit before the client sends the command."""
     listener = Recorder()
     with MongoClient(server.name, event_listeners=[listener], retryReads=False) as client:
         client.db.command("ping")
@@ -210,10 +210,12 @@ def test_selection_error_has_time_limit_of_operation():
         client.db.c.find_one()
 
 
-@pytest.mark.parametrize("junk", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["other reply", "noise", "zeros"])
+@pytest.mark.parametrize(
+    "extra_bytes", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["other reply", "noise", "zeros"]
+)
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
-def test_bytes_after_reply_close_connection_without_failing_operation(junk, write):
-    """The bytes arrive while the connection is available. The next operation detects the bytes."""
+def test_bytes_after_reply_close_connection_without_failing_operation(extra_bytes, write):
+    """The bytes arrive while the connection is available. The next operation detects the bytes and reconnects."""
     with (
         ScriptedReplicaSet(1) as replica_set,
         MongoClient(replica_set.members[0].name, replicaSet="scripted") as client,
@@ -224,13 +226,13 @@ def test_bytes_after_reply_close_connection_without_failing_operation(junk, writ
         name = "insert" if write else "find"
         [connection] = {each.connection for each in member.received if each.name == name}
         peer = member.peers[connection]
-        peer._socket.sendall(junk)
+        peer._socket.sendall(extra_bytes)
         gevent.sleep(0.01)
         operation()
         assert len({each.connection for each in member.received if each.name == name}) == 2
 
 
-def test_too_old_server_raises_configuration_error_with_wire_version(server):
+def test_operation_on_too_old_server_raises_configuration_error_with_wire_version(server):
     server.hello_extra = {"maxWireVersion": 7}
     message = r"wire version 7.*requires at least 8 \(MongoDB 4.2\)"
     with MongoClient(server.name) as client, pytest.raises(ConfigurationError, match=message):
@@ -250,7 +252,7 @@ def test_broken_reply_to_write_raises_error_without_retry(client, server, fault,
     server.fail("insert", fault)
     with pytest.raises(kind, match=message):
         client.db.c.insert_one({"_id": "broken"})
-    assert len(server.commands("insert")) == 1  # a standalone has no retryable writes
+    assert len(server.commands("insert")) == 1  # a standalone does not support retryable writes
     check_resources(client, server, 1)
 
 
@@ -286,10 +288,10 @@ MALFORMED_HELLOS = [
 ]
 
 
-@pytest.mark.parametrize("junk", MALFORMED_HELLOS, ids=str)
-def test_client_recovers_from_malformed_hello_field(junk):
+@pytest.mark.parametrize("extra_bytes", MALFORMED_HELLOS, ids=str)
+def test_client_recovers_from_malformed_hello_field(extra_bytes):
     with ScriptedServer(streams=True) as server:
-        server.hello_extra = junk
+        server.hello_extra = extra_bytes
         options = {"heartbeatFrequencyMS": 500, "directConnection": True, "serverSelectionTimeoutMS": 400}
         with gevent.Timeout(5), MongoClient(server.name, **options) as client:
             server.wait_for("handshake")
@@ -301,7 +303,7 @@ def test_client_recovers_from_malformed_hello_field(junk):
 
 @pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
 def test_lost_connection_is_replaced_within_two_seconds(streams):
-    """An operation requests a check before the next heartbeat."""
+    """An operation that waits for a server requests a check, and does not wait for the next heartbeat."""
     with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
         client.db.c.find_one()
         server.fail("find", cut(20))
@@ -322,18 +324,18 @@ def test_lost_connection_clears_pool_once(client, server):
     assert client.pool_stats()[0]["generation"] == 1
 
 
-def test_silent_server_raises_network_timeout_after_socket_timeout(server):
+def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(server):
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
         client.admin.command("ping")
         server.fail("find", silent)
         with pytest.raises(NetworkTimeout, match=f"{server.name}: timed out .*100 ms") as caught:
             client.db.c.find_one()
         assert caught.value.timeout
-        assert client.pool_stats()[0]["generation"] == 0  # a timeout does not clear the pool
+        assert client.pool_stats()[0]["generation"] == 0  # a network timeout does not clear the pool
         check_resources(client, server, 1)
 
 
-def test_incomplete_message_raises_network_timeout(server):
+def test_reply_that_stays_incomplete_raises_network_timeout(server):
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
         server.fail("find", with_false_header(length=40_000_000))
         with pytest.raises(NetworkTimeout):
@@ -425,7 +427,7 @@ def test_reply_without_cursor_raises_protocol_error(client, server, reply):
 
 
 def open_cursor(client, server):
-    """Return a cursor after its first document, with more documents on the server."""
+    """Return a cursor that has returned its first document. The server has more documents."""
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     cursor = client.db.c.find()
     assert next(cursor) == {"_id": 1}
@@ -462,10 +464,10 @@ def test_error_reply_to_get_more_ends_cursor(client, server, code, kind):
 
 def test_dropped_cursor_is_killed_and_releases_session(client, server):
     cursor = open_cursor(client, server)
-    used = lsid(server.commands("find")[-1])
+    used = session_id_of(server.commands("find")[-1])
     del cursor
     killed = server.wait_for("killCursors")
-    assert (killed["cursors"], lsid(killed)) == ([7], used)
+    assert (killed["cursors"], session_id_of(killed)) == ([7], used)
     eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
     check_resources(client, server, 0)
 
@@ -490,7 +492,7 @@ def test_non_document_argument_raises_type_error(client, server, method, documen
     [{5: 1}, {"a": {None: 1}}, {"a\0b": 1}, {"a": object()}, {"n": 2**70}],
     ids=["number as key", "None as key", "NUL in key", "object", "large number"],
 )
-def test_unencodable_document_raises_before_send(client, server, document):
+def test_document_that_cannot_be_encoded_raises_error_before_send(client, server, document):
     with pytest.raises((bson.errors.InvalidDocument, OverflowError)):
         client.db.c.insert_one(dict(document))
     with pytest.raises((bson.errors.InvalidDocument, OverflowError)):
@@ -499,7 +501,7 @@ def test_unencodable_document_raises_before_send(client, server, document):
     check_resources(client, server, 0)
 
 
-def test_too_large_document_raises_document_too_large(client, server):
+def test_insert_one_of_too_large_document_raises_document_too_large(client, server):
     large = "x" * (16 * 1024 * 1024 + 20_000)
     with pytest.raises(DocumentTooLarge, match=r"document too large \(167\d+ bytes\).*16777216 bytes"):
         client.db.c.insert_one({"_id": 1, "text": large})
@@ -539,6 +541,6 @@ def test_invalid_option_raises_error_with_name(options, message):
 @pytest.mark.parametrize(
     "uri", ["mongodb://", "mongodb://a,b/?directConnection=true", "mongodb://host:port/", "http://host/"]
 )
-def test_invalid_uri_raises(uri):
+def test_invalid_uri_raises_error(uri):
     with pytest.raises((InvalidURI, ConfigurationError, ValueError)):
         MongoClient(uri)

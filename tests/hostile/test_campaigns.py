@@ -1,4 +1,4 @@
-"""Short campaigns. ``python -m tests.hostile`` runs long campaigns."""
+"""Tests that run short campaigns, and tests of the campaigns. ``python -m tests.hostile`` runs long campaigns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.hostile.malformed_hellos import MalformedHellos, resource_counts
 from tests.hostile.malformed_replies import MalformedReplies
 from tests.hostile.soak import TOPOLOGIES, Soak, Step
 
-# The campaigns use the real clock, and fork.
+# The campaigns need real time, because they fork processes.
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
 SEED = 19
@@ -31,7 +31,7 @@ def test_malformed_replies_raise_documented_errors_and_client_recovers() -> None
     assert findings.outcomes["none"] > 1000
 
 
-def test_damaged_bytes_raise_documented_errors_and_client_recovers() -> None:
+def test_damaged_reply_bytes_raise_documented_errors_and_client_recovers() -> None:
     findings = MalformedReplies(SEED, share_of_damage=0.7).run(600)
     assert not findings.violations, findings.report()
     assert findings.outcomes["ProtocolError"] > 100
@@ -60,7 +60,7 @@ def test_soak_without_garbage_collector_violates_no_invariant(topology: str) -> 
     assert soak.events > 500
 
 
-def test_case_number_and_seed_repeat_outcomes() -> None:
+def test_campaign_with_equal_seed_and_case_number_has_equal_outcomes() -> None:
     first_run, second_run = MalformedReplies(SEED).run(50, first=100), MalformedReplies(SEED).run(50, first=100)
     assert first_run.outcomes == second_run.outcomes
 
@@ -72,7 +72,7 @@ def test_command_line_runs_campaign_and_soak(capsys: pytest.CaptureFixture[str])
     assert "soak standalone: 1 cases, seed 5, 0 violations" in capsys.readouterr().out
 
 
-# The tests below check that a campaign finds a seeded defect.
+# Each of the following tests adds a defect to the driver, and checks that a campaign detects the defect.
 
 
 def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
         transport, "decode_header", lambda view, at, most, number, or_to=None: message._HEADER.unpack_from(view, at)
     )
     monkeypatch.setattr(transport, "read_beginning", _read_without_request_id)
-    for attempt in range(10):  # timing decides if a late reply meets the next request
+    for attempt in range(10):  # the timing decides whether the next request reads a late reply
         found = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
         if any("got the reply to" in what for _, what in found.violations):
             return
@@ -110,7 +110,8 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _read_without_request_id(view: memoryview) -> tuple[int, ...]:
-    return (0, *message.read_beginning(view)[1:])  # disables the fast path, which checks the request ID
+    # The request ID 0 disables the fast path, which checks the request ID.
+    return (0, *message.read_beginning(view)[1:])
 
 
 def test_campaign_detects_open_cursor_of_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,12 +120,12 @@ def test_campaign_detects_open_cursor_of_late_reply(monkeypatch: pytest.MonkeyPa
 
 
 def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    def keep(self: ServerCursor, error: BaseException) -> bool:
+    def keep_cursor(self: ServerCursor, error: BaseException) -> bool:
         _kept.append(self)
         return False
 
     _kept: list[ServerCursor] = []
-    monkeypatch.setattr(ServerCursor, "_on_failure", keep)
+    monkeypatch.setattr(ServerCursor, "_on_failure", keep_cursor)
     assert Soak("load-balanced", SEED, interrupts_per_step=500).run(500).violations
 
 
@@ -138,10 +139,10 @@ def test_soak_detects_growth_of_objects(monkeypatch: pytest.MonkeyPatch) -> None
     assert any("objects rise" in fault for fault in soak.slopes.faults())
 
 
-def test_soak_detects_locals_in_reference_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_soak_detects_local_variables_in_reference_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     exchange = Connection.exchange
 
-    def cyclic(self: Connection, *arguments: object) -> object:
+    def exchange_with_reference_cycle(self: Connection, *arguments: object) -> object:
         kept: BaseException | None = None
         try:
             return exchange(self, *arguments)  # type: ignore[arg-type]
@@ -151,5 +152,5 @@ def test_soak_detects_locals_in_reference_cycle(monkeypatch: pytest.MonkeyPatch)
         finally:
             assert kept is None or kept.__traceback__
 
-    monkeypatch.setattr(Connection, "exchange", cyclic)
+    monkeypatch.setattr(Connection, "exchange", exchange_with_reference_cycle)
     assert Soak("standalone", SEED, interrupts_per_step=300).run(300).violations

@@ -1,4 +1,7 @@
-"""Secrets of the API are not in any output of the driver. :mod:`tests.hostile.canary` searches the output."""
+"""Tests that no output of the driver contains a secret of the application.
+
+:mod:`tests.hostile.canary` searches the output.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ VAULT = "vault.keys"
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 
 ALLOWED: tuple[tuple[str, str, str], ...] = (
-    # channel, secret, reason
+    # Permitted findings: the channel, the secret, and the reason.
     ("the local * of collection.py:*", "plaintext", "the local is an argument of the application"),
     ("the * of InvalidDocument", "plaintext", "the error of the package bson has the document that cannot be encoded"),
 )
@@ -60,7 +63,7 @@ ALLOWED: tuple[tuple[str, str, str], ...] = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _freeze_existing_objects() -> Iterator[None]:
-    """Freeze existing objects: each canary ignores the objects that exist at its start."""
+    """Exclude existing objects from the search of each canary."""
     yield
     freeze_living_objects()
 
@@ -78,7 +81,7 @@ def is_allowed(finding: Any) -> bool:
 
 
 def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | None:
-    """Run `use`, search its exception, and return the exception."""
+    """Call `use`, search the exception that `use` raises, and return the exception."""
     try:
         use()
     except (Exception, gevent.Timeout, gevent.GreenletExit) as error:
@@ -87,7 +90,7 @@ def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | 
     return None
 
 
-class Tokens(OIDCCallback):
+class TokenCallback(OIDCCallback):
     def fetch(self, context: Any) -> OIDCCallbackResult:
         return OIDCCallbackResult(SECRETS["access token"], 60, SECRETS["refresh token"])
 
@@ -97,8 +100,8 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
     "SCRAM-SHA-1": {"username": "ann", "password": SECRETS["password"]},
     "SCRAM-SHA-256": {"username": "ann", "password": SECRETS["password"]},
     "PLAIN": {"username": "ann", "password": SECRETS["password"]},
-    "MONGODB-OIDC": {"authMechanismProperties": {"OIDC_CALLBACK": Tokens()}},
-    "MONGODB-OIDC human": {"authMechanismProperties": {"OIDC_HUMAN_CALLBACK": Tokens()}},
+    "MONGODB-OIDC": {"authMechanismProperties": {"OIDC_CALLBACK": TokenCallback()}},
+    "MONGODB-OIDC human": {"authMechanismProperties": {"OIDC_HUMAN_CALLBACK": TokenCallback()}},
     "MONGODB-AWS": {
         "username": "id",
         "password": SECRETS["secret access key"],
@@ -108,13 +111,19 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
 NONCE = bytes(range(32))
 
 
-def quote(command: Any) -> str:
-    """Return an error message that quotes the whole command."""
+def message_with_command(command: Any) -> str:
+    """Return an error message that contains the whole command."""
     return f"cannot do {bson.json_util.dumps(command)}, {command!r}"
 
 
 def echo(command: Any) -> dict[str, Any]:
-    return {"ok": 0, "code": 18, "codeName": "AuthenticationFailed", "errmsg": quote(command), "given": command}
+    return {
+        "ok": 0,
+        "code": 18,
+        "codeName": "AuthenticationFailed",
+        "errmsg": message_with_command(command),
+        "given": command,
+    }
 
 
 def aws_answer(command: Any) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def aws_answer(command: Any) -> dict[str, Any]:
 
 
 def first_reply(mechanism: str) -> Any:
-    """Return the first reply for a mechanism whose second step sends the secret."""
+    """Return the first reply to a mechanism. In the second step of the mechanism, the client sends the secret."""
     if mechanism == "MONGODB-AWS":
         return aws_answer
     if mechanism == "MONGODB-OIDC human":
@@ -170,7 +179,7 @@ def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
 
 
 def authenticate(server: ScriptedServer, mechanism: str) -> None:
-    """Authenticate. SCRAM needs an `AuthServer`, which knows the password."""
+    """Authenticate successfully. For SCRAM, the server is an `AuthServer`, which knows the password."""
     server.replies["saslStart"] = first_reply(mechanism)
     done = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
     if first_reply(mechanism) is echo:
@@ -210,8 +219,8 @@ def test_authentication_discloses_no_secret(
             **CREDENTIALS[mechanism],
         )
         with client:
-            with gmongo.timeout(0.6):  # OIDC allows minutes for a human
-                for _ in range(2):  # the second operation uses a cached token
+            with gmongo.timeout(0.6):  # the driver allows minutes for an OIDC login of a human
+                for _ in range(2):  # the second operation uses the cached token
                     collect_error(canary, client.d.c.find_one)
                 collect_error(canary, lambda: client.d.c.insert_one({}))
             collect_interruption_errors(canary, lambda: client.d.c.find_one())
@@ -220,7 +229,7 @@ def test_authentication_discloses_no_secret(
 
 
 def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> None:
-    """Interrupt by a foreign timeout, a time limit, and a kill."""
+    """Call `use` three times, and end the call by a timeout of the application, a time limit, and a kill."""
 
     def use_with_timeout() -> None:
         with gevent.Timeout(0.02):
@@ -241,7 +250,7 @@ def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> No
 
 @pytest.mark.parametrize("environment", ["azure", "gcp", "aws"])
 @pytest.mark.parametrize("status", [200, 500])
-def test_credential_services_disclose_no_secret(
+def test_use_of_credential_service_discloses_no_secret(
     canary: Canary, environment: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(method: str, path: str, headers: Any, body: str) -> tuple[int, str]:
@@ -249,7 +258,7 @@ def test_credential_services_disclose_no_secret(
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
         return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
 
-    # MONGODB-AWS fetches the credentials after the first reply of the server.
+    # For MONGODB-AWS, the driver fetches the credentials after the first reply of the server.
     first = aws_answer if environment == "aws" else echo
     with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
@@ -484,7 +493,7 @@ def schema(deployment: Deployment) -> dict[str, Any]:
 
 
 def use_encrypted_field(canary: Canary, people: Any) -> None:
-    """Run operations with an encrypted field."""
+    """Run successful and failing operations with an encrypted field."""
     plain = SECRETS["plaintext"]
     collect_error(canary, lambda: people.insert_one({"ssn": plain}))
     collect_error(canary, lambda: people.insert_many([{"ssn": plain}, {"ssn": plain}]))
@@ -503,10 +512,10 @@ def use_encrypted_field(canary: Canary, people: Any) -> None:
 
 
 class EchoingMongocryptd(Mongocryptd):
-    """A mongocryptd that quotes rejected commands."""
+    """Simulated mongocryptd whose error messages contain the rejected command."""
 
     def _analyse(self, command: Any) -> dict[str, Any]:
-        return {"ok": 0, "code": 51092, "errmsg": quote(command), "given": command}
+        return {"ok": 0, "code": 51092, "errmsg": message_with_command(command), "given": command}
 
 
 MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
@@ -536,7 +545,9 @@ def test_automatic_encryption_discloses_no_secret(
         canary.search_objects()
 
 
-def test_echo_of_mongocryptd_discloses_no_secret(canary: Canary, deployment: Deployment, schema: Any) -> None:
+def test_error_of_mongocryptd_with_command_discloses_no_secret(
+    canary: Canary, deployment: Deployment, schema: Any
+) -> None:
     with (
         EchoingMongocryptd() as mongocryptd,
         encrypting_client(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client,

@@ -1,4 +1,4 @@
-"""Clock jumps: suspension of the machine, and changes of the wall clock."""
+"""Tests of clock jumps: the machine is suspended, or the wall clock changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.recorder import Recorder
 
 
 class Clocks:
-    """The offsets of both clocks."""
+    """The offsets in seconds that the test adds to the monotonic clock and the wall clock."""
 
     def __init__(self) -> None:
         self.monotonic = self.wall = 0.0
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Add the offsets to the clocks of the driver. The loop of gevent keeps its clock, as after a suspension."""
+        """Add the offsets to the clocks of the driver. The clock of gevent's event loop does not change."""
         monotonic, wall = _clock.monotonic, _clock.time
         patch.setattr("gmongo._clock.monotonic", lambda: monotonic() + self.monotonic)
         patch.setattr("gmongo._clock.time", lambda: wall() + self.wall)
@@ -36,7 +36,7 @@ JUMPS: dict[str, Callable[[Clocks], None]] = {
 
 
 def check_durations(recorder: Recorder) -> None:
-    """Check that no connection was closed as idle, and that all durations are plausible."""
+    """Check that the pool has closed no connection as idle, and that all durations in events are plausible."""
     assert "idle" not in [event.reason for event in recorder.of("ConnectionClosed")]
     durations = [
         event.duration for kind in ("ConnectionCheckedOut", "HeartbeatSucceeded") for event in recorder.of(kind)
@@ -65,7 +65,7 @@ def test_client_continues_after_clock_jump(
             deployment.network.latency = 0.05
             busy = [gevent.spawn(client.t.t.find_one, {"_id": number}) for number in range(6)]
             gevent.sleep(0.06)
-            jump(clocks)  # some operations wait for a reply, others for a connection
+            jump(clocks)  # at this moment, some operations wait for a reply, others for a connection
             gevent.joinall(busy, timeout=10)
             assert [each.value for each in busy if each.successful()]
             assert all(each.ready() for each in busy)
@@ -73,7 +73,7 @@ def test_client_continues_after_clock_jump(
             attempt(session.commit_transaction)
         attempt(lambda: list(cursor))
         cursor.close()
-        jump(clocks)  # all connections are available
+        jump(clocks)  # at this moment, all connections are available
         for number in range(5):
             assert client.t.t.find_one({"_id": number}) == {"_id": number}
         check_nothing_in_use(client, commands)

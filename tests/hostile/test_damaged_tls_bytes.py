@@ -1,4 +1,4 @@
-"""A proxy between client and server that damages the bytes of TLS connections."""
+"""Tests with a proxy between client and server that damages the bytes of TLS connections, and of certificate checks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,12 @@ from tests.support.wait import eventually
 FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate", "reset", "half", "stall")
 
 
-class ProxyServer:
-    """Forward bytes, and damage a part of the bytes."""
+class DamagingProxy:
+    """Proxy that forwards bytes, and damages a random part of the bytes.
+
+    :ivar rate: the share of received pieces that the proxy damages.
+    :ivar hit: the number of damaged pieces.
+    """
 
     def __init__(self, port: int, rng: random.Random) -> None:
         self._port = port
@@ -89,7 +93,7 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
     context.load_cert_chain(files.server)
     right = 0
     with silent_stderr(), TlsServer(context) as server:
-        proxy = ProxyServer(server.port, rng)
+        proxy = DamagingProxy(server.port, rng)
         options: dict[str, Any] = {
             "tls": True, "tlsCAFile": files.ca, "socketTimeoutMS": 100, "connectTimeoutMS": 300, "maxPoolSize": 4,
             "serverSelectionTimeoutMS": 3000, "event_listeners": [commands], "serverMonitoringMode": "poll",
@@ -125,11 +129,11 @@ def server_with(certificate: trustme.LeafCert) -> TlsServer:
         (("localhost",), "other", True),
         (("other.example.com",), "localhost", False),
         (("*.example.com",), "localhost", False),
-        (("127.0.0.1",), None, False),  # a name is not an address
+        (("127.0.0.1",), None, False),  # a DNS name must not match an IP address
         (("ann@localhost",), "localhost", False),
     ],
 )
-def test_only_subject_alternative_names_are_accepted(
+def test_client_accepts_only_subject_alternative_names_as_host_name(
     names: tuple[str, ...], common_name: str | None, accepted: bool, tmp_path: Any
 ) -> None:
     authority = trustme.CA()
@@ -148,7 +152,7 @@ def test_only_subject_alternative_names_are_accepted(
 
 
 @pytest.mark.parametrize("option", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
-def test_tls_option_disables_only_its_check(option: str) -> None:
+def test_insecure_tls_option_disables_only_its_certificate_check(option: str) -> None:
     context = tls_context({"tls": True, option.lower(): True})
     assert context is not None
     assert not context.check_hostname

@@ -1,4 +1,4 @@
-"""Replies with a missing or wrong field, for each operation: operations and results raise documented errors only."""
+"""Tests of replies in which one field is missing or wrong. Operations and results raise only documented errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gmongo.errors import PyMongoError
 from gmongo.gridfs import GridFS, GridFSBucket
 from gmongo.operations import SearchIndexModel
 from tests.hostile.callback_server import TIMES, CallbackServer, good_reply, hello, message
-from tests.hostile.malformed_documents import encoded, paths
+from tests.hostile.malformed_documents import encoded, value_paths
 from tests.hostile.malformed_replies import hello_message, quick_checks
 
 MISSING = "missing"
@@ -60,7 +60,7 @@ def _uploaded(client: Any) -> None:
         stream.write(b"abc")
 
 
-# The keys are method names. LOCAL has the methods that need no server.
+# Each key is the name of a method, and each value is an operation. LOCAL contains the methods that need no server.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.aggregate": lambda c: list(c.d.c.aggregate([])),
     "Collection.aggregate_raw_batches": lambda c: list(c.d.c.aggregate_raw_batches([])),
@@ -168,7 +168,7 @@ def _raw(client: Any) -> Any:
     return client.d.get_collection("c", codec_options=options)
 
 
-def test_table_has_all_public_operations() -> None:
+def test_operations_and_local_methods_are_all_public_methods() -> None:
     for kind in (Collection, Database, MongoClient, GridFSBucket, GridFS):
         public = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
         here = {key.partition(".")[2].partition(" ")[0] for key in OPERATIONS if key.startswith(kind.__name__ + ".")}
@@ -176,10 +176,10 @@ def test_table_has_all_public_operations() -> None:
 
 
 class FaultyServer:
-    """A server with one wrong field in one reply.
+    """A server whose replies are correct except one field of one reply.
 
-    :ivar change: the number of the reply, the path of the field, and the value.
-    :ivar replies: the correct replies since :meth:`begin`.
+    :ivar change: the number of the reply, the path of the field, and the wrong value. Empty for correct replies.
+    :ivar replies: the command name and the correct reply of each command since :meth:`begin`.
     """
 
     def __init__(self) -> None:
@@ -205,11 +205,11 @@ class FaultyServer:
             return message(encoded(reply), number)
         self.replies.append((name, copy.deepcopy(reply)))
         if self.change and self.change[0] == len(self.replies) - 1:
-            _put(reply, *copy.deepcopy(self.change[1:]))
+            _set_value(reply, *copy.deepcopy(self.change[1:]))
         return message(encoded(reply), number)
 
 
-def _put(document: Any, path: tuple[Any, ...], value: Any) -> None:
+def _set_value(document: Any, path: tuple[Any, ...], value: Any) -> None:
     for name in path[:-1]:
         document = document[name]
     if value == MISSING:
@@ -219,14 +219,14 @@ def _put(document: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def faulty() -> Iterator[FaultyServer]:
-    faulty = FaultyServer()
-    with quick_checks(), CallbackServer(faulty.answer) as faulty.peer:
-        yield faulty
+def faulty_server() -> Iterator[FaultyServer]:
+    faulty_server = FaultyServer()
+    with quick_checks(), CallbackServer(faulty_server.answer) as faulty_server.peer:
+        yield faulty_server
 
 
 def _read_result(result: Any) -> None:
-    """Read all public attributes of a result."""
+    """Read all public attributes of an operation's result."""
     if type(result).__module__ == gmongo.results.__name__:
         for name in dir(result):
             if not name.startswith("_"):
@@ -236,16 +236,16 @@ def _read_result(result: Any) -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_wrong_reply_field_raises_only_documented_errors(faulty: FaultyServer, name: str) -> None:
+def test_wrong_reply_field_raises_only_documented_errors(faulty_server: FaultyServer, name: str) -> None:
     operation = OPERATIONS[name]
     options: Any = {"serverSelectionTimeoutMS": 3000, "serverMonitoringMode": "poll", "retryReads": False}
-    with MongoClient(faulty.peer.name, replicaSet="rs", **options) as client:
-        faulty.begin()
+    with MongoClient(faulty_server.peer.name, replicaSet="rs", **options) as client:
+        faulty_server.begin()
         _read_result(operation(client))
-        for at, (command, reply) in enumerate(faulty.replies):
-            fields = [path for path in paths(reply) if name == "Database.command" or path[0] not in COMMON_FIELDS]
+        for at, (command, reply) in enumerate(faulty_server.replies):
+            fields = [path for path in value_paths(reply) if name == "Database.command" or path[0] not in COMMON_FIELDS]
             for path, value in itertools.product(fields, WRONG_VALUES):
-                faulty.begin(at, path, value)
+                faulty_server.begin(at, path, value)
                 try:
                     with gevent.Timeout(5):
                         _read_result(operation(client))

@@ -1,4 +1,4 @@
-"""Mistakes in options must not make a client less secure."""
+"""Tests that a mistake in an option does not make a client less secure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INVALID_VALUES = {
     "tlsCRLFile": ("",),
     "tlsCertificateKeyFile": ("",),
     "srvAllowedHostsSuffix": ("", "com"),
-    # unknown options with names of protective options
+    # Unknown options whose names are similar to the names of protective options.
     "tlsEnabled": ("true",),
     "ssl_ca_certs": ("/ca.pem",),
     "sslCAFile": ("/ca.pem",),
@@ -35,51 +35,51 @@ INVALID_VALUES = {
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
-# Misspelled names of options: typing errors, encodings, and names in other drivers.
+# Functions that misspell the name of an option: typing errors, encodings, and names as in other drivers.
 MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
-    "swapped letters": lambda name, chance: _swap(name, chance.randrange(len(name) - 1)),
-    "missing letter": lambda name, chance: _remove(name, chance.randrange(len(name))),
-    "doubled letter": lambda name, chance: _double(name, chance.randrange(len(name))),
-    "encoded letter": lambda name, chance: _encode(name, chance.randrange(len(name))),
-    "leading space": lambda name, chance: chance.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
-    "trailing space": lambda name, chance: name + chance.choice(("%20", "+", "%00", "\u200b")),
-    "leading sign": lambda name, chance: chance.choice("-_.*[") + name,
-    "leading word": lambda name, chance: chance.choice(("use", "enable", "net.", "mongo_")) + name,
-    "trailing word": lambda name, chance: name + chance.choice(("s", "_enabled", "[]", "Mode")),
-    "wide letters": lambda name, chance: "".join(chr(ord(letter) + 0xFEE0) for letter in name),
+    "swapped letters": lambda name, rng: _swap(name, rng.randrange(len(name) - 1)),
+    "missing letter": lambda name, rng: _remove(name, rng.randrange(len(name))),
+    "doubled letter": lambda name, rng: _double(name, rng.randrange(len(name))),
+    "encoded letter": lambda name, rng: _encode(name, rng.randrange(len(name))),
+    "leading space": lambda name, rng: rng.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
+    "trailing space": lambda name, rng: name + rng.choice(("%20", "+", "%00", "\u200b")),
+    "leading sign": lambda name, rng: rng.choice("-_.*[") + name,
+    "leading word": lambda name, rng: rng.choice(("use", "enable", "net.", "mongo_")) + name,
+    "trailing word": lambda name, rng: name + rng.choice(("s", "_enabled", "[]", "Mode")),
+    "wide letters": lambda name, rng: "".join(chr(ord(letter) + 0xFEE0) for letter in name),
 }
 
 
-def _swap(name: str, at: int) -> str:
-    return name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+def _swap(name: str, position: int) -> str:
+    return name[:position] + name[position + 1] + name[position] + name[position + 2 :]
 
 
-def _remove(name: str, at: int) -> str:
-    return name[:at] + name[at + 1 :]
+def _remove(name: str, position: int) -> str:
+    return name[:position] + name[position + 1 :]
 
 
-def _double(name: str, at: int) -> str:
-    return name[:at] + name[at] + name[at:]
+def _double(name: str, position: int) -> str:
+    return name[:position] + name[position] + name[position:]
 
 
-def _encode(name: str, at: int) -> str:
-    return f"{name[:at]}%{ord(name[at]):02x}{name[at + 1 :]}"
+def _encode(name: str, position: int) -> str:
+    return f"{name[:position]}%{ord(name[position]):02x}{name[position + 1 :]}"
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [(name, each) for name, values in INVALID_VALUES.items() for each in values]
 )
-def test_invalid_value_of_protective_option_in_uri_raises(name: str, value: str) -> None:
+def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient(f"mongodb://example.com/?{name}={value}", connect=False)
 
 
 @pytest.mark.parametrize("misspelling", MISSPELLINGS)
 @pytest.mark.parametrize("name", PROTECTIVE)
-def test_misspelled_protective_option_in_uri_raises(name: str, misspelling: str) -> None:
-    chance = random.Random(f"{name} {misspelling}")
-    for misspelled in {MISSPELLINGS[misspelling](name, chance) for _ in range(20)}:
-        if find(misspelled) is None:  # swapping equal letters changes nothing
+def test_misspelled_protective_option_in_uri_raises_error(name: str, misspelling: str) -> None:
+    rng = random.Random(f"{name} {misspelling}")
+    for misspelled in {MISSPELLINGS[misspelling](name, rng) for _ in range(20)}:
+        if find(misspelled) is None:  # the swap of equal letters changes nothing
             with pytest.raises(ConfigurationError, match="Unknown option"):
                 MongoClient(f"mongodb://example.com/?{misspelled}=true", connect=False)
 
@@ -107,7 +107,7 @@ def test_error_names_misspelled_option(uri: str) -> None:
         "mongodb://h/?retryWrites=true\n{}=x",
     ],
 )
-def test_protective_option_inside_other_uri_part_raises(uri: str, name: str) -> None:
+def test_protective_option_inside_other_uri_part_raises_error(uri: str, name: str) -> None:
     with pytest.raises(InvalidURI, match=r"must be an option of its own"):
         MongoClient(uri.format(name), connect=False)
 
@@ -127,7 +127,7 @@ def test_other_unknown_option_causes_warning(uri: str) -> None:
         MongoClient(uri, connect=False)
 
 
-def test_equals_signs_in_values_are_accepted() -> None:
+def test_uri_values_may_contain_equals_signs() -> None:
     uri = "mongodb://a:b@h/my=db?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:xtls==&appName=a=b"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -137,7 +137,7 @@ def test_equals_signs_in_values_are_accepted() -> None:
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "authMechanism"])
 @pytest.mark.parametrize("value", ["", 5, "yes"])
-def test_invalid_keyword_value_of_protective_option_raises(name: str, value: Any) -> None:
+def test_invalid_keyword_value_of_protective_option_raises_error(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient("example.com", connect=False, **{name: value})
 
@@ -157,7 +157,7 @@ OIDC = "mongodb://{}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRON
 
 @pytest.mark.parametrize("uri", [PLAIN, OIDC], ids=["PLAIN", "OIDC"])
 @pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "127.0.0.1,db.example.com", "127.0.0.1.example.com"])
-def test_plain_text_secret_causes_insecure_connection_warning(uri: str, host: str) -> None:
+def test_secret_without_tls_causes_insecure_connection_warning(uri: str, host: str) -> None:
     with pytest.warns(InsecureConnectionWarning, match="without tls=true") as caught:
         MongoClient(uri.format(host, ""), connect=False)
     assert caught[0].filename == __file__
@@ -169,7 +169,7 @@ def test_plain_text_secret_causes_insecure_connection_warning(uri: str, host: st
     ("host", "more"),
     [("localhost", ""), ("127.0.0.1", ""), ("[::1]", ""), ("%2Ftmp%2Fm.sock", ""), ("example.com", "&tls=true")],
 )
-def test_secret_on_loopback_or_with_tls_causes_no_warning(uri: str, host: str, more: str) -> None:
+def test_secret_on_loopback_interface_or_with_tls_causes_no_warning(uri: str, host: str, more: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MongoClient(uri.format(host, more), connect=False)
@@ -193,7 +193,7 @@ def test_invalid_port_raises_configuration_error(port: int) -> None:
         MongoClient("localhost", port, connect=False)
 
 
-def test_tls_context_has_strict_settings() -> None:
+def test_default_tls_context_has_strict_settings() -> None:
     context = tls_context({"tls": True})
     assert context is not None
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2

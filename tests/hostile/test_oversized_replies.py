@@ -1,4 +1,4 @@
-"""Large and compressed replies to a client in a process with limited memory."""
+"""Tests of large and compressed replies to a client in a process with limited memory."""
 
 from __future__ import annotations
 
@@ -90,9 +90,10 @@ print(outcome, grown // 2**20, "MB")
 assert grown < LIMIT, f"{grown // 2**20} MB"
 """
 
-# The memory limit of client and server in one process in MB, and the start of the outcome.
+# For each reply: the memory limit of the process with client and server in MB, and the start of the program's output.
 REPLIES = {
-    "zlib with correct size": (220, "ProtocolError: OP_MSG section length 0"),  # the client decompresses the reply
+    # The client needs memory for the decompressed reply.
+    "zlib with correct size": (220, "ProtocolError: OP_MSG section length 0"),
     "zlib with too small size": (20, "ProtocolError: OP_COMPRESSED claims 1000 bytes, but contains"),
     "zlib with too large size": (20, "ProtocolError: OP_COMPRESSED claims 47185920 bytes, but contains 1000"),
     "zlib with size above limit": (20, "ProtocolError: OP_COMPRESSED claims 2147483647 bytes, which is not between"),

@@ -1,7 +1,8 @@
-"""An ended greenlet releases its locals without the garbage collector.
+"""Tests that an ended greenlet releases its local variables without the garbage collector.
 
-A greenlet keeps the exception that ended it, and the exception keeps the frames of its traceback. A frame that refers
-to the greenlet or the exception makes a cycle. The cycle keeps locals of the application, and perhaps a connection.
+A greenlet refers to the exception that ended the greenlet, and the exception refers to the frames of its traceback. If
+a frame refers to the greenlet or the exception, a reference cycle exists. The cycle keeps local variables of the
+application alive, and perhaps a connection.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class Request:
-    """An object of the application."""
+    """An object in a local variable of the application."""
 
 
 @pytest.mark.one_in(6)
-# Other kinds are raised by a function of the test, whose frame would be in the traceback.
+# For the other kinds, a function of the test raises the error. The frame of this function would be in the traceback.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.landing == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
@@ -42,22 +43,26 @@ class Request:
     [each for each in SCENARIOS if not each.survives and not each.closes],
     ids=lambda scenario: scenario.name.replace(" ", "-"),
 )
-def test_interrupted_greenlet_releases_locals(
+def test_interrupted_greenlet_releases_local_variables(
     scenario: Any, kind: InterruptionKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     track_timeouts(monkeypatch)
     with scenario.deployment() as deployment:
         _fill(deployment)
-        runs = [run_with_exception_at(scenario, deployment, point, kind) for point in range(4)]
+        runs = [run_with_exception_at(scenario, deployment, switch_number, kind) for switch_number in range(4)]
     assert any(thrown for thrown, _gone in runs)
-    left = [point for point, (_thrown, gone) in enumerate(runs) if not gone]
-    assert not left, f"locals are still alive after interruption at switches {left}"
+    left = [switch_number for switch_number, (_thrown, gone) in enumerate(runs) if not gone]
+    assert not left, f"local variables are still alive after interruptions at the switches {left}"
 
 
 def run_with_exception_at(
-    scenario: Any, deployment: Deployment, point: int, kind: InterruptionKind
+    scenario: Any, deployment: Deployment, switch_number: int, kind: InterruptionKind
 ) -> tuple[bool, bool]:
-    """Throw at one switch. Return True if the exception was thrown, and True if the locals are released."""
+    """Run a scenario, and throw an exception at one switch.
+
+    The first returned value is True if the exception was thrown. The second value is True if the local variables were
+    released.
+    """
     request = Request()
     watched = weakref.ref(request)
     run_state = ScenarioRun(scenario, deployment, yields=False)
@@ -75,7 +80,7 @@ def run_with_exception_at(
         run_state.greenlet = gevent.Greenlet(act, request)
         del request
         run_state.greenlet.start()
-        with Tracer(point, kind, lambda each: each is run_state.greenlet) as tracer:
+        with Tracer(switch_number, kind, lambda each: each is run_state.greenlet) as tracer:
             scenario.run_others(run_state)
             becomes_true(run_state.greenlet.ready, 5)
             gevent.joinall(run_state.others, timeout=1)
@@ -94,8 +99,8 @@ OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "Re
 
 @pytest.mark.parametrize("observed", [False, True])
 @pytest.mark.parametrize("wait", ["no reply", "backoff"])
-def test_killed_greenlet_releases_locals(wait: str, observed: bool) -> None:
-    """The greenlet has no exception handler, and keeps the exception."""
+def test_killed_greenlet_releases_local_variables(wait: str, observed: bool) -> None:
+    """The greenlet has no exception handler, so that the greenlet refers to the exception."""
     options: dict[str, Any] = {"slow_operation_ms": 60_000} if observed else {}
     with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
         client.admin.command("ping")
@@ -114,10 +119,10 @@ def test_killed_greenlet_releases_locals(wait: str, observed: bool) -> None:
         assert becomes_true(lambda: watched() is None, 0.3)
 
 
-@pytest.mark.parametrize("how", ["kill", "timeout"])
-def test_interrupted_cursor_releases_pinned_connection(how: str) -> None:
+@pytest.mark.parametrize("interruption", ["kill", "timeout"])
+def test_interrupted_cursor_releases_pinned_connection(interruption: str) -> None:
     def read_all() -> None:
-        if how == "kill":
+        if interruption == "kill":
             list(client.s.d.find({}, batch_size=3))
             return
         limit = Timeout.start_new(0.015)
@@ -134,7 +139,7 @@ def test_interrupted_cursor_releases_pinned_connection(how: str) -> None:
         for number in range(60):
             greenlet = gevent.spawn(read_all)
             gevent.sleep(number * 0.0005)
-            if how == "kill":
+            if interruption == "kill":
                 greenlet.kill()
             else:
                 greenlet.join()
@@ -151,7 +156,7 @@ FAILURES = {
 
 
 def text_after_release(act: Callable[[], object], *errors: type[Exception]) -> str:
-    """Handle the error of `act`, check that the locals are released, and return the error text."""
+    """Handle the error of `act`, check that the local variables are released, and return the text of the error."""
     request = Request()
     watched = weakref.ref(request)
 
@@ -163,26 +168,26 @@ def text_after_release(act: Callable[[], object], *errors: type[Exception]) -> s
 
     text = handle(request)
     del request
-    gevent.sleep(0)  # the hub may still run the callback of the timeout
+    gevent.sleep(0)  # let the hub run the callback of the timeout
     assert watched() is None
     return text
 
 
 @pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
-def test_handled_error_reply_releases_locals(reply: dict[str, Any]) -> None:
+def test_handled_error_reply_releases_local_variables(reply: dict[str, Any]) -> None:
     with ScriptedServer({"find": reply}) as server, MongoClient(server.name, baseBackoffMS=1) as client:
         assert text_after_release(client.db.c.find_one, Exception)
 
 
-def test_handled_connection_error_releases_locals() -> None:
+def test_handled_connection_error_releases_local_variables() -> None:
     with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=100) as client:
         client.admin.command("ping")
         server.stop()
         assert text_after_release(client.db.c.find_one, Exception)
 
 
-def test_handled_timeout_before_send_releases_locals() -> None:
-    """An example is an abort of a transaction after its time limit."""
+def test_handled_timeout_before_send_releases_local_variables() -> None:
+    """For example, `abort_transaction` can begin after the end of its time limit."""
 
     def act() -> None:
         with interrupt_after(0, NetworkTimeout("no time")):
@@ -191,7 +196,7 @@ def test_handled_timeout_before_send_releases_locals() -> None:
     assert text_after_release(act, NetworkTimeout) == "no time"
 
 
-def test_handled_wait_queue_timeout_releases_locals() -> None:
+def test_handled_wait_queue_timeout_releases_local_variables() -> None:
     with ScriptedServer() as server, MongoClient(server.name, maxPoolSize=1, waitQueueTimeoutMS=5) as client:
         client.admin.command("ping")
         pool = client._topology.pools()[0]

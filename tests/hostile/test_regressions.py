@@ -1,4 +1,4 @@
-"""Regression tests of defects that campaigns have found."""
+"""Regression tests for defects of the driver that campaigns have found."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_malformed_cluster_time_raises_protocol_error_and_is_not_sent(time: Any,
         assert client.d.c.find_one({}, **options) == {"_id": 1}
         assert client.d.c.find_one({}, **options) == {"_id": 1}
         assert server.commands("find")[-1]["$clusterTime"] == good
-        assert len(set(server.connections_of("find"))) == 2  # the first connection is closed
+        assert len(set(server.connections_of("find"))) == 2  # the client has closed the first connection
 
 
 def test_cluster_time_with_unknown_field_is_sent() -> None:
@@ -85,7 +85,7 @@ def test_malformed_topology_version_in_error_raises_protocol_error() -> None:
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "..", "\u2100" * 90])
-def test_invalid_host_name_raises_selection_error_without_output(host: str) -> None:
+def test_invalid_host_name_raises_selection_error_and_prints_nothing(host: str) -> None:
     with (
         silent_stderr(),
         MongoClient(host, serverSelectionTimeoutMS=100) as client,
@@ -113,16 +113,16 @@ class FailingDecoder(TypeDecoder):
         raise ValueError("error of the application")
 
 
-def test_error_of_application_decoder_is_raised_and_keeps_connection() -> None:
+def test_error_of_application_decoder_is_raised_and_does_not_close_connection() -> None:
     options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([FailingDecoder()]))
     with ScriptedServer({"find": cursor_reply([{"a": "b"}])}) as server, client_of(server) as client:
         with pytest.raises((ValueError, bson.errors.InvalidBSON), match="error of the application"):
             client.d.c.with_options(codec_options=options).find_one()
         client.d.command("ping")
-        assert server.connection_count == 2  # one connection of the monitor, one of the pool
+        assert server.connection_count == 2  # one connection belongs to the monitor, one to the pool
 
 
-def test_undecodable_document_keeps_connection() -> None:
+def test_document_that_cannot_be_decoded_does_not_close_connection() -> None:
     with ScriptedServer() as server, client_of(server) as client:
         server.replies["find"] = cursor_reply([{"when": bson.datetime_ms.DatetimeMS(2**62)}])
         with pytest.raises(bson.errors.InvalidBSON):
@@ -182,7 +182,7 @@ def test_cursor_with_malformed_resume_token_releases_session(token: Any) -> None
         check_nothing_in_use(client, commands)
 
 
-def test_close_in_another_thread_raises_invalid_operation() -> None:
+def test_close_of_client_in_another_thread_raises_invalid_operation() -> None:
     caught: list[BaseException] = []
 
     def close() -> None:
@@ -201,7 +201,7 @@ def test_close_in_another_thread_raises_invalid_operation() -> None:
         assert client.d.command("ping")["ok"] == 1
 
 
-def test_transaction_after_many_kills_is_not_blocked() -> None:
+def test_transaction_after_many_kills_gets_connection() -> None:
     def write(session: Any, number: object) -> None:
         client.t.pairs.insert_one({"_id": f"{number} a"}, session=session)
         client.t.pairs.insert_one({"_id": f"{number} b"}, session=session)

@@ -1,4 +1,4 @@
-"""SCRAM by RFC 5802: valid and invalid server messages."""
+"""Tests of valid and invalid messages of the server in a SCRAM conversation (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def conversation() -> ScramConversation:
 
 
 def server_final(server_first: str, client_final: bytes) -> bytes:
-    """Return the final message of a server that knows the password, computed by the standard library."""
+    """Return the final message of a server that knows the password. The computation uses only the standard library."""
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(SALT), 4096)
     key = hmac.digest(salted, b"Server Key", "sha256")
     without_proof = client_final[: client_final.index(b",p=")]
@@ -42,7 +42,7 @@ def server_final(server_first: str, client_final: bytes) -> bytes:
 
 @pytest.mark.parametrize("first", [GOOD, GOOD + ",x=new", GOOD + ",x=1,y=2"])
 @pytest.mark.parametrize("more", [b"", b",x=new"])
-def test_valid_server_messages_authenticate(first: str, more: bytes) -> None:
+def test_valid_server_messages_complete_authentication(first: str, more: bytes) -> None:
     client = conversation()
     final = server_final(first, client.step(first.encode(), False))
     assert client.step(final + more, True) == b""
@@ -78,23 +78,25 @@ INVALID = {
 
 
 @pytest.mark.parametrize("first", INVALID.values(), ids=INVALID.keys())
-def test_invalid_server_first_message_raises_before_derivation(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
+def test_invalid_first_server_message_raises_error_before_key_derivation(
+    monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
     monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: pytest.fail("derives keys"))
     with pytest.raises((ProtocolError, OperationFailure)):
         conversation().step(first.encode(), False)
 
 
 @pytest.mark.parametrize("final", ["v=", "v=AAAA", "x=1", "v", "", "m=1,v={}", "v={},v={}", "v={}\n", "e=no", " v={}"])
-def test_invalid_server_final_message_raises(final: str) -> None:
+def test_invalid_final_server_message_raises_error(final: str) -> None:
     client = conversation()
     good = server_final(GOOD, client.step(GOOD.encode(), False))[2:].decode()
     with pytest.raises((ProtocolError, OperationFailure)):
         client.step(final.replace("{}", good).encode(), True)
-        if final == "v={},v={}":  # the grammar allows an extension named v
+        if final == "v={},v={}":  # the grammar permits an extension with the name v
             raise OperationFailure("repeated proof")
 
 
-def test_damaged_server_proof_raises() -> None:
+def test_damaged_server_proof_raises_error() -> None:
     rng = random.Random(19)
     for _ in range(300):
         client = conversation()
@@ -106,15 +108,15 @@ def test_damaged_server_proof_raises() -> None:
 
 @pytest.mark.real_time
 def test_key_derivation_does_not_block_threadpool_of_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of pending derivations exceeds the number of threads of the hub."""
+    """The number of concurrent key derivations exceeds the number of threads in the thread pool of the hub."""
     started, resume = [], threading.Event()
 
-    def slow(*_question: object) -> scram_keys.Keys:
+    def derive_slowly(*_question: object) -> scram_keys.Keys:
         started.append(1)
         resume.wait(60)
         return b"", b""
 
-    monkeypatch.setattr(scram_keys, "derive_keys", slow)
+    monkeypatch.setattr(scram_keys, "derive_keys", derive_slowly)
     keys, pool = ScramKeys(), get_hub().threadpool
     try:
         derivations = [
@@ -134,11 +136,11 @@ def test_key_derivation_is_limited_by_connect_timeout(monkeypatch: pytest.Monkey
     real = scram_keys.derive_keys
     resume = threading.Event()
 
-    def slow(*question: object) -> scram_keys.Keys:
+    def derive_slowly(*question: object) -> scram_keys.Keys:
         resume.wait(60)
         return real(*question)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(scram_keys, "derive_keys", slow)
+    monkeypatch.setattr(scram_keys, "derive_keys", derive_slowly)
     with (
         Deployment.standalone(users={"ann": "secret"}) as deployment,
         MongoClient(deployment.uri, connectTimeoutMS=200) as client,

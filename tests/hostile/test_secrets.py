@@ -1,4 +1,4 @@
-"""No output of the driver has a password: prints, logs, events, pickles and exceptions."""
+"""Tests that no output of the driver contains a password: prints, logs, events, pickles and exceptions."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class RecordingListener(
     monitoring.TopologyListener,
     monitoring.ConnectionPoolListener,
 ):
-    """Record all events with their attributes."""
+    """Listener that records the repr and the public attributes of all events."""
 
     def __init__(self) -> None:
         self.text = io.StringIO()
 
-    def _note(self, event: Any) -> None:
+    def _record(self, event: Any) -> None:
         self.text.write(f"{event!r} {event!s} {public_attributes(event)}\n")
 
-    started = succeeded = failed = opened = closed = description_changed = _note
-    pool_created = pool_ready = pool_cleared = pool_closed = _note
-    connection_created = connection_ready = connection_closed = _note
-    connection_check_out_started = connection_check_out_failed = _note
-    connection_checked_out = connection_checked_in = _note
+    started = succeeded = failed = opened = closed = description_changed = _record
+    pool_created = pool_ready = pool_cleared = pool_closed = _record
+    connection_created = connection_ready = connection_closed = _record
+    connection_check_out_started = connection_check_out_failed = _record
+    connection_checked_out = connection_checked_in = _record
 
 
 def public_attributes(value: Any) -> str:
@@ -60,7 +60,7 @@ def public_attributes(value: Any) -> str:
 
 @contextmanager
 def captured_logs() -> Iterator[io.StringIO]:
-    """Capture all logs at level DEBUG, and all warnings."""
+    """Yield a stream to which all log records and all warnings are written."""
     text, root = io.StringIO(), logging.getLogger("gmongo")
     handler, level = logging.StreamHandler(text), root.level
     handler.setFormatter(logging.Formatter("%(message)s %(structured)s", defaults={"structured": ""}))
@@ -76,7 +76,7 @@ def captured_logs() -> Iterator[io.StringIO]:
         root.setLevel(level)
 
 
-def check(*texts: str) -> None:
+def assert_contains_no_secret(*texts: str) -> None:
     for text in texts:
         for secret in (SECRET, ENCODED):
             at = text.find(secret)
@@ -84,18 +84,18 @@ def check(*texts: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "right"),
+    ("mechanism", "password_is_correct"),
     [
         ("DEFAULT", True),
         ("DEFAULT", False),
         ("SCRAM-SHA-1", True),
         ("SCRAM-SHA-256", False),
-        ("PLAIN", False),  # the deployment does not support PLAIN
+        ("PLAIN", False),  # the simulated deployment does not support PLAIN
     ],
 )
-def test_authentication_and_operations_disclose_no_password(mechanism: str, right: bool) -> None:
+def test_authentication_and_operations_disclose_no_password(mechanism: str, password_is_correct: bool) -> None:
     listener = RecordingListener()
-    users = {"ann": SECRET if right else "another"}
+    users = {"ann": SECRET if password_is_correct else "another"}
     with captured_logs() as text, Deployment.replica_set(members=1, users=users, log=False) as deployment:
         host = deployment.members[0].address
         uri = f"mongodb://ann:{ENCODED}@{host}/?replicaSet=rs0&authMechanism={mechanism}"
@@ -105,24 +105,28 @@ def test_authentication_and_operations_disclose_no_password(mechanism: str, righ
             try:
                 client.d.c.insert_one({})
             except PyMongoError as error:
-                check("".join(traceback.format_exception(error)), repr(error), str(vars(error)))
-                check(pickle.dumps(error).decode("latin1") if _can_be_pickled(error) else "")
+                assert_contains_no_secret("".join(traceback.format_exception(error)), repr(error), str(vars(error)))
+                assert_contains_no_secret(pickle.dumps(error).decode("latin1") if _can_be_pickled(error) else "")
             deployment.members[0].kill()
             deployment.members[0].restart()
             try:
                 client.d.c.find_one()
             except PyMongoError as error:
-                check("".join(traceback.format_exception(error)))
-            check(repr(client), str(client), repr(client.options), str(client.pool_stats()), str(client.retry_stats()))
-            check(repr(client.topology_description), repr(client._topology), repr(client._topology.settings))
-            check(repr(client._executor), repr(client.options.credential), repr(client.d.c))
+                assert_contains_no_secret("".join(traceback.format_exception(error)))
+            assert_contains_no_secret(
+                repr(client), str(client), repr(client.options), str(client.pool_stats()), str(client.retry_stats())
+            )
+            assert_contains_no_secret(
+                repr(client.topology_description), repr(client._topology), repr(client._topology.settings)
+            )
+            assert_contains_no_secret(repr(client._executor), repr(client.options.credential), repr(client.d.c))
             for pool in client._topology.pools():
-                check(repr(pool), *(repr(each) for each in pool.machine.available))
+                assert_contains_no_secret(repr(pool), *(repr(each) for each in pool.machine.available))
             assert client.options.credential is not None
-            check(repr(Authenticator(client.options.credential)), str(client.options.credential))
-    check(listener.text.getvalue(), text.getvalue())
+            assert_contains_no_secret(repr(Authenticator(client.options.credential)), str(client.options.credential))
+    assert_contains_no_secret(listener.text.getvalue(), text.getvalue())
     assert "ConnectionCreatedEvent" in listener.text.getvalue()
-    if right:
+    if password_is_correct:
         assert "CommandStartedEvent" in listener.text.getvalue()
         assert "Command started" in text.getvalue()
 
@@ -159,7 +163,7 @@ BAD = [
 
 
 def texts_about(uri: str) -> str:
-    """Return all exceptions, warnings, logs and reprs of a client creation."""
+    """Create a client, and return the texts of all exceptions, warnings, log records and reprs."""
     with captured_logs() as text:
         try:
             client: Any = MongoClient(uri, connect=False)
@@ -171,7 +175,7 @@ def texts_about(uri: str) -> str:
 
 
 def texts_of(error: BaseException | None) -> Iterator[str]:
-    """Yield the texts of an exception, its notes and its causes."""
+    """Yield the text of an exception, of its notes, and of its causes."""
     if error is not None:
         yield f"{error} {error!r} {vars(error)} {getattr(error, '__notes__', '')}\n"
         yield from texts_of(error.__cause__)
@@ -181,11 +185,11 @@ def texts_of(error: BaseException | None) -> Iterator[str]:
 @pytest.mark.parametrize("uri", BAD)
 @pytest.mark.parametrize("encoded", [True, False], ids=["encoded", "raw"])
 def test_errors_about_uri_disclose_no_password(uri: str, encoded: bool) -> None:
-    check(texts_about(uri.replace("{}", ENCODED if encoded else SECRET)))
+    assert_contains_no_secret(texts_about(uri.replace("{}", ENCODED if encoded else SECRET)))
 
 
 MARKER = "Cana7y"
-# Passwords with an unescaped or wrongly escaped sign, followed by hosts and options.
+# Passwords with a character that is not escaped or wrongly escaped. Hosts and options follow the password.
 _MALFORMED = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["mongodb://ann:", "mongodb+srv://ann:", "mongo://ann:", "ann:"]),
@@ -244,10 +248,10 @@ def test_errors_about_keywords_disclose_no_password(options: dict[str, Any]) -> 
         try:
             client: Any = MongoClient("h", connect=False, **options)
         except Exception as error:
-            check(str(error), repr(error))
+            assert_contains_no_secret(str(error), repr(error))
         else:
-            check(repr(client), repr(client.options))
-    check(text.getvalue())
+            assert_contains_no_secret(repr(client), repr(client.options))
+    assert_contains_no_secret(text.getvalue())
 
 
 @pytest.mark.parametrize(
@@ -269,7 +273,7 @@ def test_errors_about_keywords_disclose_no_password(options: dict[str, Any]) -> 
 def test_repr_of_client_discloses_no_password(options: dict[str, Any]) -> None:
     with suppress(ConfigurationError), MongoClient("h", connect=False, tz_aware=True, **options) as client:
         text = repr(client)
-        check(text)
+        assert_contains_no_secret(text)
         assert "proxyhost='p'" in text or "proxyHost" not in options
         for public_attributes in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
             assert f" {text}".count(public_attributes) == 1
@@ -287,7 +291,7 @@ SECRET_COMMANDS = ("authenticate", "saslStart", "saslContinue", "createUser", "u
 
 @pytest.mark.parametrize("name", SECRET_COMMANDS)
 @pytest.mark.parametrize("field", ["pwd", "payload", "key"])
-def test_error_that_quotes_secret_is_withheld(name: str, field: str) -> None:
+def test_error_message_that_contains_secret_is_withheld(name: str, field: str) -> None:
     refusal = {"ok": 0, "code": 2, "errmsg": "what of hunter2?"}
     with ScriptedServer({name: refusal}) as server, MongoClient(server.name) as client:
         for value in ("hunter2", b"hunter2 and \xff more", ["hunter2"], {"x": "hunter2"}):
@@ -295,5 +299,5 @@ def test_error_that_quotes_secret_is_withheld(name: str, field: str) -> None:
                 client.admin.command(name, "x", **{field: value})
             assert "hunter2" not in f"{caught.value!r} {caught.value.details}", value
             assert caught.value.details["errmsg"] == "message withheld, because it quotes secret data"
-        with pytest.raises(OperationFailure, match="what of hunter2"):  # the first argument is not secret
+        with pytest.raises(OperationFailure, match="what of hunter2"):  # the value of the command name is not secret
             client.admin.command(name, "hunter2", **{field: "else"})

@@ -1,4 +1,7 @@
-"""Texts of servers have no terminal commands and no line breaks in logs, errors, the status page and its tables."""
+"""Tests that the driver outputs no terminal commands and no line breaks of texts that a server sends.
+
+The outputs are logs, errors, the status page and its tables.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from gmongo.wire.address import parse_address
 from tests.status.test_page import request
 from tests.support.server import ScriptedServer
 
-# Sets the title, clears the screen, ends the line, and changes the writing direction.
+# The text contains commands that set the title, clear the screen, end the line, and change the writing direction.
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
 LISTENERS = (
     event_loggers.CommandLogger,
@@ -70,7 +73,7 @@ def is_plain(text: str) -> bool:
 
 
 @pytest.fixture
-def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def log_capture(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.DEBUG, "gmongo")
     return caplog
 
@@ -90,7 +93,7 @@ def client_of(server: ScriptedServer) -> MongoClient[Any]:
     )
 
 
-def check(client: MongoClient[Any], logged: pytest.LogCaptureFixture, use: Any) -> None:
+def assert_output_is_printable(client: MongoClient[Any], log_capture: pytest.LogCaptureFixture, use: Any) -> None:
     try:
         use(client.d.c)
     except PyMongoError as error:
@@ -98,12 +101,12 @@ def check(client: MongoClient[Any], logged: pytest.LogCaptureFixture, use: Any) 
         assert is_plain(repr(error)), repr(error)
     for text in (repr(client), repr(client.topology_description), repr(client.nodes), repr(client.pool_stats())):
         assert text.isprintable(), text
-    assert logged.records
-    for record in logged.records:
+    assert log_capture.records
+    for record in log_capture.records:
         line = f"{record.getMessage()} {getattr(record, 'structured', '')}"
         assert line.isprintable(), line
     terminal = io.StringIO()
-    show_in(terminal)
+    show_status_in(terminal)
     assert "]0;" not in terminal.getvalue().replace("\\x1b]0;", "")
     assert "\x1b[2J" not in terminal.getvalue()
     assert "\u202e" not in terminal.getvalue()
@@ -119,7 +122,7 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(each)
 
 
-def show_in(terminal: io.StringIO) -> None:
+def show_status_in(terminal: io.StringIO) -> None:
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=400)
     from gmongo.status.terminal import Tables
 
@@ -127,29 +130,35 @@ def show_in(terminal: io.StringIO) -> None:
 
 
 @pytest.mark.parametrize("hello", HELLOS.values(), ids=HELLOS.keys())
-def test_texts_of_hello_are_printable_in_all_output(hello: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
+def test_texts_of_hello_are_printable_in_all_output(
+    hello: dict[str, Any], log_capture: pytest.LogCaptureFixture
+) -> None:
     with ScriptedServer() as server:
         server.hello_edit = lambda _command, reply: {**reply, **hello}
         with client_of(server) as client:
-            check(client, logged, lambda collection: collection.find_one({}))
+            assert_output_is_printable(client, log_capture, lambda collection: collection.find_one({}))
 
 
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES.keys())
-def test_texts_of_reply_are_printable_in_all_output(reply: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
+def test_texts_of_reply_are_printable_in_all_output(
+    reply: dict[str, Any], log_capture: pytest.LogCaptureFixture
+) -> None:
     with ScriptedServer({"find": reply, "insert": reply}) as server, client_of(server) as client:
-        check(client, logged, lambda collection: collection.find_one({}))
-        check(client, logged, lambda collection: collection.insert_one({"_id": ObjectId()}))
-        check(client, logged, lambda collection: collection.insert_many([{}, {}], ordered=False))
+        assert_output_is_printable(client, log_capture, lambda collection: collection.find_one({}))
+        assert_output_is_printable(client, log_capture, lambda collection: collection.insert_one({"_id": ObjectId()}))
+        assert_output_is_printable(
+            client, log_capture, lambda collection: collection.insert_many([{}, {}], ordered=False)
+        )
 
 
 @given(st.text())
-def test_printable_escapes_like_repr(text: str) -> None:
+def test_printable_escapes_characters_like_repr(text: str) -> None:
     assert printable(text).isprintable()
     assert printable(text) == "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 @given(st.text(min_size=1))
-def test_parsed_address_is_printable(text: str) -> None:
+def test_host_of_parsed_address_is_printable(text: str) -> None:
     try:
         host, _port = parse_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Execution of the same tests with both drivers, in separate processes and on separate deployments."""
+"""Execution of a library's tests with gmongo or with PyMongo. Each execution has its own process and deployment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from xml.etree import ElementTree
 from gmongo.testing import DeploymentProcess
 
 PLUGINS = Path(__file__).parent / "plugins"
-# Each command patches the standard library and runs a module.
+# For each driver, a command that patches the standard library and runs a module.
 RUNNERS = {
     "pymongo": (sys.executable, "-m", "gevent.monkey", "--module"),
     "gmongo": (sys.executable, "-m", "gmongo", "-m"),
 }
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", "60", "--junitxml")
-_LIMIT = 900  # seconds, for all tests of a library
+_LIMIT = 900  # time limit in seconds for all tests of a library
 
 
-def outcomes_of_both(
+def outcomes_with_driver(
     driver: str,
     tests: Sequence[str],
     folder: Path,
@@ -30,14 +30,15 @@ def outcomes_of_both(
     runner: Sequence[str] = (),
     deployment: Sequence[str] = ("--standalone",),
 ) -> tuple[set[str], set[str]]:
-    """Return the names of the passing tests and of all other tests.
+    """Run tests with one driver. Return the names of the tests that pass, and the names of all other tests.
 
-    :param tests: Arguments of the runner.
-    :param folder: Working directory.
-    :param log: File for the output.
-    :param port: Port of the server, or None for any port.
-    :param runner: Module that writes a report, with its arguments. Empty runs pytest.
-    :param deployment: Options of the deployment.
+    :param driver: ``"gmongo"`` or ``"pymongo"``.
+    :param tests: Arguments of the runner that select the tests.
+    :param folder: Working directory of the process.
+    :param log: File to which the output of the process is written.
+    :param port: Port of the server, or None for any free port.
+    :param runner: Module that runs the tests and writes a report, and its arguments. If empty, pytest runs the tests.
+    :param deployment: Command line options of the simulated deployment.
     """
     port_options = ("--port", str(port)) if port is not None else ()
     report = log.with_suffix(".xml")

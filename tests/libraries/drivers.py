@@ -1,4 +1,4 @@
-"""The driver that an example application uses."""
+"""Functions that determine which driver an example application uses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from gmongo.testing import Deployment
 
 
 def database_of(deployment: Deployment, name: str) -> str:
-    """Return the connection string with a default database."""
+    """Return the URI of a deployment with a default database."""
     return (
         deployment.uri.replace("/?", f"/{name}?") if "/?" in deployment.uri else f"{deployment.uri.rstrip('/')}/{name}"
     )
 
 
 def connected_drivers(deployment: Deployment) -> set[str]:
-    """Return the names of the drivers in the received hellos."""
+    """Return the names of the drivers that have sent a hello to a deployment."""
     hellos = [each.body for name in ("hello", "isMaster", "ismaster") for each in deployment.commands.named(name)]
     return {body["client"]["driver"]["name"].partition("|")[0] for body in hellos if "client" in body}

@@ -1,4 +1,4 @@
-"""Source distributions of the installed libraries, which contain their tests."""
+"""Source distributions of the installed libraries. A source distribution contains the tests of the library."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FOLDER_VARIABLE = "GMONGO_LIBRARIES"
 
 
 def libraries_are_required() -> bool:
-    """Return True if a missing library is a failure."""
+    """Return True if a test of a missing library must fail, and False if the test is skipped."""
     return FOLDER_VARIABLE in os.environ
 
 
 def require(*distributions: str) -> None:
-    """Skip or fail the test if a distribution is not installed."""
+    """Skip or fail the current test if one of the distributions is not installed."""
     for distribution in distributions:
         try:
             version(distribution)
@@ -33,7 +33,10 @@ def require(*distributions: str) -> None:
 
 
 def source_of(distribution: str) -> Path:
-    """Return the source folder of a distribution, and download the source if necessary."""
+    """Return the folder with the unpacked source of a distribution.
+
+    Download the source if the folder does not exist.
+    """
     folder = Path(os.environ[FOLDER_VARIABLE]) / distribution
     if not folder.exists():
         download = folder.with_suffix(".download")

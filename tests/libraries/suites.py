@@ -1,4 +1,4 @@
-"""Tests of libraries that must pass with gmongo if they pass with PyMongo."""
+"""The tests of libraries. Each test that passes with PyMongo must also pass with gmongo."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ import os
 import re
 from dataclasses import dataclass, field
 
-DJANGO = ("django", "test", "--noinput", "--settings", "django_settings")  # in the folder `plugins`
+# The settings module is in the folder `plugins`.
+DJANGO = ("django", "test", "--noinput", "--settings", "django_settings")
 
 _NO_GET_MORE = (
     "the server of the test opens a cursor without namespace, which raises ProtocolError. (PyMongo closes the cursor "
     "after the empty first batch.)"
 )
-# Their settings turn warnings of pytest-asyncio into errors.
+# The pytest settings of these libraries turn warnings of pytest-asyncio into errors. This option prevents the warnings.
 _LOOP_SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
 _MOCKED_DNS = "the test replaces a function of PyMongo that sends DNS queries"
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Tests of a library.
+    """The tests of one library, and how to run them.
 
-    :ivar distribution: Distribution of the library.
-    :ivar tests: Arguments of the runner.
-    :ivar at_least: Minimum number of passing tests with PyMongo.
-    :ivar exceptions: Names of tests that pass with PyMongo only, with reasons.
-    :ivar port: Port of the server in the tests.
+    :ivar distribution: Name of the library's distribution.
+    :ivar tests: Arguments of the runner that select the tests.
+    :ivar at_least: Minimum number of tests that pass with PyMongo.
+    :ivar exceptions: Name of a test that passes with PyMongo and fails with gmongo -> the reason.
+    :ivar port: Port of the server to which the tests connect.
     :ivar in_distribution: True if the source distribution contains the tests.
-    :ivar folder: Working directory in the distribution.
-    :ivar runner: Command of the tests. Empty runs pytest.
-    :ivar deployment: Options of the deployment.
+    :ivar folder: Working directory of the tests, relative to the source folder.
+    :ivar runner: Command that runs the tests. If empty, pytest runs the tests.
+    :ivar deployment: Command line options of the simulated deployment.
     """
 
     distribution: str
@@ -44,7 +45,7 @@ class Suite:
 
     @property
     def checkout_variable(self) -> str:
-        """Return the name of the environment variable for a checkout of the library."""
+        """Return the name of the environment variable that can contain the path of a checkout of the library."""
         return f"GMONGO_CHECKOUT_{re.sub('[^A-Z]+', '_', self.distribution.upper())}"
 
     @property
@@ -95,7 +96,7 @@ SUITES = (
     Suite("ming", ("ming/tests",), 370),
     Suite(
         "mongomock",
-        # The excluded tests sort documents by generated and explicit IDs.
+        # The excluded tests expect an order between generated IDs and the explicit IDs of other documents.
         ("tests", "-k", "not test__aggregate_project_with_subfields"),
         780,
         {"test__getting_default_database_valid": "gmongo rejects the null character in the database name of the URI"},

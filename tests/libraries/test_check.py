@@ -1,4 +1,4 @@
-"""``python -m gmongo --check`` reports each missing name of PyMongo."""
+"""Tests that ``python -m gmongo --check`` reports each name of PyMongo that gmongo does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.programs import run_python
 
 pytestmark = pytest.mark.long
 
-# This program lists modules, names and attributes of PyMongo without the stand-in.
+# This program runs without the stand-in, and lists the modules, names and attributes of PyMongo.
 LIST_PROGRAM = """
 import importlib, json, pkgutil, types
 from gmongo._stand_in.pymongo_introspection import _instance_attributes
@@ -32,8 +32,8 @@ for root in ("pymongo", "gridfs", "bson"):
                 classes[f"{name}.{each}"] = sorted(name for name in attributes if name[:2] != "__")
 print(json.dumps([modules, classes]))
 """
-# This program reads all names with the stand-in, and prints the report of the command. Objects have only attributes
-# of their classes.
+# This program runs with the stand-in. It reads all names of PyMongo, and prints the report of ``--check``. The objects
+# of the program have only the attributes of their classes.
 AUDIT_PROGRAM = """
 import json, sys
 from gmongo._stand_in import install
@@ -95,23 +95,27 @@ def report(tmp_path_factory):
     return {"modules": modules, "classes": classes, **json.loads(completed.stdout)}
 
 
-def short(name: str) -> str:
-    """Return class and attribute, because a class can have several qualified names."""
+def without_module(name: str) -> str:
+    """Return a name without its module: the class and the attribute. Several modules can export the same class."""
     return ".".join(name.split(".")[-2:])
 
 
 def test_existing_pymongo_name_is_not_reported_as_unknown(report):
     names = {f"{module}.{name}" for module, names in report["modules"].items() for name in names} | {*report["modules"]}
-    attributes = {short(f"{kind}.{name}") for kind, names in report["classes"].items() for name in names}
+    attributes = {without_module(f"{kind}.{name}") for kind, names in report["classes"].items() for name in names}
     assert (len(report["modules"]) > 100, len(names) > 3000, len(attributes) > 2000) == (True, True, True)
     neither = report["reported as unknown"]
-    assert [name for name in neither if short(name) in attributes or not names.isdisjoint(_all_names(name))] == []
+    assert [
+        name for name in neither if without_module(name) in attributes or not names.isdisjoint(_all_names(name))
+    ] == []
 
 
-def test_each_missing_name_is_reported(report):
+def test_each_missing_pymongo_name_is_reported(report):
     assert len(report["absent"]) > 500
     assert "pymongo.client_session._TxnState" in report["reported as missing"]
     assert "pymongo.synchronous.client_session._TxnState" in report["in PyMongo as"]
     known = {*report["reported as missing"], *report["in PyMongo as"]}
-    known |= {short(name) for name in known if name.rpartition(".")[0] not in report["modules"]}
-    assert [name for name in report["absent"] if short(name) not in known and known.isdisjoint(_all_names(name))] == []
+    known |= {without_module(name) for name in known if name.rpartition(".")[0] not in report["modules"]}
+    assert [
+        name for name in report["absent"] if without_module(name) not in known and known.isdisjoint(_all_names(name))
+    ] == []

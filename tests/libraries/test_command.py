@@ -1,4 +1,4 @@
-"""``python -m gmongo`` with and without ``--check``."""
+"""Tests of the command ``python -m gmongo``, with and without ``--check``."""
 
 from __future__ import annotations
 
@@ -99,7 +99,10 @@ IMPORTS = """
 
 @pytest.fixture(params=["rich", "plain"])
 def table(request, tmp_path, monkeypatch):
-    """Return a function that reads the rows of the report, with and without rich."""
+    """Return a function that reads the rows of the report.
+
+    The report has one form with the package rich, one without.
+    """
     if request.param == "plain":
         (tmp_path / "rich.py").write_text("raise ImportError")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -162,7 +165,7 @@ def test_check_reports_missing_attributes_of_objects(program, table):
     assert "The check records names of modules, and absent attributes of gmongo's objects" in completed.stderr
 
 
-def test_check_reports_missing_name_of_module_alias(program):
+def test_check_reports_missing_name_of_module_with_alias(program):
     completed = run_python(
         "-m", "gmongo", "--check", program("from pymongo.synchronous.client_session import _TxnState")
     )
@@ -175,13 +178,13 @@ def test_check_reports_missing_name_of_module_alias(program):
     ("ending", "status"),
     [("", 0), ("raise SystemExit(5)", 5), ("import pymongo.message", 1), ("raise KeyboardInterrupt", -2)],
 )
-def test_check_reports_after_each_end_of_program(program, ending, status):
+def test_check_prints_report_after_any_end_of_program(program, ending, status):
     completed = run_python("-m", "gmongo", "--check", program(f"import pymongo\npymongo.MongoClient\n{ending}"))
     assert completed.returncode == status
     assert "pymongo.MongoClient" in completed.stderr
 
 
-def test_without_check_modules_have_plain_type(program):
+def test_modules_have_type_module_type_without_check(program):
     completed = run_python(
         "-m", "gmongo", program("import pymongo, types\nprint(type(pymongo.errors) is types.ModuleType)")
     )

@@ -1,4 +1,7 @@
-"""Flask-PyMongo and MongoEngine applications in gevent workers of gunicorn, with a driver by ``gunicorn.conf.py``."""
+"""Tests of Flask-PyMongo and MongoEngine applications in gevent workers of gunicorn.
+
+The file ``gunicorn.conf.py`` of an application selects the driver.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +40,21 @@ def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
     require(DISTRIBUTIONS[name])
     settings = tmp_path / "gunicorn.conf.py"
     settings.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
-    pymongo_responses, pymongo_errors = responses(name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS))
-    # PyMongo does not support `--preload`, which loads the application before fork and patch.
+    pymongo_responses, pymongo_errors = responses_to_visitors(
+        name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS)
+    )
+    # PyMongo does not support `--preload`: gunicorn would load the application before the fork and the monkey-patch.
     for log, options in (("gmongo", ()), ("preloaded", ("--preload",))):
-        gmongo_responses, errors = responses(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
+        gmongo_responses, errors = responses_to_visitors(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
         assert gmongo_responses == pymongo_responses
-        assert errors <= pymongo_errors  # old versions of gevent log errors when a worker ends
+        assert errors <= pymongo_errors  # with each driver, old versions of gevent log errors when a worker ends
 
 
-def responses(name, driver, log, *options):
-    """Return the responses to one visitor and to eight concurrent visitors, and the errors in the log."""
+def responses_to_visitors(name, driver, log, *options):
+    """Run an application, and send the requests of one visitor and then of eight concurrent visitors.
+
+    Return the responses, and the number of errors in the log.
+    """
     with (
         Deployment.replica_set(members=1) as deployment,
         hosted(
@@ -64,7 +72,7 @@ def responses(name, driver, log, *options):
         visitors = [gevent.spawn(VISITS[name], browser, f"visitor-{number}") for number in range(8)]
         gevent.joinall(visitors, raise_error=True)
         assert connected_drivers(deployment) == {driver}
-        further = itertools.count(8)  # a worker ignores signals until its fork is complete
+        further = itertools.count(8)  # a worker ignores signals until its fork is complete, so more visitors arrive
         while len(set(host.matches(r"answered by <(\d+)>"))) < 2:
             VISITS[name](browser, f"visitor-{next(further)}")
         assert host.end() == 0

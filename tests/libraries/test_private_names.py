@@ -1,4 +1,4 @@
-"""Private names of PyMongo that published libraries use."""
+"""Tests of the private names of PyMongo that published libraries use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from gmongo.testing import DeploymentProcess
 from tests.support.programs import run_python
 
-# Used expression -> libraries. The expressions come from the distributions that require PyMongo.
+# Expression with a private name -> libraries that use the expression. The table is the result of a search through the
+# distributions that require PyMongo.
 NAMES = {
     "client._options.auto_encryption_opts": "django-mongodb-backend",
     "client.a._client is client": "Ming, mongomock",
@@ -68,15 +69,15 @@ print(json.dumps({expression: repr(eval(expression)) for expression in json.load
 """
 
 
-def values(line: str, names: dict[str, str], uri: str) -> dict[str, str]:
+def evaluate(line: str, names: dict[str, str], uri: str) -> dict[str, str]:
     completed = run_python("-c", line + PROGRAM, json.dumps(list(names)), uri=uri)
     assert completed.returncode == 0, completed.stderr
     return json.loads(completed.stdout)
 
 
-def test_private_names_have_values_of_pymongo():
+def test_private_names_that_libraries_use_have_values_of_pymongo():
     pytest.importorskip("pymongocrypt")  # AutoEncryptionOpts needs pymongocrypt
     line = "import gmongo.as_pymongo\n"
     with DeploymentProcess("--standalone") as deployment:
-        assert values(line, NAMES, deployment.uri) == values("", NAMES, deployment.uri)
-        assert set(values(line, NAMES_OF_OLDER_PYMONGO, deployment.uri).values()) == {"True"}
+        assert evaluate(line, NAMES, deployment.uri) == evaluate("", NAMES, deployment.uri)
+        assert set(evaluate(line, NAMES_OF_OLDER_PYMONGO, deployment.uri).evaluate()) == {"True"}

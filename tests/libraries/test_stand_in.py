@@ -1,4 +1,4 @@
-"""Names of PyMongo after ``import gmongo.as_pymongo``. Each program runs in a separate process."""
+"""Tests of PyMongo's names after ``import gmongo.as_pymongo``. Each program runs in a separate process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAND_IN = "import gmongo.as_pymongo\n"
 
 
 def run(program: str, first: str = STAND_IN, uri: str | None = None) -> str:
-    """Run a program after a first line, and return its output."""
+    """Run a program whose first line is `first`, and return its output."""
     completed = run_python("-W", "error::ResourceWarning", "-c", first + dedent(program), uri=uri)
     assert completed.returncode == 0, completed.stderr
     assert completed.stderr == ""
@@ -32,7 +32,7 @@ def uri():
         yield deployment.uri
 
 
-def test_aliases_are_same_module_objects():
+def test_module_aliases_are_identical_objects():
     program = f"""
         import importlib
         for name, target in {ALIASES!r}.items():
@@ -57,7 +57,7 @@ def test_each_alias_is_module_of_pymongo():
     run(program, first="")
 
 
-def test_each_common_public_module_has_alias():
+def test_each_public_module_of_both_drivers_has_alias():
     gmongo_modules = [each.name for each in pkgutil.iter_modules(gmongo.__path__) if not each.name.startswith("_")]
     pymongo_modules = run(
         "import pkgutil, pymongo; print(*(each.name for each in pkgutil.iter_modules(pymongo.__path__)))", ""
@@ -86,7 +86,7 @@ def test_stand_in_has_each_public_name_of_pymongo():
     assert missing == set()
 
 
-def test_all_of_packages_lists_exactly_public_names():
+def test_dunder_all_of_packages_lists_exactly_public_names():
     program = """
         import inspect, gridfs, pymongo, pymongo.encryption_options
         for package in pymongo, gridfs:
@@ -129,7 +129,7 @@ def test_placeholder_is_importable_and_raises_configuration_error(target, reason
 
 
 @pytest.mark.parametrize("name", ["pymongo.pool", "pymongo.monitoring.command", "gridfs.bucket", "pymongo.refused"])
-def test_other_module_raises_module_not_found_error_with_reason(name):
+def test_import_of_unsupported_module_raises_error_with_reason(name):
     program = f"""
         import importlib, importlib.util
         for function in (importlib.import_module, importlib.util.find_spec):
@@ -145,7 +145,8 @@ def test_other_module_raises_module_not_found_error_with_reason(name):
 
 
 def test_import_hook_of_other_library_wraps_loader_of_stand_in():
-    # New Relic and wrapt insert a finder that wraps the loader. New Relic reads ``__name__`` of the module.
+    # New Relic and wrapt insert a finder that wraps the loader of a module. New Relic also reads ``__name__`` of the
+    # module.
     hook = """
         import sys
         from importlib.util import find_spec
@@ -231,7 +232,7 @@ CONFIGURED = "logging.config.dictConfig({'version': 1, 'loggers': {'pymongo': {'
 def test_logger_names_equal_names_of_pymongo(configured, expected, uri):
     program = LOGGED.format(configured=configured)
     assert run(program, uri=uri) == str(expected)
-    assert run(program, first="", uri=uri) == str(expected)  # without the stand-in
+    assert run(program, first="", uri=uri) == str(expected)  # the program without the stand-in
 
 
 def test_stand_in_renames_all_loggers_of_gmongo():
@@ -254,7 +255,7 @@ def test_stand_in_renames_all_loggers_of_gmongo():
 
 @pytest.mark.parametrize("used", ["ping()", "pass"], ids=["used at import", "not used at import"])
 def test_client_of_unpatched_process_raises_invalid_operation_in_thread(used, uri):
-    # A server can import the application before fork and patch, so the import must not warn.
+    # The import must not warn, because an application server can import the application before the fork and the patch.
     program = f"""
         import os, pymongo, threading
         client = pymongo.MongoClient(os.environ["MONGODB_URI"])
@@ -274,7 +275,7 @@ def test_client_of_unpatched_process_raises_invalid_operation_in_thread(used, ur
 
 
 @pytest.mark.parametrize("level", ["INFO", "DEBUG"])
-def test_only_info_message_is_hidden_by_logger_level(level, uri):
+def test_logger_level_hides_only_info_message(level, uri):
     program = f"""
         from gevent import monkey
         monkey.patch_all()

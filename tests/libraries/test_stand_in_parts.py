@@ -1,4 +1,4 @@
-"""Parts of the stand-in for PyMongo, without installation in this process."""
+"""Tests of the parts of the stand-in for PyMongo. The tests do not install the stand-in in this process."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def module(name: str, **content: object) -> ModuleType:
     return created
 
 
-# Installation
+# Installation of the stand-in
 
 
 @pytest.fixture
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Return an interpreter with loaded modules and finders."""
+    """Return a replacement of ``sys`` with modules and finders, which `install` changes."""
     hook, last = object(), object()
     interpreter = SimpleNamespace(modules={}, meta_path=[hook, PathFinder, last], hook=hook, last=last)
     monkeypatch.setattr(installing, "sys", interpreter)
@@ -52,7 +52,7 @@ def test_install_inserts_one_finder_before_path_finder(interpreter: SimpleNamesp
     assert len(interpreter.meta_path) == 4
 
 
-def test_install_appends_finder_without_path_finder(interpreter: SimpleNamespace) -> None:
+def test_install_appends_finder_if_path_finder_is_missing(interpreter: SimpleNamespace) -> None:
     interpreter.meta_path.remove(PathFinder)
     assert interpreter.meta_path[-1] is not installing.install()
     assert isinstance(interpreter.meta_path[-1], StandIn)
@@ -95,10 +95,10 @@ def test_install_after_import_without_reference_raises_error(interpreter: Simple
     assert not [each for each in interpreter.meta_path if isinstance(each, StandIn)]
 
 
-# Finder
+# Finder of the stand-in
 
 
-def test_missing_module_raises_error_with_its_name() -> None:
+def test_import_of_missing_module_raises_error_with_module_name() -> None:
     finder, watched = StandIn(), []
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'pymongo\.nothing': gmongo stands in") as caught:
         finder.find_spec("pymongo.nothing")
@@ -110,11 +110,11 @@ def test_missing_module_raises_error_with_its_name() -> None:
     assert finder.find_spec("bson") is None
 
 
-# Audit
+# Audit of the names that a program uses
 
 
 class Program:
-    """Module that reads attributes."""
+    """A module of the program. A call reads an attribute of an object, as if code in this module read the attribute."""
 
     def __init__(self, name: str = "app") -> None:
         self._globals = {"__name__": name, "getattr": getattr}
@@ -125,10 +125,10 @@ class Program:
         )
 
 
-def test_audit_records_names_with_reading_modules() -> None:
+def test_audit_records_names_and_the_modules_that_read_them() -> None:
     audit, watched = ImportAudit(), module("pymongo.errors", Known=5, Gone=type("Gone", (Placeholder,), {"why": "x"}))
     audit.module("pymongo.errors", watched, by_program=False)
-    audit.module("pymongo.other", watched, by_program=False)  # the same module under another name
+    audit.module("pymongo.other", watched, by_program=False)  # another name for the module object
     app, library = Program(), Program("library.part")
     assert app(watched, "Known") == 5 and app(watched, "Unknown") is None
     assert library(watched, "Known") == 5 and library(watched, "Gone") is vars(watched)["Gone"]
@@ -178,7 +178,7 @@ def test_audit_records_module_imported_by_program(monkeypatch: pytest.MonkeyPatc
     }
 
 
-# Report
+# Report of the audit
 
 
 def test_report_lists_missing_names_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,17 +218,17 @@ def test_report_on_terminal_has_colours(monkeypatch: pytest.MonkeyPatch) -> None
     assert "1;31m" in styles["gone"] and "2m" in styles["old"]
 
 
-# Introspection of PyMongo
+# Search for names in the installed PyMongo
 
 
-def test_name_exists_if_pymongo_has_module_or_attribute() -> None:
+def test_search_finds_name_if_pymongo_has_module_or_attribute() -> None:
     names = {
         "pymongo": True,
         "pymongo.errors": True,
         "pymongo.errors.AutoReconnect": True,
         "pymongo.errors.AutoReconnect.timeout": True,
         "pymongo.errors.AutoReconnect.timeout.fget": True,
-        "pymongo.errors.AutoReconnect._message": True,  # attribute of objects
+        "pymongo.errors.AutoReconnect._message": True,  # an attribute of objects of the class
         "pymongo.errors.AutoReconnect.nothing": False,
         "pymongo.errors.Nothing": False,
         "pymongo.errors.Nothing.more": False,
@@ -238,7 +238,7 @@ def test_name_exists_if_pymongo_has_module_or_attribute() -> None:
     assert {name: pymongo_introspection._exists(name) for name in names} == names
 
 
-def test_module_with_failing_import_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_finds_module_whose_import_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> ModuleType:
         if name == "pymongo.daemon":
             raise OSError("not on this system")
@@ -249,12 +249,12 @@ def test_module_with_failing_import_exists(monkeypatch: pytest.MonkeyPatch) -> N
     assert not pymongo_introspection._exists("pymongo.nothing.anything")
 
 
-def test_existing_names_are_returned() -> None:
+def test_search_returns_only_names_that_exist_in_pymongo() -> None:
     assert pymongo_introspection.existing_in_pymongo([]) == set()
     assert pymongo_introspection.existing_in_pymongo(["pymongo.errors", "pymongo.nothing"]) == {"pymongo.errors"}
 
 
-def test_failed_process_reports_all_names_as_existing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_returns_all_names_if_search_process_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pymongo_introspection.sys, "executable", "/bin/false")
     assert pymongo_introspection.existing_in_pymongo(["a", "b"]) == {"a", "b"}
 
@@ -264,14 +264,16 @@ def test_class_without_source_file_has_empty_source() -> None:
     assert pymongo_introspection._source(int) == ""
 
 
-# Private modules of PyMongo
+# Private modules of PyMongo in the stand-in
 
 
 @pytest.mark.parametrize(
     ("name", "users"),
     [("Collection", ["storage"]), ("Database", ["bucket", "grid_fs"]), ("GridOutCursor", ["bucket", "grid_fs"])],
 )
-def test_patch_of_gridfs_class_applies_to_modules(name: str, users: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patch_of_gridfs_class_applies_to_modules_that_use_class(
+    name: str, users: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     modules = [importlib.import_module(f"gmongo.gridfs.{user}") for user in users]
     before = [getattr(each, name) for each in modules]
     fake = type(name, (), {})
@@ -281,7 +283,7 @@ def test_patch_of_gridfs_class_applies_to_modules(name: str, users: list[str], m
     assert [getattr(each, name) for each in modules] == before
 
 
-def test_version_equals_version_of_implemented_api() -> None:
+def test_stand_in_version_is_version_of_implemented_pymongo_api() -> None:
     package = importlib.import_module("gmongo._stand_in.pymongo")
     assert package.version == package.__version__ == package.get_version_string() == PYMONGO_VERSION
     assert ".".join(map(str, package.version_tuple)) == PYMONGO_VERSION
@@ -295,13 +297,13 @@ def test_invalid_read_preference_raises_type_error() -> None:
         validate_read_preference("x", "nearest")
 
 
-def test_strip_optional_raises_for_none() -> None:
+def test_strip_optional_of_none_raises_error() -> None:
     assert strip_optional(5) == 5
     with pytest.raises(AssertionError):
         strip_optional(None)
 
 
-# Names
+# Tables of names
 
 
 needs_pymongo_of_api = pytest.mark.skipif(
@@ -312,7 +314,7 @@ needs_pymongo_of_api = pytest.mark.skipif(
 
 @needs_pymongo_of_api
 @pytest.mark.parametrize("name", LACKING)
-def test_lacking_names_exist_in_pymongo(name: str) -> None:
+def test_names_in_table_of_lacking_names_exist_in_pymongo(name: str) -> None:
     existing = vars(importlib.import_module(name))
     assert {*LACKING[name]} <= existing.keys()
 
@@ -337,5 +339,5 @@ def test_alias_names_module_of_pymongo_and_of_gmongo(name: str) -> None:
         ("elsewhere", ["elsewhere"]),
     ],
 )
-def test_all_names_contain_aliases_of_module(name: str, names: list[str]) -> None:
+def test_dunder_all_contains_aliases_of_module(name: str, names: list[str]) -> None:
     assert import_audit._all_names(name) == names

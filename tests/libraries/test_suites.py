@@ -1,7 +1,7 @@
-"""Tests and applications of libraries, which must pass with gmongo if they pass with PyMongo.
+"""Runs of the tests and applications of libraries. Each test that passes with PyMongo must also pass with gmongo.
 
-A missing library skips its tests, except with ``tox -e libraries``. A variable such as
-``GMONGO_CHECKOUT_MONGOENGINE`` selects a checkout of a library instead of the source distribution.
+If a library is missing, its tests are skipped. With ``tox -e libraries``, the tests fail instead. An environment
+variable such as ``GMONGO_CHECKOUT_MONGOENGINE`` selects a checkout of a library instead of the source distribution.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .both_drivers import outcomes_of_both
+from .both_drivers import outcomes_with_driver
 from .sources import libraries_are_required, require, source_of
 from .suites import SCRIPTS, SUITES
 
@@ -20,17 +20,18 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "migrating.md"
 SCRIPTS_FOLDER = Path(__file__).parent / "scripts"
 
 
-def compare(tests, folder, tmp_path, exceptions=frozenset(), **options):
-    """Return passing tests of PyMongo, their failures with gmongo, and failing tests of PyMongo.
+def compare_drivers(tests, folder, tmp_path, exceptions=frozenset(), **options):
+    """Run tests with PyMongo and with gmongo.
 
-    Failing tests run twice, because some tests depend on the clock.
+    Return the tests that pass with PyMongo, the tests of this list that fail with gmongo, and the tests that fail with
+    PyMongo. The gmongo run is repeated after unexpected failures, because some tests depend on the clock.
 
-    :param exceptions: Names of the tests with expected failures.
+    :param exceptions: Names of the tests whose failure with gmongo is expected.
     """
-    expected, failing_with_pymongo = outcomes_of_both("pymongo", tests, folder, tmp_path / "pymongo.log", **options)
-    missing = expected - outcomes_of_both("gmongo", tests, folder, tmp_path / "gmongo.log", **options)[0]
+    expected, failing_with_pymongo = outcomes_with_driver("pymongo", tests, folder, tmp_path / "pymongo.log", **options)
+    missing = expected - outcomes_with_driver("gmongo", tests, folder, tmp_path / "gmongo.log", **options)[0]
     if without_parameters(missing) - set(exceptions):
-        missing -= outcomes_of_both("gmongo", tests, folder, tmp_path / "gmongo-again.log", **options)[0]
+        missing -= outcomes_with_driver("gmongo", tests, folder, tmp_path / "gmongo-again.log", **options)[0]
     print(f"PyMongo: {len(expected)} pass, {len(failing_with_pymongo)} fail; gmongo: {len(missing)} of the former fail")
     if missing or not expected:
         for log in sorted(tmp_path.glob("*.log")):
@@ -55,7 +56,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
     else:
         folder = source_of(suite.distribution)
     options = {"port": suite.port, "runner": suite.runner, "deployment": suite.deployment}
-    expected, missing, _ = compare(suite.tests, folder / suite.folder, tmp_path, suite.exceptions, **options)
+    expected, missing, _ = compare_drivers(suite.tests, folder / suite.folder, tmp_path, suite.exceptions, **options)
     assert len(expected) >= suite.at_least
     assert without_parameters(missing) == set(suite.exceptions), sorted(missing)
 
@@ -64,7 +65,9 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
 def test_library_application_passes_with_gmongo(name, tmp_path):
     require(*SCRIPTS[name])
     script = str(SCRIPTS_FOLDER / f"{name}.py")
-    expected, missing, failing_with_pymongo = compare([script], tmp_path, tmp_path, deployment=("--standalone",))
+    expected, missing, failing_with_pymongo = compare_drivers(
+        [script], tmp_path, tmp_path, deployment=("--standalone",)
+    )
     assert expected
     assert missing == failing_with_pymongo == set()
 
@@ -75,5 +78,5 @@ def test_page_about_migration_lists_each_library():
     assert sorted(name for name in names if f"| {name} " not in page) == []
 
 
-def test_each_script_is_in_table():
+def test_each_script_is_in_table_of_scripts():
     assert {path.stem for path in SCRIPTS_FOLDER.glob("[a-z]*.py")} == set(SCRIPTS)

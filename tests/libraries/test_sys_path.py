@@ -1,4 +1,4 @@
-"""``sys.path`` of a program under ``python -m gmongo``."""
+"""Tests of ``sys.path`` in a program that ``python -m gmongo`` runs."""
 
 from __future__ import annotations
 
@@ -66,11 +66,12 @@ def run(folders, variables, *arguments):
 
 
 @pytest.mark.parametrize(("flags", "variables"), SETTINGS, ids=str)
-def test_program_has_sys_path_of_interpreter(folders, flags, variables):
+def test_program_run_by_gmongo_has_sys_path_of_program_run_by_interpreter(folders, flags, variables):
     isolated = run(folders, {}, "-I", "-c", "import gmongo; print(gmongo.version)")
     if isolated.stdout.strip() != __version__:
         pytest.skip("gmongo is not installed, which -I requires")
     for name, program in PROGRAMS.items():
         expected = run(folders, variables, *flags, *program)
         assert run(folders, variables, *flags, "-m", "gmongo", "--no-patch", *program).stdout == expected.stdout, name
-        assert expected.stdout or "-m" in program, name  # some flags exclude modules in the current directory
+        # With some flags, the interpreter does not find modules in the current directory.
+        assert expected.stdout or "-m" in program, name

@@ -1,4 +1,4 @@
-"""Requests of a visitor to the example applications. The responses depend only on the name of the visitor."""
+"""Requests that a visitor sends to the example applications. The responses depend only on the name of the visitor."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from gevent import socket
 
 
 class Browser:
-    """HTTP client for a port of the loopback interface."""
+    """HTTP client of a server on the loopback interface."""
 
     def __init__(self, port: int) -> None:
         self._port = port
 
     def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
-        """Return the status and the decoded body of the response, or None for the text of an error."""
+        """Send a request. Return the status and the decoded body of the response.
+
+        If the response is an error without JSON, the second value is None.
+        """
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         head = [f"{method} {path} HTTP/1.0", f"Content-Type: {kind}", f"Content-Length: {len(content)}", "", ""]
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
@@ -30,8 +33,8 @@ class Browser:
 
 
 def visit_gallery(browser: Browser, name: str) -> list[Any]:
-    """Visit ``examples/flask_pymongo``."""
-    picture = bytes(range(256)) * 2000  # two chunks of GridFS
+    """Send the requests of one visitor to ``examples/flask_pymongo``, and return the responses."""
+    picture = bytes(range(256)) * 2000  # larger than one chunk of GridFS
     return [
         browser("GET", f"/artists/{name}"),
         browser("PUT", f"/artists/{name}", {"born": 1901, "tags": ["a", {"b": None}]}),
@@ -48,7 +51,7 @@ def visit_gallery(browser: Browser, name: str) -> list[Any]:
 
 
 def visit_journal(browser: Browser, name: str) -> list[Any]:
-    """Visit ``examples/mongoengine``."""
+    """Send the requests of one visitor to ``examples/mongoengine``, and return the responses."""
     responses: list[Any] = [
         browser("PUT", f"/authors/{name}"),
         browser("PUT", f"/authors/{name}"),

@@ -1,1 +1,1 @@
-"""Checks of a deployment with a given connection string, and a report: ``python -m tests.live``."""
+"""Checks of gmongo on the deployment of a URI, and a report of the checks: ``python -m tests.live``."""

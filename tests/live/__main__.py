@@ -1,7 +1,8 @@
-"""``python -m tests.live URI``: check the deployment that a connection string selects.
+"""``python -m tests.live URI``: check gmongo on the deployment that a URI selects.
 
-The program writes ``report.html`` and ``report.json``. By default, the program uses only its own databases, and sends
-no commands for the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need --disposable.
+The program writes ``report.html`` and ``report.json``. By default, the program uses only databases that it creates, and
+sends no command that affects the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need
+the option --disposable.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
 _FOR_DISPOSABLE = {
-    official.PART: lambda target, report, given: official.run(target, report, given.case),
-    prose_tests.PART: lambda target, report, given: prose_tests.run(target, report, given.case),
+    official.PART: lambda target, report, options: official.run(target, report, options.case),
+    prose_tests.PART: lambda target, report, options: prose_tests.run(target, report, options.case),
 }
 PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
-    answers.DOCUMENTED: lambda target, report, given: answers.compare_recorded_replies(target, report, given.case),
-    answers.DRAWN: lambda target, report, given: answers.compare_random_calls(target, report, given.calls, given.seed),
-    calls.PART: lambda target, report, given: calls.run(target, report, given.case),
-    campaigns.CAMPAIGN: lambda target, report, given: campaigns.campaign(target, report, given.steps, given.seed),
-    campaigns.MAIN_JOB: lambda target, report, given: campaigns.main_job(target, report),
+    answers.DOCUMENTED: lambda target, report, options: answers.compare_recorded_replies(target, report, options.case),
+    answers.DRAWN: lambda target, report, options: answers.compare_random_calls(
+        target, report, options.calls, options.seed
+    ),
+    calls.PART: lambda target, report, options: calls.run(target, report, options.case),
+    campaigns.CAMPAIGN: lambda target, report, options: campaigns.campaign(target, report, options.steps, options.seed),
+    campaigns.MAIN_JOB: lambda target, report, options: campaigns.run_example_application(target, report),
     **_FOR_DISPOSABLE,
 }
 
@@ -60,52 +63,52 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the selected parts. Return 1 after a failed case, and 2 if the deployment does not permit the run."""
+    """Run the selected parts. Return 1 if a case fails, and 2 if the deployment does not permit the run."""
     parser = _parser()
-    given = parser.parse_args(arguments)
-    if given.mongod is not None:
-        choices = {name: getattr(given, name) for name in ("program", "tls", "mechanism", "compressor")}
-        with started(given.mongod, api_version=given.api_version, **choices) as deployment:
-            given.uri, given.disposable = deployment.uri, deployment.name
-            return _run_all(parser, given, deployment)
-    if not given.uri:
+    options = parser.parse_args(arguments)
+    if options.mongod is not None:
+        choices = {name: getattr(options, name) for name in ("program", "tls", "mechanism", "compressor")}
+        with started(options.mongod, api_version=options.api_version, **choices) as deployment:
+            options.uri, options.disposable = deployment.uri, deployment.name
+            return _run_all(parser, options, deployment)
+    if not options.uri:
         parser.error(f"there is no connection string, neither as an argument nor in {URI_VARIABLE}")
-    return _run_all(parser, given, None)
+    return _run_all(parser, options, None)
 
 
-def _run_all(parser: argparse.ArgumentParser, given: argparse.Namespace, deployment: Started | None) -> int:
+def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deployment: Started | None) -> int:
     try:
-        options = {"server_api": ServerApi(given.api_version)} if given.api_version else {}
-        target = Target(given.uri, options, given.one_mongos, deployment and deployment.replica_set)
+        client_options = {"server_api": ServerApi(options.api_version)} if options.api_version else {}
+        target = Target(options.uri, client_options, options.one_mongos, deployment and deployment.replica_set)
     except PyMongoError as error:
         parser.error(str(error))
     try:
-        if given.disposable is not None:
-            target.allow_all(given.disposable)
+        if options.disposable is not None:
+            target.allow_all(options.disposable)
         report = Report(_properties_of_run(target))
-        for name in given.only or PARTS:
-            _run(name, target, report, given)
+        for name in options.only or PARTS:
+            _run(name, target, report, options)
     except RefusedError as refusal:
         parser.error(str(refusal))
     finally:
         target.close()
-    report.write(given.report)
-    print(*report.lines(), given.report / "report.html", sep="\n")
+    report.write(options.report)
+    print(*report.lines(), options.report / "report.html", sep="\n")
     return int(report.has_failed())
 
 
-def _run(name: str, target: Target, report: Report, given: argparse.Namespace) -> None:
+def _run(name: str, target: Target, report: Report, options: argparse.Namespace) -> None:
     if name in _FOR_DISPOSABLE and not target.disposable:
         report.add(name, "all", Outcome.SKIPPED, "needs --disposable")
         return
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.clear()  # parts must not depend on earlier parts
-        PARTS[name](target, report, given)
+            target.clear()  # the data of earlier parts must not affect this part
+        PARTS[name](target, report, options)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))
-    except Exception as error:  # the other parts continue
+    except Exception as error:  # the other parts still run
         report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 

@@ -1,4 +1,4 @@
-"""Compare the replies of a server with recorded replies and with the simulation."""
+"""Compare the replies of a server with recorded replies, and with the replies of the simulation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from tests.live.target import Target
 from tests.simulation.answers.case import Case, cases, difference, run
 from tests.simulation.answers.notation import line
 from tests.simulation.answers.test_answers import simulation
-from tests.simulation.fuzz.__main__ import compared
+from tests.simulation.fuzz.__main__ import without_documented_differences
 from tests.simulation.fuzz.grammar import Grammar
 
 DOCUMENTED, DRAWN = "documented answers", "random calls"
 
-# CommandNotFound, CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown stages. Other
-# servers and versions do not support all commands of the manual.
+# The error codes CommandNotFound, CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown
+# stages. Other servers and versions do not support all commands in the manual of MongoDB.
 _UNKNOWN = frozenset({59, 115, 168, 238, 40324})
-# Error codes of a standalone, which has no transactions, snapshots and change streams.
+# Error codes with which a standalone rejects transactions, snapshot reads and change streams.
 _UNKNOWN_TO_STANDALONE = frozenset({20, 123, 40573})
 
 
 def compare_recorded_replies(target: Target, report: Report, only: str) -> None:
     """Compare the replies of the server with the recorded replies.
 
-    :param only: Part of the names of cases.
+    :param only: Text that the names of the compared cases contain.
     """
     database = target.opened("answers")
     unknown = _UNKNOWN | _UNKNOWN_TO_STANDALONE if target.topology == "single" else _UNKNOWN
@@ -49,7 +49,7 @@ def _raise_if_unknown(reply: object, codes: frozenset[int], owner: str = "server
 
 
 def _codes(reply: object) -> set[object]:
-    """Return the error codes in a reply."""
+    """Return the error codes of a reply and of its write errors."""
     match reply:
         case {"code": code}:
             return {code}
@@ -59,9 +59,9 @@ def _codes(reply: object) -> set[object]:
 
 
 def compare_random_calls(target: Target, report: Report, calls: int, seed: int) -> None:
-    """Compare the replies of the server and of the simulation to random calls.
+    """Compare the replies of the server with the replies of the simulation to random commands.
 
-    :param calls: Number of calls.
+    :param calls: Number of random commands.
     """
     grammar = Grammar(random.Random(seed))
     with simulation() as simulated:
@@ -70,7 +70,9 @@ def compare_random_calls(target: Target, report: Report, calls: int, seed: int) 
             case = grammar.case("reads")
             fields = {**case, "run": case["run"][:1]}
             with report.case(DRAWN, f"{number}, seed {seed}: {line(fields['run'])}"):
-                replies = (compared(fields["run"], run(Case("drawn", fields), side)[0]) for side in sides)
+                replies = (
+                    without_documented_differences(fields["run"], run(Case("drawn", fields), side)[0]) for side in sides
+                )
                 server_reply, simulated_reply = replies
                 _raise_if_unknown(server_reply, _UNKNOWN)
                 _raise_if_unknown(simulated_reply, _UNKNOWN, "simulation")

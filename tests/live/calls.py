@@ -1,4 +1,4 @@
-"""Comparison of calls with PyMongo on a deployment, and with gmongo on a simulated deployment."""
+"""Compare the outcomes of calls: gmongo and PyMongo on the deployment, and gmongo on a simulated deployment."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _TABLES = Path(__file__).parents[1] / "differential" / "calls"
 
 
 def run(target: Target, report: Report, only: str) -> None:
-    """Compare the calls. Messages of PyMongo on standard error are ignored.
+    """Compare the outcomes of all calls. Ignore messages of PyMongo on standard error.
 
-    :param only: Part of the calls.
+    :param only: Text that the source code of the compared calls contains.
     """
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
-    with _call_runner(target) as runner, _simulated(target) as simulated, redirect_stderr(io.StringIO()):
+    with _call_runner(target) as runner, _simulated_call_runner(target) as simulated, redirect_stderr(io.StringIO()):
         others = set(target.client.list_database_names()) - OWN - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
             if only not in call.source:
@@ -54,7 +54,7 @@ def _compare(source: str, runner: CallRunner, simulated: CallRunner, others: Col
         raise Skip(f"not without --disposable: {refusal}") from None
     check(source, theirs, ours)
     if any(f"('str', {name!r})" in repr(ours.returned) for name in others):
-        raise Skip("the call returns names of foreign databases")
+        raise Skip("the call returns the names of databases that do not belong to the run")
     simulation = simulated.run_gmongo_call(source)
     if not (are_equal(ours.error, simulation.error) and are_equal(ours.returned, simulation.returned)):
         raise DifferenceError(f"gmongo returns {_text(ours)}; on a simulated deployment {_text(simulation)}")
@@ -86,8 +86,8 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 
 
 @contextmanager
-def _simulated(target: Target) -> Iterator[Any]:
-    """Yield a scene on a simulated deployment with the topology and the nearest version of the target."""
+def _simulated_call_runner(target: Target) -> Iterator[Any]:
+    """Yield a runner for calls on a simulated deployment. Its topology and version are similar to the target's."""
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))
     with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:

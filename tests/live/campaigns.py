@@ -1,4 +1,4 @@
-"""Campaign with interrupted operations on a deployment, and the main job of the examples."""
+"""A campaign of interrupted operations on a deployment, and a run of the example web application."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ from tests.live.target import Target
 from tests.support.programs import run_python
 
 CAMPAIGN, MAIN_JOB = "campaign", "main job"
-_OUTAGE = 3.0  # seconds: longer than an election
-_RECOVERY = 60.0  # seconds
-_REMAINS_END_WITHIN = 10.0  # seconds
+_OUTAGE = 3.0  # seconds for which a member is down, longer than an election
+_RECOVERY = 60.0  # seconds in which the deployment must recover
+_REMAINS_END_WITHIN = 10.0  # seconds in which the servers must end the transactions and cursors of the run
 _INTERRUPTS = 500
 _KEY_NOT_FOUND = 211
 _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
 
 
 class LiveStep(Step):
-    """Step of the soak test on a deployment, with faults of servers if the deployment is disposable."""
+    """Step of the soak test on the target deployment.
+
+    If the deployment is disposable, the step causes server faults.
+    """
 
     def __init__(self, target: Target, seed: int, number: int, interrupts: int) -> None:
         super().__init__(_TOPOLOGIES.get(target.topology, target.topology), seed, number, interrupts)
@@ -52,12 +55,13 @@ class LiveStep(Step):
         return faults
 
     def _fork(self, number: int) -> None:
-        while self._restarts:  # a child cannot observe the server process
+        # A forked child cannot observe the server process, so the fork waits for the end of restarts.
+        while self._restarts:
             gevent.sleep(0.05)
         super()._fork(number)
 
     def _kill_member(self, member: Any) -> None:
-        with suppress(EmbeddedDatabaseError):  # the member has exited
+        with suppress(EmbeddedDatabaseError):  # the member has already ended
             self._random_member().kill()
         gevent.sleep(_OUTAGE)
 
@@ -67,13 +71,14 @@ class LiveStep(Step):
         gevent.sleep(_OUTAGE)
 
     def _random_member(self) -> Server:
-        """Return the primary in two of three cases, because its loss has the largest effect."""
+        """Return the primary in two of three cases, because the loss of the primary has the largest effect."""
         assert self._target.replica_set is not None
         members = self._target.replica_set.members
         return self._target.replica_set.primary if self.rng.random() < 0.67 else self.rng.choice(members)
 
     def _fail_command(self, member: Any) -> None:
-        # An error of getMore closes the cursor, but the fail point prevents the execution.
+        # A real error of getMore closes the cursor. The fail point prevents the execution, so that the cursor stays
+        # open.
         name = self.rng.choice(("find", "insert", "update", "getMore"))
         is_closed = name == "getMore" or self.rng.random() < 0.3
         data: dict[str, Any] = {"failCommands": [name]}
@@ -108,7 +113,7 @@ class LiveStep(Step):
             self._restarts = False
 
     def _knows_keys(self, host: str) -> bool:
-        """Return False while a restarted member with access control has not read the keys of the cluster time."""
+        """Return False if the member cannot sign cluster times. With access control, a restarted member needs keys."""
         try:
             self._target.direct(host).admin.command("ping")
         except PyMongoError as error:
@@ -116,14 +121,17 @@ class LiveStep(Step):
         return True
 
     def _check(self, client: MongoClient[Any]) -> None:
-        """Check the client, and check that no transaction and no cursor of the run remains on the servers."""
+        """Check the invariants of the client.
+
+        Check that the servers have no open transaction and no cursor of the run.
+        """
         deadline = monotonic() + _RECOVERY
         while True:
             try:
                 super()._check(client)
                 self._check_remains()
                 break
-            except PyMongoError as error:  # on a busy machine, missed heartbeats cause an election
+            except PyMongoError as error:  # missed heartbeats on a busy machine have caused an election
                 transient = isinstance(error, AutoReconnect) or getattr(error, "code", None) == _KEY_NOT_FOUND
                 if not transient or monotonic() > deadline:
                     raise
@@ -157,15 +165,15 @@ class LiveStep(Step):
 def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
     """Run operations with random kills and timeouts in this process and in forked processes.
 
-    :param steps: Number of consecutive clients.
+    :param steps: Number of steps. Each step has a new client.
     """
     for number in range(steps):
         with report.case(CAMPAIGN, f"step {number}, seed {seed}"), silent_stderr():
             LiveStep(target, seed, number, _INTERRUPTS).run()
 
 
-def main_job(target: Target, report: Report) -> None:
-    """Run an application under gunicorn with visitors."""
+def run_example_application(target: Target, report: Report) -> None:
+    """Run the example application in gunicorn, and send the requests of visitors."""
     with report.case(MAIN_JOB, "gunicorn with gevent workers"):
         if target.options:
             raise Skip("the client of the main job reads its options from the connection string only")

@@ -18,11 +18,11 @@ _USER, _PASSWORD = "runner", "p@ss:word"
 
 
 class Started(NamedTuple):
-    """A running deployment.
+    """A deployment of `mongod` servers that runs.
 
     :param uri: the connection string, with the user and the options of the run.
     :param name: the name of the replica set, or the address of the standalone.
-    :param replica_set: the replica set; None for a standalone.
+    :param replica_set: the object that controls the members; None for a standalone.
     """
 
     uri: str
@@ -41,15 +41,15 @@ def started(
     accepts_version_2: bool = True,
     api_version: str | None = None,
 ) -> Iterator[Started]:
-    """Start a deployment, which ends with the block.
+    """Start a deployment, and stop the deployment at the end of the block.
 
     :param members: the number of members of a replica set; 0 for a standalone.
     :param program: the path of `mongod`; the installed program by default.
     :param tls: True if clients must use TLS.
     :param mechanism: one of :data:`MECHANISMS`, for access control; None for no access control.
-    :param compressor: the compressor that clients use.
-    :param accepts_version_2: True if the servers accept version 2 of the Stable API, as the official tests need it.
-    :param api_version: the version of the Stable API that the servers require of each command.
+    :param compressor: the compressor that the URI contains; None for no compression.
+    :param accepts_version_2: True if the servers accept version 2 of the Stable API, which the official tests need.
+    :param api_version: the Stable API version that each command must have; None if commands need no version.
     """
     settings: dict[str, Any] = {
         "tls": tls or mechanism == "MONGODB-X509",

@@ -1,4 +1,4 @@
-"""Official unified tests on a deployment, by the rules of the specification for existing deployments."""
+"""Official unified tests on an existing deployment. The specification has rules for such deployments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.spec.unified.deployments import HARMLESS, RunningDeployment
-from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet
+from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet_requirements
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
 from tests.spec.unified.skips import BY_THE_TEST, CaseOnTopology, rule_for, words_of
@@ -21,14 +21,15 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
 ATTEMPTS = 5
-# A busy machine may exceed short timeouts. After `failBeforeCommit` has closed the connection, a busy server inserts
-# the documents one by one, and commits documents after the end of the fail point.
+# Words of cases that may fail on a busy machine. Short timeouts may expire too early. After `failBeforeCommit` has
+# closed the connection, a busy server inserts the documents one by one, and commits documents after the end of the fail
+# point.
 _DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
 _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """Deployment that the runner has not started."""
+    """A deployment that already runs. The class has the methods of ``RunningDeployment`` that the runner calls."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -40,9 +41,9 @@ class ExistingDeployment(RunningDeployment):
         self.internal: MongoClient[Any] = MongoClient(self._one, **target.options)
 
     def uri(self, multiple: bool | None = None) -> str:
-        """Return the connection string.
+        """Return the URI of the deployment.
 
-        :param multiple: Value of ``useMultipleMongoses``.
+        :param multiple: Value of ``useMultipleMongoses`` in the definition of the client.
         :raises Skip: The deployment has only one mongos.
         """
         if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
@@ -52,14 +53,14 @@ class ExistingDeployment(RunningDeployment):
         return self._several
 
     def election(self) -> Any:
-        """Return the ID of the last election, or None without a primary. Missed heartbeats cause an election."""
+        """Return the ID of the last election, or None if the replica set has no primary."""
         try:
             return self.internal.admin.command("hello").get("electionId")
         except AutoReconnect:
             return None
 
     def uri_of_one(self) -> str:
-        """Return the connection string of one writable server."""
+        """Return the URI of one writable server."""
         primary = self.internal.primary
         return self._target.uri_of("{}:{}".format(*primary) if primary else self._target.hosts[0])
 
@@ -68,7 +69,7 @@ class ExistingDeployment(RunningDeployment):
         self._target.direct(address).admin.command(command)
 
     def disable_fail_points(self, names: set[str]) -> None:
-        """Disable fail points on all servers."""
+        """Disable the fail points with these names on all servers."""
         if names:
             self._target.fail_points_off(*names)
 
@@ -82,7 +83,10 @@ class ExistingDeployment(RunningDeployment):
                     raise
 
     def prepared(self, document: Mapping[str, Any]) -> None:
-        """Refresh the collections on each mongos, because `distinct` in a transaction cannot refresh."""
+        """Run `distinct` on each mongos, so that each mongos knows the new collections.
+
+        In a transaction, `distinct` would fail on a mongos that does not know a collection.
+        """
         if self.setting.topology == "sharded" and "distinct" in str(document["tests"]):
             for client in self._mongos():
                 for data in document.get("initialData", ()):
@@ -98,9 +102,9 @@ class ExistingDeployment(RunningDeployment):
 
 
 def run(target: Target, report: Report, only: str) -> None:
-    """Run the cases.
+    """Run the official cases, and add their outcomes to the report.
 
-    :param only: Part of the names of cases.
+    :param only: Text that the names of the selected cases contain.
     """
     live, properties, probes = ExistingDeployment(target), target.properties(), Probes(target)
     live.kill_sessions()
@@ -127,7 +131,7 @@ def _run_case(
     options: dict[str, Any],
     remarks: list[str],
 ) -> None:
-    """Run a case, and repeat a failed case that depends on the speed of the machine or was disturbed by an election."""
+    """Run a case. Repeat a failed case if it depends on the speed of the machine, or if an election took place."""
     for _ in range(ATTEMPTS):
         document, election = read(), live.election()
         try:
@@ -150,20 +154,23 @@ def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
 
 
 def _skip_by_requirements(
-    stem: str, document: Mapping[str, Any], case: Mapping[str, Any], properties: DeploymentProperties
+    file_name: str, document: Mapping[str, Any], case: Mapping[str, Any], properties: DeploymentProperties
 ) -> None:
     for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
-        lacking = _lacking(level, properties)
+        lacking = _unmet_requirements(level, properties)
         if lacking:
             raise Skip(f"requirement: {lacking}")
     if "skipReason" in case:
         raise Skip(f"{BY_THE_TEST}: {case['skipReason']}")
     words = words_of(document.get("createEntities")) | words_of(case)
-    rule = rule_for(CaseOnTopology(stem, case["description"], properties.topology, words))
+    rule = rule_for(CaseOnTopology(file_name, case["description"], properties.topology, words))
     if rule is not None:
         raise Skip(rule.text)
 
 
-def _lacking(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
-    """Return the unmet requirements of the alternative with the fewest unmet requirements."""
-    return "; ".join(min((unmet(each, properties) for each in level), key=len)) if level else ""
+def _unmet_requirements(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
+    """Return the unsatisfied requirements as text.
+
+    Of several alternatives, use the one with the fewest requirements.
+    """
+    return "; ".join(min((unmet_requirements(each, properties) for each in level), key=len)) if level else ""

@@ -1,7 +1,7 @@
-"""Probes of features that official tests need and that other servers may lack.
+"""Probes for features that official tests need, and that servers other than MongoDB may not have.
 
-After a failed case, PyMongo probes the server for the features of the case. A fault of gmongo can therefore not appear
-as a fault of the server.
+After a case has failed, a probe uses the features of the case with PyMongo. A fault of gmongo can therefore not be
+mistaken for a missing feature of the server.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _ENCRYPT = {
     "algorithm": "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
     "keyId": [Binary.from_uuid(uuid.UUID(int=7))],
 }
-_STALE = 251  # NoSuchTransaction
+_STALE = 251  # error code NoSuchTransaction
 
 
 class Probe(NamedTuple):
-    """Probe of a feature.
+    """A probe for one feature.
 
-    :param words: Words in the text of a case that needs the feature.
+    :param words: A case needs the feature if the text of the case contains all these words.
     :param feature: Name of the feature.
-    :param check: Function that uses the feature in a database, and raises an error without the feature.
+    :param check: Function that uses the feature in a database, and raises an error if the server lacks the feature.
     """
 
     words: tuple[str, ...]
@@ -123,7 +123,7 @@ PROBES = (
 
 
 class Probes:
-    """Cached results of the probes of a deployment."""
+    """The probes of one deployment. Each probe runs once, and its result is cached."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -131,9 +131,9 @@ class Probes:
 
     @contextmanager
     def judged(self, text: str) -> Iterator[None]:
-        """Skip a failed case in the block if the server lacks a needed feature.
+        """Run a case in the block. If the case fails and the server lacks a feature of the case, raise Skip.
 
-        :param text: Text of the case.
+        :param text: Text of the case, which contains the words of its features.
         """
         try:
             yield
@@ -146,9 +146,11 @@ class Probes:
             raise
 
     def lacking(self, text: str) -> str:
-        """Return the lacking features of a case with messages of the server, or an empty text.
+        """Return a text with the features that a case needs and the server lacks, and with the server's errors.
 
-        :param text: Text of the case.
+        The text is empty if the server has all features.
+
+        :param text: Text of the case, which contains the words of its features.
         """
         needed = [probe for probe in PROBES if all(word in text for word in probe.words)]
         return "; ".join(filter(None, map(self._cached_result, needed)))

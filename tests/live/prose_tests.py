@@ -1,6 +1,6 @@
-"""Prose tests on the deployment of a connection string, which replaces each simulated deployment of its kind.
+"""Run the prose tests on the deployment of a URI. This deployment replaces simulated deployments of the same topology.
 
-A test that needs another kind of deployment, other settings, or a scripted server is skipped.
+A prose test is skipped if the test needs another topology, other settings, or a scripted server.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PART = "prose tests"
 _TIME_LIMITS = "test_prose_time_limits.py"
 _TESTS = Path(__file__).parents[1]
 _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
-_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}  # defaults of simulated deployments
+_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}  # default number of members of simulated deployments
 
 
 class Commands(CommandListener):
-    """Sent commands of the clients, which replace the received commands of a simulated deployment."""
+    """The commands that all clients have sent. The list replaces the command log of a simulated deployment."""
 
     def __init__(self) -> None:
         self._events: list[Any] = []
@@ -44,7 +44,7 @@ class Commands(CommandListener):
     failed = succeeded
 
     def named(self, *names: str) -> list[Any]:
-        """Return the commands with these names."""
+        """Return the commands whose names are in `names`."""
         return [SimpleNamespace(body=each.command) for each in self._events if each.command_name in names]
 
     def clear(self) -> None:
@@ -53,7 +53,7 @@ class Commands(CommandListener):
 
 
 class LiveDeployment:
-    """Deployment with the interface of a simulated deployment.
+    """The target deployment with the interface of a simulated deployment.
 
     :param one: True if clients connect to one mongos only.
     """
@@ -80,11 +80,11 @@ class LiveDeployment:
 
 
 class _Results:
-    """Pytest plugin that runs the tests in real time and records their outcomes."""
+    """Pytest plugin that marks all tests with ``real_time``, and adds their outcomes to the report."""
 
     def __init__(self, report: Report, probes: Probes) -> None:
         self._report, self._probes = report, probes
-        self.limited: list[str] = []  # failed tests with short timeouts, which run again
+        self.limited: list[str] = []  # tests with short timeouts that have failed and will run again
         self.attempts = 1
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -105,9 +105,9 @@ class _Results:
 
 
 def run(target: Target, report: Report, only: str) -> None:
-    """Run the tests.
+    """Run the prose tests, and add their outcomes to the report.
 
-    :param only: Part of the names of tests.
+    :param only: Text that the names of the selected tests contain.
     """
     target.uri_of_one()
     files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
@@ -123,7 +123,7 @@ def run(target: Target, report: Report, only: str) -> None:
 
 
 def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
-    """Replace simulated deployments by the target, and record the commands of all clients."""
+    """Let tests use the target instead of simulated deployments, and record the commands of all clients."""
     commands, make = Commands(), clients.make_client
 
     def start(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:

@@ -33,15 +33,15 @@ class Skip(Exception):
 
 
 class DifferenceError(Exception):
-    """A case shows a difference. The text describes the difference."""
+    """The outcomes that a case compares differ. The text describes the difference."""
 
 
 class SilentError(Exception):
-    """The deployment no longer replies."""
+    """The deployment no longer replies to commands."""
 
 
 class Entry(NamedTuple):
-    """Outcome of one case."""
+    """Row of the report: the outcome of one case."""
 
     part: str
     name: str
@@ -50,15 +50,15 @@ class Entry(NamedTuple):
 
 
 class Report:
-    """Report of all cases of a run.
+    """Report with the outcomes of all cases of a run.
 
-    :param facts: Properties of the deployment and the run.
+    :param facts: Properties of the deployment and of the run that the report shows.
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.facts = dict(facts)
         self.entries: list[Entry] = []
-        self._late = 0  # consecutive cases with a timeout
+        self._consecutive_timeouts = 0  # number of consecutive cases that have timed out
 
     def add(self, part: str, name: str, outcome: Outcome, reason: str = "") -> None:
         """Add the outcome of a case."""
@@ -66,13 +66,13 @@ class Report:
 
     @contextmanager
     def case(self, part: str, name: str) -> Iterator[list[str]]:
-        """Record the outcome of the block, which may add remarks.
+        """Run a case in the block, and add its outcome. The block may add remarks to the yielded list.
 
         :raises SilentError: Three consecutive cases have timed out.
         """
         remarks: list[str] = []
         limit = gevent.Timeout(LIMIT)
-        late, self._late = self._late, 0
+        consecutive_timeouts, self._consecutive_timeouts = self._consecutive_timeouts, 0
         try:
             with limit:
                 yield remarks
@@ -80,8 +80,8 @@ class Report:
             if timeout is not limit:
                 raise
             self.add(part, name, Outcome.FAILED, f"it has not ended within {LIMIT:.0f} seconds")
-            self._late = late + 1
-            if self._late == _SILENT:
+            self._consecutive_timeouts = consecutive_timeouts + 1
+            if self._consecutive_timeouts == _SILENT:
                 raise SilentError(
                     f"the last {_SILENT} cases have not ended: the deployment no longer answers"
                 ) from None
@@ -99,7 +99,7 @@ class Report:
         return any(entry.outcome is Outcome.FAILED for entry in self.entries)
 
     def summary(self) -> dict[str, Any]:
-        """Return the number of each outcome and the reasons of skipped cases for each part."""
+        """Return, for each part, the number of cases by outcome and the number of skipped cases by reason."""
         parts: dict[str, Any] = {}
         for entry in self.entries:
             part = parts.setdefault(entry.part, {each.value: 0 for each in Outcome} | {"reasons": Counter()})
@@ -118,7 +118,7 @@ class Report:
                 yield f"failed: {entry.part}: {entry.name}\n    {_short(entry.reason, 3000)}"
 
     def write(self, folder: Path) -> None:
-        """Write ``report.json`` and ``report.html``."""
+        """Write ``report.json`` and ``report.html`` to a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         cases = [entry._replace(outcome=entry.outcome.value)._asdict() for entry in self.entries]  # type: ignore[arg-type]
         content = {"facts": self.facts, "parts": self.summary(), "cases": cases}

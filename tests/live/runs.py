@@ -1,7 +1,8 @@
-"""``python -m tests.live.runs ci``, or ``long``: the runs on `mongod` of the continuous integration and of tox.
+"""``python -m tests.live.runs ci`` or ``long``: runs of tests on `mongod` for continuous integration and for tox.
 
-Each run is a separate program with separate servers. Two runs are concurrent. ``--program`` and the variable
-GMONGO_MONGODS (paths separated by colons) add runs with other programs. A program that does not start is skipped.
+Each run is a separate program with separate servers. Two runs are concurrent. ``--program`` and the environment
+variable GMONGO_MONGODS (paths separated by colons) add runs with other `mongod` programs. If a `mongod` program does
+not start, its runs are skipped.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from tests.live.mongod import MECHANISMS, started
 PROGRAMS_VARIABLE = "GMONGO_MONGODS"
 _OFFICIAL = ("--only", official.PART, "--only", prose_tests.PART)
 _WITH_LOAD = (*_OFFICIAL, "--only", campaigns.CAMPAIGN, "--steps", "20")
-_LIMIT = 3600.0  # seconds for one run
+_LIMIT = 3600.0  # time limit of one run in seconds
 _ANSWERS = "tests.simulation.answers"
 _FUZZ = "tests.simulation.fuzz"
-_OWN_SERVERS = "--mongodb-members"  # each process of pytest starts a server
+_OWN_SERVERS = "--mongodb-members"  # with this option, each process of pytest starts its own servers
 
 
 class Run(NamedTuple):
-    """Run of a program.
+    """One run: a program that runs tests on servers.
 
-    :param name: the name in the output.
+    :param name: the name of the run in the output.
     :param members: the number of members of the replica set; 0 for a standalone.
-    :param arguments: arguments of ``tests.live``, or of pytest if the first one is a path.
+    :param arguments: arguments of pytest if the first argument is a path, and otherwise of ``tests.live``.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Run(NamedTuple):
     arguments: tuple[str, ...]
 
     def command(self, report: Path) -> list[str]:
-        """Return the command line."""
+        """Return the command line of the run."""
         if self.arguments[0] in (_ANSWERS, _FUZZ):
             return [sys.executable, "-m", *self.arguments]
         if self.arguments[0].startswith("tests/"):
@@ -102,7 +103,7 @@ def _with_program(path: str) -> list[Run]:
 
 
 def perform(run: Run) -> bool:
-    """Perform a run, print the end of its output, and return True without a failure."""
+    """Perform a run, print the end of its output, and return True if no case fails."""
     begin = monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -134,7 +135,7 @@ def _summary(lines: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    """Perform the runs, and return 1 if a run failed."""
+    """Perform all runs, and return 1 if a run fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.live.runs", description=__doc__)
     parser.add_argument("which", choices=("ci", "long"), help="ci: ten minutes; long: everything")
     parser.add_argument("--only", default="", help="runs with these words in their names")

@@ -1,6 +1,6 @@
-"""``python -m tests.live.seeded_fault``: simulated deployment with a seeded fault.
+"""``python -m tests.live.seeded_fault``: start a simulated deployment with a fault that ``tests.live`` must detect.
 
-The reply to ``distinct`` omits the first value. Otherwise, the program equals ``python -m gmongo.testing``.
+The reply to ``distinct`` omits the first value. Apart from this fault, the program is ``python -m gmongo.testing``.
 """
 
 from __future__ import annotations

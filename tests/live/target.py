@@ -1,4 +1,4 @@
-"""Deployment of a connection string: its topology, its servers, and the permitted commands."""
+"""The deployment that a URI selects: its topology, its servers, and the commands that the run may send."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.spec.unified.requirements import DeploymentProperties
 OWN = frozenset({"admin", "config", "local"})
 """System databases of every deployment."""
 
-# Options that do not apply to a connection to one server.
+# URI options that are invalid in a URI of one server.
 _DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
 _URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
 _CONNECTIONS = 8
-_UNTRIED = "MONGODB-OIDC"  # needs a token of an identity provider
+_UNTRIED = "MONGODB-OIDC"  # the run does not use this mechanism, which needs a token of an identity provider
 
 
 class RefusedError(Exception):
@@ -32,9 +32,9 @@ class RefusedError(Exception):
 
 
 class RestrictedClient(MongoClient[Any]):
-    """Client with access to the databases of the run only.
+    """Client that can use only the databases of the run.
 
-    :ivar fence: Prefix of the permitted names.
+    :ivar fence: Prefix that the names of permitted databases have.
     """
 
     fence = ""
@@ -49,7 +49,7 @@ class RestrictedClient(MongoClient[Any]):
 
 
 class Services(CommandListener):
-    """IDs of the services behind a load balancer that received a command."""
+    """Listener that records the IDs of the services behind a load balancer."""
 
     def __init__(self) -> None:
         self.ids: set[Any] = set()
@@ -65,12 +65,12 @@ class Services(CommandListener):
 
 
 class Target:
-    """Deployment with a client.
+    """The deployment of a run, and a client of the deployment.
 
-    :param uri: Connection string.
-    :param options: Further options of every client, such as `server_api`.
-    :param one_mongos: Connection string of a load balancer with one mongos, if `uri` has several.
-    :param replica_set: Started replica set, whose members the run may kill and stop, or None.
+    :param uri: URI of the deployment.
+    :param options: Options that every client of the run has besides the URI, such as `server_api`.
+    :param one_mongos: URI of a load balancer with one mongos, if the load balancer of `uri` has several mongos.
+    :param replica_set: Replica set that the run has started, whose members the run may kill and stop. None for others.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Target:
         return services.ids
 
     def uri_of_one(self) -> str:
-        """Return a connection string for one mongos, so that fail points apply to all commands.
+        """Return a URI that leads to one mongos only, so that a fail point applies to all commands.
 
         :raises Skip: The load balancer has several services, and --one-mongos is missing.
         """
@@ -118,8 +118,9 @@ class Target:
         return self._one_mongos or self.uri
 
     def clear(self) -> None:
-        """End all sessions, and drop the databases of the run."""
-        if self.disposable and self.topology == "replicaset":  # an open transaction delays a drop for a minute
+        """Drop the databases of the run. If the deployment is disposable, end all sessions before."""
+        # An open transaction would delay the drop of a database for a minute.
+        if self.disposable and self.topology == "replicaset":
             self.client.admin.command({"killAllSessions": []})
         for name in self.client.list_database_names():
             if name not in OWN and (self.disposable or name.startswith(self.run)):
@@ -134,24 +135,26 @@ class Target:
     def allow_all(self, name: str) -> None:
         """Permit official tests, fail points, step-downs and `killAllSessions`.
 
-        :param name: Name of the deployment as a confirmation.
-        :raises RefusedError: The name differs, or the deployment has databases.
+        :param name: Name of the deployment, which the user must give as a confirmation.
+        :raises RefusedError: The name is wrong, or the deployment contains databases of other users.
         """
         if name != self.name:
             raise RefusedError(f"--disposable must name this deployment, {self.name}, and not {name}")
         foreign = sorted(set(self.client.list_database_names()) - OWN)
         if foreign:
-            raise RefusedError(f"{name} holds databases that would be lost: {', '.join(foreign[:5])}. Drop them first")
+            raise RefusedError(
+                f"{name} contains databases that would be lost: {', '.join(foreign[:5])}. Drop them first"
+            )
         self.disposable = True
 
     def database(self, name: str) -> str:
-        """Return the name of a database of the run."""
+        """Return a database name that belongs to the run."""
         return f"{self.run}_{name}"
 
     def opened(self, name: str) -> Database[Any]:
-        """Return a database of the run on one mongos, because a cursor exists on one mongos only.
+        """Return a database of the run. In a sharded cluster, the client connects to one mongos only.
 
-        The client has access to other databases only if the deployment is disposable.
+        A cursor exists on one mongos only. If the deployment is not disposable, the client refuses other databases.
         """
         if self._fenced is None:
             one = self.uri_of(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
@@ -160,9 +163,9 @@ class Target:
         return self._fenced[self.database(name)]
 
     def uri_of(self, *hosts: str, database: str = "") -> str:
-        """Return a connection string with the same user and options.
+        """Return a URI of some hosts, with the user and the options of the target's URI.
 
-        :param hosts: Hosts such as ``"localhost:27017"``. The default is all hosts.
+        :param hosts: Hosts such as ``"localhost:27017"``. Without arguments, the URI contains all hosts.
         """
         srv, user, query = _URI.match(self.uri).groups()  # type: ignore[union-attr]
         pairs = [each for each in (query or "").split("&") if each]
@@ -179,7 +182,7 @@ class Target:
         return f"mongodb://{login}{','.join(hosts or self.hosts)}/{database}?{'&'.join(options)}"
 
     def direct(self, host: str) -> MongoClient[Any]:
-        """Return a client of one server, or of the load balancer."""
+        """Return a client that is connected to one server only, or to the load balancer."""
         if host not in self._direct:
             is_balanced = self.topology == "load-balanced"
             options = self.options if is_balanced else {"directConnection": True, **self.options}
@@ -195,14 +198,14 @@ class Target:
             self.direct(each).admin.command("configureFailPoint", name, mode=mode, **more)
 
     def fail_points_off(self, *names: str) -> None:
-        """Disable fail points on all reachable servers."""
+        """Disable the fail points with these names on all reachable servers."""
         for host in self.hosts:
             for name in names:
                 with suppress(PyMongoError):
                     self.direct(host).admin.command("configureFailPoint", name, mode="off")
 
     def properties(self) -> DeploymentProperties:
-        """Return the properties for the requirements of official tests."""
+        """Return the properties of the deployment to which the requirements of official tests refer."""
         parameters: Mapping[str, Any] = {}
         with suppress(PyMongoError):
             parameters = self.client.admin.command({"getParameter": "*"})

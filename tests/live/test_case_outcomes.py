@@ -1,4 +1,4 @@
-"""Repetition, skip and failure of cases."""
+"""Tests of the outcome of a failed case: the case is repeated, skipped or fails."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def target() -> Iterator[Target]:
 
 
 class FailingCaseRunner:
-    """Replacement of the case runner.
+    """Replacement of the case runner whose first runs fail.
 
-    :param failures: Number of failing runs.
+    :param failures: Number of runs that fail.
     """
 
     def __init__(self, failures: int, error: Exception) -> None:
@@ -37,7 +37,7 @@ class FailingCaseRunner:
         return self
 
     def run(self) -> None:
-        """Raise the error while failures remain."""
+        """Raise the error in the first `failures` runs."""
         self._failures -= 1
         if self._failures >= 0:
             raise self._error
@@ -63,14 +63,14 @@ def test_failed_case_is_repeated_only_if_it_depends_on_speed_or_an_election(
     live: Any = Mock(election=Mock(side_effect=elections))
     recorded: list[str] = []
 
-    def play() -> None:
+    def run_case() -> None:
         official._run_case(live, lambda: {"tests": [case]}, 0, {}, recorded)
 
     if remarks is None:
         with pytest.raises(AssertionError, match="late"):
-            play()
+            run_case()
     else:
-        play()
+        run_case()
         assert recorded == ["repeated after AssertionError: late"] * remarks
 
 
@@ -83,7 +83,9 @@ def test_failed_case_is_repeated_only_if_it_depends_on_speed_or_an_election(
         ("a case", ValueError, "wrong"),
     ],
 )
-def test_failed_case_is_skipped_without_feature(target: Target, text: str, kind: type[Exception], reason: str) -> None:
+def test_failed_case_is_skipped_if_server_lacks_feature(
+    target: Target, text: str, kind: type[Exception], reason: str
+) -> None:
     with pytest.raises(kind, match=reason), Probes(target).judged(text):
         raise ValueError("wrong")
 

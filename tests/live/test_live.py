@@ -1,4 +1,4 @@
-"""Permitted commands, rejected deployments and reports of a run. Complete runs are in the long tier."""
+"""Tests of ``tests.live``: permitted commands, rejected deployments and reports. Complete runs are in the long tier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.live.report import Report, SilentError
 from tests.live.target import OWN, RefusedError, Target
 from tests.support.programs import ROOT, environment
 
-# Permitted commands for the system databases of the deployment.
+# Commands that a run may send to the system databases of the deployment.
 HARMLESS = frozenset(
     {
         *("hello", "isMaster", "ismaster", "ping", "buildInfo", "listDatabases", "saslStart", "saslContinue"),
@@ -43,8 +43,8 @@ def target(deployment: Deployment) -> Iterator[Target]:
     target.close()
 
 
-def foreign_commands(deployment: Any, run: str) -> list[str]:
-    """Return the commands that are neither harmless nor for databases of the run."""
+def forbidden_commands(deployment: Any, run: str) -> list[str]:
+    """Return the commands that are not permitted: they use other databases than the run, or affect the deployment."""
     foreign = []
     for command in deployment.commands:
         database = command.body.get("$db", "admin")
@@ -63,27 +63,27 @@ def test_run_uses_only_its_own_databases_by_default(
     assert main([deployment.uri, *options, "--calls", "20", "--report", str(tmp_path)]) == 0
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
     run = report["facts"]["databases"].removesuffix("*")
-    assert foreign_commands(deployment, run) == []
+    assert forbidden_commands(deployment, run) == []
     assert {part: report["parts"][part]["reasons"] for part in only[2:]} == {
         part: {"needs --disposable": 1} for part in only[2:]
     }
     assert set(Target(deployment.uri).client.list_database_names()) <= OWN
 
 
-def test_other_name_of_deployment_raises_refused_error(target: Target) -> None:
+def test_permission_with_wrong_deployment_name_raises_refused_error(target: Target) -> None:
     with pytest.raises(RefusedError, match="must name this deployment, rs0, and not shop"):
         target.allow_all("shop")
     assert not target.disposable
 
 
-def test_foreign_database_raises_refused_error(target: Target) -> None:
+def test_permission_for_deployment_with_other_databases_raises_refused_error(target: Target) -> None:
     target.client.shop.orders.insert_one({})
-    with pytest.raises(RefusedError, match="holds databases that would be lost: shop"):
+    with pytest.raises(RefusedError, match="contains databases that would be lost: shop"):
         target.allow_all("rs0")
     assert not target.disposable
 
 
-def test_standalone_is_allowed_by_host_and_port() -> None:
+def test_permission_for_standalone_needs_host_and_port() -> None:
     with Deployment.standalone() as deployment:
         target = Target(deployment.uri)
         target.allow_all(deployment.members[0].address)
@@ -92,8 +92,8 @@ def test_standalone_is_allowed_by_host_and_port() -> None:
 
 
 @pytest.fixture
-def seeded() -> Iterator[str]:
-    """Yield the connection string of a server whose `distinct` omits a value."""
+def uri_of_faulty_server() -> Iterator[str]:
+    """Yield the URI of a server whose reply to `distinct` omits a value."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-m", "tests.live.seeded_fault", "--replica-set", "1"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, text=True) as server:
@@ -104,7 +104,7 @@ def seeded() -> Iterator[str]:
 
 @pytest.mark.long
 @pytest.mark.real_time
-def test_each_part_reports_seeded_difference(seeded: str, tmp_path: Path) -> None:
+def test_each_part_reports_difference_of_faulty_server(uri_of_faulty_server: str, tmp_path: Path) -> None:
     expected = {
         "documented answers": "differs",
         "random calls": "differs",
@@ -113,7 +113,7 @@ def test_each_part_reports_seeded_difference(seeded: str, tmp_path: Path) -> Non
     }
     only = [word for part in expected for word in ("--only", part)]
     arguments = ["--disposable", "rs0", "--case", "distinct", "--calls", "200", "--report", str(tmp_path)]
-    assert main([seeded, *only, *arguments]) == 1
+    assert main([uri_of_faulty_server, *only, *arguments]) == 1
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
     page = (tmp_path / "report.html").read_text("utf-8")
     for part, outcome in expected.items():
@@ -141,18 +141,18 @@ def test_run_on_each_kind_of_disposable_deployment_passes(kind: list[str], tmp_p
         assert main([deployment.uri, *only, *arguments]) == 0
 
 
-def test_three_consecutive_timeouts_end_part(virtual_time: Any) -> None:
+def test_three_consecutive_timeouts_of_cases_raise_silent_error(virtual_time: Any) -> None:
     report = Report({})
 
-    def play(seconds: float) -> None:
+    def run_case(seconds: float) -> None:
         with report.case("part", "case"):
             gevent.sleep(seconds)
 
     for seconds in (1000, 1000, 1, 1000, 1000):
-        play(seconds)
+        run_case(seconds)
     with pytest.raises(SilentError):
-        play(1000)
+        run_case(1000)
     with gevent.Timeout(5) as foreign, pytest.raises(gevent.Timeout) as raised:
-        play(1000)
+        run_case(1000)
     assert raised.value is foreign
     assert [entry.outcome.value for entry in report.entries] == [*["failed"] * 2, "passed", *["failed"] * 3]

@@ -1,4 +1,4 @@
-"""Validation of the workflows and of ``compose.yaml`` with the installed tools."""
+"""Tests that validate the workflows and ``compose.yaml`` with tools, if the tools are installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORKFLOWS = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
 
 
 def run(tool: str, *arguments: str, **variables: str) -> str:
-    """Run a program, and return its output."""
+    """Run a tool, and return its output. If the tool is not installed, skip the test."""
     path = shutil.which(tool)
     if path is None:
         pytest.skip(f"{tool} is not installed")
@@ -45,7 +45,7 @@ def test_actionlint_reports_no_fault_of_workflows() -> None:
         ("sharded", ["mongod 27300", "mongod 27301", "mongos 27217", "mongos 27218"]),
     ],
 )
-def test_script_starts_servers_of_published_ports(kind: str, started: list[str], tmp_path: Path) -> None:
+def test_script_starts_servers_on_published_ports(kind: str, started: list[str], tmp_path: Path) -> None:
     log = tmp_path / "log"
     for name in ("mongod", "mongos", "mongosh"):
         program = tmp_path / name

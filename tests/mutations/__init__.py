@@ -1,1 +1,1 @@
-"""Mutations are small changes of the code that a test must detect (``python -m tests.mutations``)."""
+"""Runs of mutations (``python -m tests.mutations``). A mutation is a small change of gmongo that a test must detect."""

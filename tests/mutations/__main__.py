@@ -1,8 +1,9 @@
 """Run mutations: ``python -m tests.mutations [--only fork,w50]``.
 
-The options ``--random 100 --seed 7 [--only cmap,wire/tls.py]`` run random mutations. Each mutation changes a copy
-of the project. Named mutations run the tests of their row, and then the folders of these tests. Random mutations
-run the tests that reach the changed line. A test that also fails without a mutation proves no mutation.
+The options ``--random 100 --seed 7 [--only cmap,wire/tls.py]`` run random mutations. Each mutation changes a copy of
+the project. For a named mutation, the program runs the tests in its row, and then the folders of these tests. For a
+random mutation, the program runs the tests that reach the changed line. If a test also fails without a mutation, its
+failure does not count.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.mutations import named_trials, random_trials
 
 
 def main() -> int:
-    """Run the selected mutations. Return 1 if a mutation survived or could not run, and 2 for an unknown name."""
+    """Run the selected mutations. Return 1 if a mutation survives or cannot run, and 2 if a name is unknown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of parallel mutations")
     parser.add_argument(

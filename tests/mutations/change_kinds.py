@@ -1,6 +1,7 @@
-"""The kinds of random changes: each change is an edit of the text at a node of the syntax tree.
+"""The kinds of random changes. Each change replaces the source code of a node in the syntax tree.
 
-The operators of cosmic-ray change annotations, but remove no statement, argument, `finally` or `except`.
+The package cosmic-ray is not suitable. It changes annotations, and removes no statement, argument, `finally` or
+`except`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ Edits = Iterator[tuple[ast.AST, str]]
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """Replace the bytes `start` to `end` of a file below ``gmongo`` by `new`. `kind` is a name in :data:`KINDS`."""
+    """A change that replaces the bytes `start` to `end` of a file below ``gmongo`` by `new`.
+
+    :ivar kind: A name in :data:`KINDS`.
+    """
 
     file: str
     line: int
@@ -41,7 +45,8 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
 }  # fmt: skip
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _TYPING_CALLS = {"cast", "TypeVar", "ParamSpec", "NewType"}
-_SIGNALS = {"kill", "killpg"}  # a changed argument could send a signal to other processes
+# No change of these calls, because a changed argument could send a signal to another process.
+_SIGNALS = {"kill", "killpg"}
 
 
 def _text(node: ast.AST) -> str:
@@ -68,7 +73,7 @@ def _flags(node: ast.AST) -> Edits:
 
 
 def _name_texts(node: ast.AST) -> Edits:
-    """Change texts that are names, such as fields of commands."""
+    """Change string constants that are names, such as the fields of commands."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip("$").isidentifier():
         yield node, repr(node.value + "X")
 
@@ -80,7 +85,7 @@ def _conditions(node: ast.AST) -> Edits:
         yield node.test, "False"
     if isinstance(node, ast.While) and not isinstance(node.test, ast.Constant):
         yield node.test, "False"
-    for each in getattr(node, "ifs", ()):  # conditions of a comprehension
+    for each in getattr(node, "ifs", ()):  # the conditions of a comprehension
         yield each, "True"
 
 
@@ -190,7 +195,7 @@ KINDS: dict[str, Callable[[ast.AST], Edits]] = {
 
 
 class _Span(ast.AST):
-    """Consecutive statements."""
+    """Consecutive statements, as the range of one edit."""
 
     def __init__(self, body: list[ast.stmt]) -> None:
         super().__init__()
@@ -215,16 +220,16 @@ def changes(file: str, source: str) -> list[Change]:
 
 
 def differs(change: Change, source: str) -> bool:
-    """Return True if the changed file compiles, and behaves differently."""
+    """Return True if the changed file compiles, and its behaviour differs from the unchanged file."""
     try:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
-    except SyntaxError:  # for example, another function declares the name global
+    except SyntaxError:  # for example, the change removes a statement that a `global` or `nonlocal` needs
         return False
     return behaviour_of(changed) != behaviour_of(compile(source, change.file, "exec", dont_inherit=True))
 
 
 def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and its executable descendants, without annotations, docstrings and contents of f-strings."""
+    """Yield a node and the nodes below the node. Omit annotations, docstrings and the contents of f-strings."""
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -247,9 +252,10 @@ def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def behaviour_of(code: CodeType) -> object:
-    """Return the behaviour of a code object without positions. Changes without effect have equal results.
+    """Return a value that represents the behaviour of a code object. If a change has no effect, the values are equal.
 
-    The result excludes constants that no instruction loads, because Python 3.14 keeps the constant of `while 1`.
+    The value contains no positions and no constants that the code does not load. For example, Python 3.14 keeps the
+    unused constant of `while 1`.
     """
     instructions = [
         (each.opcode, each.arg if each.opcode not in dis.hasconst else _constant(each.argval))

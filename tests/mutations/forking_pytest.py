@@ -1,7 +1,9 @@
-"""Run tests in a process that has imported all modules. A fork for each change replaces the code of functions.
+"""Run tests of changed functions without a new start of pytest.
 
-A change of code that runs on import needs a new process (see :mod:`tests.mutations.trials`). As a pytest plugin
-(``-p tests.mutations.forking_pytest``) this module collects the tests, and then runs the requested tests.
+A pytest process imports all modules once. For each change, the process forks, and the child replaces the code of the
+changed functions. If code that runs on import changes, a new process is necessary (see :mod:`tests.mutations.trials`).
+As a pytest plugin (``-p tests.mutations.forking_pytest``) this module collects the tests, and then runs the requested
+tests.
 """
 
 from __future__ import annotations
@@ -26,26 +28,26 @@ from tests.mutations.change_kinds import behaviour_of
 from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
 from tests.mutations.trials import Outcome, ProgressWriter, environment, limit_memory, outcome_of
 
-_SOCKET = "GMONGO_FORKING_PYTEST"  # variable with the descriptor for requests
-_START_TIMEOUT = 120  # seconds
-_ELAPSED_RATIO = 6  # the limit for the ratio of elapsed time to processor time
+_SOCKET = "GMONGO_FORKING_PYTEST"  # environment variable with the descriptor of the socket for requests
+_START_TIMEOUT = 120  # seconds in which the process must collect the tests
+_ELAPSED_RATIO = 6  # the elapsed time may be at most this multiple of the permitted processor time
 
 
 class RunsAtImport(Exception):
-    """A change affects more than functions."""
+    """The change affects code outside functions, which runs on import."""
 
 
 def changed_functions(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Yield the functions of a module that differ after a change, with both versions.
+    """Yield the code of each function that differs between two versions of a module, before and after a change.
 
-    :raises RunsAtImport: other code also differs.
+    :raises RunsAtImport: code outside functions also differs.
     """
     if not _is_function(before) and _without_inner_code(before) != _without_inner_code(after):
         raise RunsAtImport(before.co_name)
     if _is_function(before):
         if (
             before.co_name.startswith("<") and before.co_name != "<lambda>"
-        ):  # a comprehension, whose code belongs to no function object
+        ):  # the code of a comprehension belongs to no function object
             raise RunsAtImport(before.co_name)
         if before.co_freevars != after.co_freevars:
             raise RunsAtImport(before.co_name)
@@ -66,7 +68,7 @@ def _inner_codes(code: CodeType) -> list[CodeType]:
 
 
 def _without_inner_code(code: CodeType) -> object:
-    """Return the behaviour of a code object without its functions and classes."""
+    """Return the behaviour of a code object, without the behaviour of its inner functions and classes."""
     nothing = (lambda: None).__code__
     return behaviour_of(
         code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))
@@ -74,10 +76,10 @@ def _without_inner_code(code: CodeType) -> object:
 
 
 class ForkingPytest:
-    """A pytest process in a copy of the project that can run each test.
+    """A pytest process that has collected the tests in a copy of the project.
 
-    :param root: the copy, unchanged during the start.
-    :param folders: the folders of the tests.
+    :param root: the folder of the copy. The copy must be unchanged while the process starts.
+    :param folders: the folders with the tests to collect.
     """
 
     def __init__(self, root: Path, folders: Iterable[str]) -> None:
@@ -102,13 +104,15 @@ class ForkingPytest:
         self._answer()
 
     def first_failure(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
-        """Return the first test that fails with the current file. A test that times out must also fail alone.
+        """Run tests with the current text of a file. Return the first test that fails.
+
+        A test that times out runs again alone, and must also fail alone.
 
         :param file: the path below ``gmongo``.
-        :param before: the text of the file at the start of the process.
-        :param tests: names, each with its timeout in seconds.
-        :param seconds: the processor time after which no further test starts.
-        :raises RunsAtImport: the change needs a new process.
+        :param before: the text that the file had at the start of the process.
+        :param tests: the names of the tests, each with its timeout in seconds.
+        :param seconds: the processor time in seconds after which no further test starts.
+        :raises RunsAtImport: the changed code runs on import, so that a new process is necessary.
         """
         left = dict(tests)
         while True:
@@ -125,7 +129,7 @@ class ForkingPytest:
             compile(before, str(path), "exec", dont_inherit=True),
             compile(path.read_text("utf-8"), str(path), "exec", dont_inherit=True),
         )
-        list(pairs)  # raises an error if the change needs a new process
+        list(pairs)  # raises RunsAtImport if a new process is necessary
         progress = self._root / "progress"
         progress.write_text("", "utf-8")
         print(json.dumps([str(path), before, dict(tests), seconds, str(progress)]), file=self._file, flush=True)
@@ -143,7 +147,7 @@ class ForkingPytest:
 
 
 class _Plugin:
-    """A plugin that runs requested tests in a child instead of all tests."""
+    """Pytest plugin that waits for requests, and runs the requested tests in a forked child."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -155,7 +159,7 @@ class _Plugin:
         functions: dict[tuple[str, int, str], list[FunctionType]] = {}
         for each in gc.get_objects():
             if type(each) is FunctionType and "/gmongo/" in each.__code__.co_filename:
-                functions.setdefault(_place(each.__code__), []).append(each)
+                functions.setdefault(_place_of_code(each.__code__), []).append(each)
         gc.collect()
         gc.freeze()
         self._send("ready")
@@ -168,7 +172,8 @@ class _Plugin:
                     os.setsid()
                     limit_memory()
                     _replace_functions(functions, Path(path), before)
-                    # A file on the command line, as in a recording, may have more tests than in its folder.
+                    # A test may be missing: if the command line names a file, pytest collects more tests than for its
+                    # folder.
                     chosen = [(items[name], limit) for name, limit in limits.items() if name in items]
                     code = _run(session, chosen, seconds, Path(progress))
                 except BaseException:
@@ -183,14 +188,14 @@ class _Plugin:
 
 
 def _exit_code_of(pid: int, seconds: float) -> int:
-    """Return the exit code of a child, and kill the child after a timeout."""
+    """Wait for a child, and return its exit code. Kill the child after a timeout."""
     end = monotonic() + seconds
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found or monotonic() > end:
             break
         sleep(0.005)
-    try:  # the kill includes the processes of the tests
+    try:  # kill the process group, which contains the processes of the tests
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
@@ -199,22 +204,25 @@ def _exit_code_of(pid: int, seconds: float) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _place(code: CodeType) -> tuple[str, int, str]:
+def _place_of_code(code: CodeType) -> tuple[str, int, str]:
     return code.co_filename, code.co_firstlineno, code.co_name
 
 
 def _replace_functions(
     functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], path: Path, before: str
 ) -> None:
-    """Give the functions of a file the code of its current text."""
+    """Replace the code of a file's functions by the code in the current text of the file."""
     codes = (compile(text, str(path), "exec", dont_inherit=True) for text in (before, path.read_text("utf-8")))
     for old, new in changed_functions(*codes):
-        for function in functions.get(_place(old), ()):
+        for function in functions.get(_place_of_code(old), ()):
             function.__code__ = new
 
 
 def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, progress: Path) -> int:
-    """Run tests until a test fails or the time is over. Processor time does not depend on the load of the machine."""
+    """Run tests until a test fails, or until the processor time is over.
+
+    In contrast to the elapsed time, the processor time does not depend on the load of the machine.
+    """
     writer = ProgressWriter(progress)
     session.config.pluginmanager.register(writer, "progress")
     used, end = sum(os.times()[:4]), monotonic() + _ELAPSED_RATIO * seconds

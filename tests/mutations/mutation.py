@@ -1,4 +1,4 @@
-"""A hand-written mutation."""
+"""A hand-written mutation: a change of gmongo, and the tests that must detect the change."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _proofs = cache(find_proofs)
 
 
 class MutationError(Exception):
-    """The mutation does not match the code."""
+    """The mutation does not match the code of gmongo."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """Replace `old`, which occurs once in a file below ``gmongo``, by `new`. A test of `tests` must fail.
+    """A change that replaces `old`, which occurs exactly once in a file below ``gmongo``, by `new`.
 
-    :param what: the fault of the changed code.
-    :param tests: files below ``tests`` without suffix, or requirement IDs.
+    :param what: the fault that the changed code has.
+    :param tests: test files below ``tests`` without suffix, or requirement IDs. A test in these files, or a test that
+        proves the requirement, must fail.
     """
 
     name: str
@@ -34,12 +35,12 @@ class Mutation:
 
     @property
     def targets(self) -> list[str]:
-        """Return the tests as arguments for pytest."""
+        """Return the tests of the mutation as arguments for pytest."""
         named = self.tests.split()
         return [target for name in named for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
 
     def apply(self, root: Path) -> str:
-        """Change the file below `root`, and return the previous text.
+        """Change the file in the copy of the project `root`. Return the previous text of the file.
 
         :raises MutationError: `old` does not occur exactly once.
         """

@@ -19,9 +19,11 @@ OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a mutation: `outcome` is one of :data:`OUTCOMES`, and `area` is the subject of the mutation.
+    """The result of one mutation.
 
-    :param why: the test that killed the mutation, or the reason for no trial.
+    :ivar area: the subject of the mutation.
+    :ivar outcome: one of :data:`OUTCOMES`.
+    :ivar why: the test that killed the mutation, or the reason why the mutation was not tried.
     """
 
     area: str
@@ -31,10 +33,11 @@ class Trial:
     seconds: float
 
 
-def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: frozenset[str]) -> Trial:
-    """Run one mutation in a copy, and restore the copy.
+def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_before: frozenset[str]) -> Trial:
+    """Run the tests of one mutation in a copy of the project, and restore the copy.
 
-    :param red: targets with a test that fails without a mutation.
+    :param own_only: True to run only the tests of the mutation, and not the folders of these tests.
+    :param failing_before: the targets that contain a test that also fails without a mutation.
     """
     began = monotonic()
 
@@ -44,7 +47,7 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: froz
     path = root / "gmongo" / mutation.file
     try:
         targets = mutation.targets
-        if failing := sorted(red.intersection(targets)):
+        if failing := sorted(failing_before.intersection(targets)):
             return result(NOT_TRIED, f"failed without the mutation: {', '.join(failing)}")
         before = mutation.apply(root)
     except (MutationError, KeyError, OSError, SyntaxError) as error:
@@ -61,7 +64,7 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: froz
         path.write_text(before, "utf-8")
 
 
-def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
+def choose_mutations(only: Sequence[str]) -> list[tuple[str, Mutation]]:
     """Return the mutations with these names or subjects, or all mutations if `only` is empty.
 
     :raises ValueError: a name is unknown.
@@ -73,12 +76,12 @@ def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
 
 
 def failing_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
-    """Return the targets with a test that fails without a mutation."""
+    """Run the targets of all chosen mutations without a mutation. Return the targets with a test that fails."""
     targets = set()
     for _, mutation in chosen:
         try:
             targets.update(mutation.targets)
-        except KeyError:  # the trial reports the unknown target
+        except KeyError:  # a requirement ID is unknown, which the trial reports
             continue
 
     def run(target: str, root: Path) -> str:
@@ -112,12 +115,12 @@ def report(trials: Sequence[Trial]) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the selected mutations. Return 1 if a mutation survived or could not run."""
-    chosen = choose(options.only)
-    red = failing_targets(chosen, options.jobs)
+    """Run the selected mutations. Return 1 if a mutation survives or cannot run."""
+    chosen = choose_mutations(options.only)
+    failing = failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
-        trial = attempt(*pair, root, options.own_only, red)
+        trial = attempt(*pair, root, options.own_only, failing)
         name, what = trial.mutation.name, trial.mutation.what
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.why}", flush=True)
         return trial

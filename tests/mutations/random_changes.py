@@ -1,4 +1,4 @@
-"""Draw random changes from all possible changes, and choose the tests that can detect a change."""
+"""Draw random changes of gmongo, and choose the tests that can detect a change."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.mutations.change_kinds import Change, changes, differs
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
-_LINE_TESTS = 5  # number of tests for each line
-_QUICK, _QUICK_COUNT = 0.02, 300  # seconds of a fast test, and the number of fast tests
-_PORTION = 5.0  # seconds
-_OVERHEAD = 0.01  # seconds for each test
-_OTHER_SUBJECT = 20  # factor for the cost of a test of another subject
+_LINE_TESTS = 5  # maximum number of tests that are chosen for one line
+_QUICK, _QUICK_COUNT = 0.02, 300  # maximum duration of a fast test in seconds, and maximum number of fast tests
+_PORTION = 5.0  # duration in seconds of the tests that are sorted by file
+_OVERHEAD = 0.01  # seconds that pytest needs for each test
+_OTHER_SUBJECT = 20  # factor for the cost of a test whose subject is not the changed file
 _TESTS_OF = {
     "_encryption": "encryption",
     "_server_facts": "unit",
@@ -33,21 +33,22 @@ _TESTS_OF = {
     "operations": "api",
     "options": "unit",
     "wire": "tls",
-}  # other packages have a folder of the same name, and top-level modules belong to the API
-_READ_ALL_TEXTS = (  # tests that read the text of all files
+}  # for all other packages, the folder has the name of the package. Top-level modules belong to the API
+_READ_ALL_TEXTS = (  # tests that read the source code of all files
     "tests/unit/test_exception_causes.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_overloads.py::test_overloads_have_parameter_defaults_of_implementation",
 )
-_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"  # reads every file
-_LONGEST = 8.0  # seconds, the limit for a chosen test
+# This test reads the defaults of all functions.
+_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"
+_LONGEST = 8.0  # maximum duration of a chosen test in seconds
 _READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
 
 
 @dataclass(frozen=True)
 class RandomChange:
-    """A change of complete lines from `line` on.
+    """A change that replaces complete lines. The first of these lines is `line`.
 
-    After other changes of the file, `apply` finds the lines by their text.
+    If the file has changed since the draw, `apply` searches for the text of the lines.
     """
 
     file: str
@@ -66,7 +67,10 @@ class RandomChange:
         return f"{self.file}:{self.line} ({self.kind})"
 
     def apply(self, source: str) -> str | None:
-        """Return the changed text, with `old` nearest to the line, or None if the text lacks `old`."""
+        """Return `source` with the change. Return None if `source` does not contain the lines `old`.
+
+        If the lines occur several times, change the occurrence that is nearest to `line`.
+        """
         lines, old = source.splitlines(keepends=True), self.old.splitlines(keepends=True)
         places = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
         if not places:
@@ -76,7 +80,7 @@ class RandomChange:
 
 
 def files(only: Iterable[str] = ()) -> list[str]:
-    """Return the files of gmongo, or of the given packages (``api`` for top-level modules) and files.
+    """Return all files of gmongo, or only the given files and the files of the given packages.
 
     :raises ValueError: a name is unknown.
     """
@@ -93,9 +97,9 @@ def files(only: Iterable[str] = ()) -> list[str]:
 
 
 def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[RandomChange]:
-    """Return random changes, evenly spread over the lines: a random line, then a kind, then a change.
+    """Return random changes. A draw selects a random line, then a kind of change, and then a change of this kind.
 
-    :param sources: the texts of the files.
+    :param sources: the source code of each file.
     """
     generator = random.Random(seed)
     by_line: dict[tuple[str, int], dict[str, list[Change]]] = {}
@@ -115,7 +119,7 @@ def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[Rand
 
 
 def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator: random.Random) -> RandomChange | None:
-    """Return one change of a line, or None if no change has an effect."""
+    """Return a random change of one line. Return None if no possible change has an effect."""
     for kind in generator.sample(sorted(kinds), len(kinds)):
         for change in generator.sample(kinds[kind], len(kinds[kind])):
             if differs(change, source):
@@ -131,42 +135,50 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
     return RandomChange(change.file, change.line, change.kind, data[start:end].decode(), new.decode())
 
 
-def choose(recording: Recording, drawn: RandomChange, seconds: float) -> tuple[list[str], int]:
-    """Return the tests that may detect a change, and the number of such tests.
+def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
+    """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    The fast tests come first, sorted by specificity. Some tests follow for each line of the function that only
-    a part of the tests reaches, such as a branch. A change outside functions selects the tests of files
-    that import the module instead. The cheapest test of each test function comes last.
+    The fast tests come first, sorted by their cost. The next tests reach a line of the changed function that other
+    tests do not reach, such as a branch. For a change outside functions, the next tests are in files that import the
+    module. The cheapest test of each test function comes last.
 
-    :param seconds: the limit for the total duration of the tests.
+    :param seconds: the maximum of the total duration of the returned tests.
     """
-    tests_of_line = _reaching_tests(recording, drawn)
-    order = _in_rounds(tests_of_line, drawn.file)
-    lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
-    at_lines = (tests_of_line.intersection(recording.tests_of_line(drawn.file, line)) for line in lines)
+    tests_of_line = _reaching_tests(recording, random_change)
+    order = _sorted_in_rounds(tests_of_line, random_change.file)
+    lines = sorted(
+        _lines_of_function_around(random_change.file, random_change.line),
+        key=lambda line: abs(line - random_change.line),
+    )
+    at_lines = (tests_of_line.intersection(recording.tests_of_line(random_change.file, line)) for line in lines)
     rare = [
         test
         for found in at_lines
         if len(found) < len(tests_of_line)
-        for test in _in_rounds(found, drawn.file)[:_LINE_TESTS]
+        for test in _sorted_in_rounds(found, random_change.file)[:_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
-            for files in (_READ_ALL_MODULES, _test_files_that_import(drawn.file))
-            for test in _in_rounds(
-                (test for test in tests_of_line if test.name.partition("::")[0] in files), drawn.file
+            for files in (_READ_ALL_MODULES, _test_files_that_import(random_change.file))
+            for test in _sorted_in_rounds(
+                (test for test in tests_of_line if test.name.partition("::")[0] in files), random_change.file
             )
         ]
     text = [found for name in _READ_ALL_TEXTS if (found := recording.tests.get(name))]
-    if not _function_at(drawn.file, drawn.line) and (found := recording.tests.get(_READS_DEFAULTS)):
+    if not _is_in_function(random_change.file, random_change.line) and (found := recording.tests.get(_READS_DEFAULTS)):
         text.append(found)
-    quick = [test for test in _by_cost(tests_of_line, drawn.file) if test.seconds < _QUICK][:_QUICK_COUNT]
+    quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK][
+        :_QUICK_COUNT
+    ]
     return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
-    """Yield the names of tests within the time limit. Portions group the tests of a file, which share fixtures."""
+    """Yield the names of tests until the time limit.
+
+    The function groups the tests of a file, because these tests share fixtures.
+    """
     left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
     for test in tests:
         if test.seconds > min(left, _LONGEST):
@@ -180,8 +192,10 @@ def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
     yield from chain.from_iterable(portion.values())
 
 
-def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
-    """Return the tests by cost. Fast tests with few reached lines and the subject of the file come first."""
+def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
+    """Return the tests sorted by cost. The cost of a test is low if the test is fast, reaches few lines, and is about
+    the subject of the file.
+    """
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_about(test.name.partition("::")[0], file)
@@ -190,11 +204,11 @@ def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
     return sorted(tests, key=cost)
 
 
-def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
-    """Return the best test of each function, then the second best tests, and so on."""
+def _sorted_in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
+    """Return the cheapest test of each test function, then the second cheapest test of each function, and so on."""
     seen: Counter[str] = Counter()
     rounds = []
-    for test in _by_cost(tests, file):
+    for test in _sorted_by_cost(tests, file):
         function = test.name.partition("[")[0]
         rounds.append((seen[function], len(rounds), test))
         seen[function] += 1
@@ -202,28 +216,30 @@ def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
 
 
 def _is_about(tests: str, file: str) -> bool:
-    """Return True if a test file is in the folder of the package, or imports the module."""
+    """Return True if a test file is in the test folder for the package of `file`, or imports the module `file`."""
     package = file.partition("/")[0] if "/" in file else "api"
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _test_files_that_import(file)
 
 
-def _reaching_tests(recording: Recording, drawn: RandomChange) -> set[Test]:
-    if _function_at(drawn.file, drawn.line) and (
-        tests_of_line := recording.tests_of_line(drawn.file, _traced_line(drawn.file, drawn.line))
+def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Test]:
+    if _is_in_function(random_change.file, random_change.line) and (
+        tests_of_line := recording.tests_of_line(
+            random_change.file, _traced_line(random_change.file, random_change.line)
+        )
     ):
         return set(tests_of_line)
-    lines, names = _place(drawn.file, drawn.line)
-    found = {test for line in lines for test in recording.tests_of_line(drawn.file, line)}
-    if found and lines:  # the head of a function, such as a default: all tests of the function may detect the change
+    lines, names = _statement_at(random_change.file, random_change.line)
+    found = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
+    if found and lines:  # the line is in the head of a function: all tests of the function may detect the change
         return found
-    if names:  # tests may read a table without running its lines
-        importing = {*_test_files_that_import(drawn.file), *_READ_ALL_MODULES}
+    if names:  # a test may read a table that was created on import, without a run of its lines
+        importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
-    for name in names:  # the line runs on import: all users of the name may detect the change
-        for file, line in _mentions(name):
-            if _function_at(file, line):
+    for name in names:  # the line runs on import: all tests of code that uses the name may detect the change
+        for file, line in _places_that_use(name):
+            if _is_in_function(file, line):
                 found.update(recording.tests_of_line(file, line))
-    return found or (set(recording.tests_of_file(drawn.file)) if names else set())
+    return found or (set(recording.tests_of_file(random_change.file)) if names else set())
 
 
 @cache
@@ -233,7 +249,7 @@ def _tree(file: str) -> ast.Module:
 
 @cache
 def _traced_lines(file: str) -> frozenset[int]:
-    """Return the lines that a tracer reports. A line without own instruction, such as a `continue`, is missing."""
+    """Return the lines that a tracer reports. The tracer omits lines without an instruction, such as a `continue`."""
 
     def lines(code: CodeType) -> Iterator[int]:
         yield from (line for *_, line in code.co_lines() if line)
@@ -245,12 +261,12 @@ def _traced_lines(file: str) -> frozenset[int]:
 
 
 def _traced_line(file: str, line: int) -> int:
-    """Return the line, or the last previous line that a tracer reports."""
+    """Return the line if a tracer reports the line. Otherwise, return the last line before that a tracer reports."""
     return max((each for each in _traced_lines(file) if each <= line), default=line)
 
 
 @cache
-def _function_around(file: str, line: int) -> range:
+def _lines_of_function_around(file: str, line: int) -> range:
     found = [
         range(node.lineno, (node.end_lineno or 0) + 1)
         for node in ast.walk(_tree(file))
@@ -260,7 +276,7 @@ def _function_around(file: str, line: int) -> range:
 
 
 @cache
-def _function_at(file: str, line: int) -> bool:
+def _is_in_function(file: str, line: int) -> bool:
     return any(
         isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
         for node in ast.walk(_tree(file))
@@ -271,16 +287,19 @@ def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
     return node.body[0].lineno if isinstance(node, ast.FunctionDef) else node.body.lineno
 
 
-def _place(file: str, line: int) -> tuple[range, list[str]]:
-    """Return the lines of the innermost statement or function head, and the names assigned outside functions."""
-    statement = _innermost(_tree(file), line)
+def _statement_at(file: str, line: int) -> tuple[range, list[str]]:
+    """Return the lines of the innermost statement or function head at a line.
+
+    Outside functions, also return the names that the statement assigns.
+    """
+    statement = _innermost_statement(_tree(file), line)
     if isinstance(statement, ast.FunctionDef):
         return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]
     if statement is None:
         return range(line, line + 1), []
     body = getattr(statement, "body", None)
     lines = range(statement.lineno, body[0].lineno if body else (statement.end_lineno or line) + 1)
-    if _function_at(file, line):
+    if _is_in_function(file, line):
         return lines, []
     if isinstance(statement, ast.ClassDef):
         return range(0), [statement.name]
@@ -290,7 +309,7 @@ def _place(file: str, line: int) -> tuple[range, list[str]]:
     return range(0), [found.group() for each in targets if (found := re.match(r"\w+", ast.unparse(each)))]
 
 
-def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
+def _innermost_statement(node: ast.AST, line: int) -> ast.stmt | None:
     for child in ast.iter_child_nodes(node):
         first = (
             min([child.lineno, *(each.lineno for each in getattr(child, "decorator_list", ()))])
@@ -300,7 +319,7 @@ def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
         if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)) and (
             not first or first <= line <= (getattr(child, "end_lineno", None) or line)
         ):
-            if inner := _innermost(child, line):
+            if inner := _innermost_statement(child, line):
                 return inner
             if isinstance(child, ast.stmt):
                 return child
@@ -320,8 +339,8 @@ def _test_files_that_import(file: str) -> frozenset[str]:
 
 
 @cache
-def _mentions(name: str) -> list[tuple[str, int]]:
-    """Return the files and lines that use a name."""
+def _places_that_use(name: str) -> list[tuple[str, int]]:
+    """Return each place that uses a name: the file and the line."""
     pattern = re.compile(rf"\b{re.escape(name)}\b")
     return [
         (file, number)

@@ -1,4 +1,4 @@
-"""Run random mutations."""
+"""Run random mutations: random changes of gmongo, each with the tests that can detect the change."""
 
 from __future__ import annotations
 
@@ -13,50 +13,54 @@ from time import monotonic
 
 from tests.mutations.forking_pytest import ForkingPytest, RunsAtImport
 from tests.mutations.mutation import ROOT
-from tests.mutations.random_changes import RandomChange, choose, draw_changes, files
+from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes, files
 from tests.mutations.recording import FOLDERS, Recording, recorded
 from tests.mutations.trials import NotRun, Outcome, first_failure, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
-_TRACED = 10  # maximum slowdown of a test during the recording
+_TRACED = 10  # the recording makes a test slower by at most this factor
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a mutation: `outcome` is one of :data:`OUTCOMES`.
+    """The result of one mutation.
 
-    :param why: the test that killed the mutation, the number of passed tests, or the reason for no trial.
+    :ivar outcome: one of :data:`OUTCOMES`.
+    :ivar why: the test that killed the mutation, the number of tests that passed, or the reason why the mutation was
+        not tried.
     """
 
-    drawn: RandomChange
+    random_change: RandomChange
     outcome: str
     why: str
     seconds: float
 
 
-def attempt(drawn: RandomChange, root: Path, recording: Recording, seconds: float, warm: ForkingPytest) -> Trial:
-    """Run one mutation in a copy, and restore the copy.
+def attempt(
+    random_change: RandomChange, root: Path, recording: Recording, seconds: float, forking_pytest: ForkingPytest
+) -> Trial:
+    """Run the tests of one mutation in a copy of the project, and restore the copy.
 
-    :param seconds: the limit for the tests.
-    :param warm: a process in the copy, for changes of functions.
+    :param seconds: the time limit for the tests in seconds.
+    :param forking_pytest: the pytest process in the copy, which can run tests of changed functions.
     """
     began = monotonic()
 
     def result(outcome: str, why: str) -> Trial:
-        return Trial(drawn, outcome, why, monotonic() - began)
+        return Trial(random_change, outcome, why, monotonic() - began)
 
-    path = root / "gmongo" / drawn.file
+    path = root / "gmongo" / random_change.file
     before = path.read_text("utf-8")
-    after = drawn.apply(before)
+    after = random_change.apply(before)
     if after is None:
         return result(NOT_TRIED, "its lines are gone")
-    tests, among = choose(recording, drawn, _TRACED * seconds)
+    tests, among = choose_tests(recording, random_change, _TRACED * seconds)
     if not tests:
         return result(UNREACHED, f"of {among}" if among else "")
     path.write_text(after, "utf-8")
     try:
-        outcome = _first_failure(drawn, before, root, recording, tests, seconds, warm)
+        outcome = _first_failure(random_change, before, root, recording, tests, seconds, forking_pytest)
     except NotRun as error:
         return result(NOT_TRIED, str(error))
     finally:
@@ -67,48 +71,52 @@ def attempt(drawn: RandomChange, root: Path, recording: Recording, seconds: floa
 
 
 def _first_failure(
-    drawn: RandomChange,
+    random_change: RandomChange,
     before: str,
     root: Path,
     recording: Recording,
     tests: Sequence[str],
     seconds: float,
-    warm: ForkingPytest,
+    forking_pytest: ForkingPytest,
 ) -> Outcome:
-    if not recording.runs_at_import(drawn.file, drawn.line):
+    if not recording.runs_at_import(random_change.file, random_change.line):
         try:
-            return warm.first_failure(drawn.file, before, {test: recording.timeout_of(test) for test in tests}, seconds)
+            return forking_pytest.first_failure(
+                random_change.file, before, {test: recording.timeout_of(test) for test in tests}, seconds
+            )
         except RunsAtImport:
             pass
-    tests, _ = choose(recording, drawn, seconds)  # a new process must collect the test files
+    tests, _ = choose_tests(recording, random_change, seconds)  # a new process needs time to collect the test files
     return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
 
 
 def report(trials: Sequence[Trial]) -> str:
-    """Return a table by package, and a diff of each surviving mutation."""
+    """Return a table of the outcomes by package, and the diff of each mutation that survived."""
     rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
-    for package in [*sorted({trial.drawn.package for trial in trials}), "all"]:
-        counts = Counter(trial.outcome for trial in trials if package in (trial.drawn.package, "all"))
+    for package in [*sorted({trial.random_change.package for trial in trials}), "all"]:
+        counts = Counter(trial.outcome for trial in trials if package in (trial.random_change.package, "all"))
         tried = sum(counts.values()) - counts[NOT_TRIED]
         killed = f"{100 * counts[KILLED] / tried:.0f}" if tried else "-"
         numbers = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
         rows.append(f"| {package} | {sum(counts.values())} | {numbers} | {killed} |")
     for trial in trials:
         if trial.outcome != KILLED:
-            rows.append(f"\n{trial.drawn.name}: {trial.outcome} {trial.why}\n{_difference(trial.drawn)}")
+            rows.append(
+                f"\n{trial.random_change.name}: {trial.outcome} {trial.why}\n{_difference(trial.random_change)}"
+            )
     return "\n".join(rows)
 
 
-def _difference(drawn: RandomChange) -> str:
+def _difference(random_change: RandomChange) -> str:
     return (
-        re.sub("^", "-", drawn.old.rstrip("\n"), flags=re.M)
+        re.sub("^", "-", random_change.old.rstrip("\n"), flags=re.M)
         + "\n"
-        + re.sub("^", "+", drawn.new.rstrip("\n"), flags=re.M)
+        + re.sub("^", "+", random_change.new.rstrip("\n"), flags=re.M)
     )
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the requested number of mutations. Return 1 if a mutation survived or could not run."""
+    """Run the requested number of random mutations. Return 1 if a mutation survives or cannot run."""
     if options.again:
         mutations = [RandomChange(**each) for each in json.loads(options.again.read_text("utf-8"))]
     else:
@@ -120,24 +128,24 @@ def main(options: argparse.Namespace) -> int:
     for name in recording.red:
         print(f"failed without a mutation, excluded: {name}")
 
-    warm: dict[Path, ForkingPytest] = {}
+    processes: dict[Path, ForkingPytest] = {}
 
-    def run(drawn: RandomChange, root: Path) -> Trial:
-        if root not in warm:
-            warm[root] = ForkingPytest(root, folders)
-        trial = attempt(drawn, root, recording, options.seconds, warm[root])
-        print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {drawn.name}  {trial.why}", flush=True)
+    def run(random_change: RandomChange, root: Path) -> Trial:
+        if root not in processes:
+            processes[root] = ForkingPytest(root, folders)
+        trial = attempt(random_change, root, recording, options.seconds, processes[root])
+        print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.why}", flush=True)
         if trial.outcome != KILLED:
-            print(_difference(drawn), flush=True)
+            print(_difference(random_change), flush=True)
         return trial
 
     try:
         trials = list(run_in_copies(mutations, options.jobs, run))
     finally:
-        for each in warm.values():
+        for each in processes.values():
             each.close()
     print(report(trials))
-    survivors = [asdict(trial.drawn) for trial in trials if trial.outcome != KILLED]
+    survivors = [asdict(trial.random_change) for trial in trials if trial.outcome != KILLED]
     if options.keep:
         options.keep.write_text(json.dumps(survivors, indent=1), "utf-8")
     return int(bool(survivors))

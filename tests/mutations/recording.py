@@ -1,8 +1,9 @@
-"""Record the lines of gmongo that each test reaches, and the duration of each test.
+"""Record which lines of gmongo each test reaches, and the duration of each test.
 
-A recording is one run of pytest under coverage.py with the running test as context. The tracer follows greenlets.
-``.mutations`` keeps the recording with the executed code, so that changed files still match. As a pytest plugin
-(``-p tests.mutations.recording``) this module records the tests with their processes and forks.
+A recording is a run of pytest under coverage.py. The name of the current test is the context of coverage.py. The tracer
+follows greenlets. The folder ``.mutations`` contains the recordings and the code that ran, so that a recording is still
+useful after changes of the code. As a pytest plugin (``-p tests.mutations.recording``) this module records the tests
+and their child processes.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ FOLDERS = (
     "load_balanced", "telemetry", "status", "stable_api", "simulation", "differential", "spec",
     "libraries",
 )  # fmt: skip
-WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}  # the official test files are not part of the project
-_VARIABLE = "GMONGO_RECORDING"  # variable with the output folder of the plugin
-_TEST = "GMONGO_RECORDED_TEST"  # variable with the name of the test, for its processes
-_RUN_TIMEOUT = 3000  # seconds
+# Without the official tests, whose files are not part of the project.
+WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}
+_VARIABLE = "GMONGO_RECORDING"  # environment variable with the output folder of the plugin
+_TEST = "GMONGO_RECORDED_TEST"  # environment variable with the name of the current test, for its child processes
+_RUN_TIMEOUT = 3000  # time limit of a recording in seconds
 _SETTINGS = """
 [run]
-data_file = {into}/lines
+data_file = {output_folder}/lines
 parallel = true
 include = {root}/gmongo/*
 concurrency = gevent, thread
@@ -50,7 +52,11 @@ disable_warnings = no-data-collected, couldnt-parse, module-not-imported, trace-
 
 @dataclass(frozen=True, order=True)
 class Test:
-    """A recorded test, its duration in seconds, and the number of lines of gmongo that the test reaches."""
+    """A recorded test.
+
+    :ivar seconds: the duration of the test.
+    :ivar breadth: the number of lines of gmongo that the test reaches.
+    """
 
     __test__ = False
 
@@ -61,25 +67,32 @@ class Test:
 
 @dataclass
 class Recording:
-    """The passed tests by name, and the names of tests that failed without a mutation (`red`)."""
+    """The recorded tests.
+
+    :ivar tests: the tests that passed, by name.
+    :ivar red: the names of the tests that failed without a mutation.
+    """
 
     tests: dict[str, Test] = field(default_factory=dict)
     red: list[str] = field(default_factory=list)
     _parts: list[tuple[Any, Path, set[str]]] = field(default_factory=list)
 
     def tests_of_line(self, file: str, line: int) -> list[Test]:
-        """Return the tests that reach a line of the current code.
+        """Return the tests that reach a line. The line number belongs to the current code.
 
-        :param file: the path below ``gmongo``.
+        :param file: the path of the file below ``gmongo``.
         """
         return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
 
     def tests_of_file(self, file: str) -> list[Test]:
-        """Return the tests that reach a function of a file. The tests may detect changes of import code."""
+        """Return the tests that reach a function of a file.
+
+        These tests may detect changes of code that runs on import.
+        """
         return sorted({self.tests[name] for names in self._by_line(file).values() for name in names if name})
 
     def runs_at_import(self, file: str, line: int) -> bool:
-        """Return True if a line runs during imports, including imports of tests."""
+        """Return True if a line runs outside the recorded tests, for example on import."""
         return line in self._by_line(file) and "" in self._by_line(file)[line]
 
     def timeout_of(self, name: str) -> float:
@@ -87,7 +100,10 @@ class Recording:
         return 5 + 5 * self.tests[name].seconds
 
     def _by_line(self, file: str) -> Mapping[int, set[str]]:
-        """Return the names of tests by current line. An empty name means code outside tests."""
+        """Return, for each line of the current code, the names of the tests that reach the line.
+
+        An empty name stands for code that ran outside the tests.
+        """
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
             now = (ROOT / "gmongo" / file).read_text("utf-8")
@@ -102,7 +118,7 @@ class Recording:
 
 
 def updated_lines(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
-    """Return the tests of each line after a change of the text. A new line has the tests of its neighbours."""
+    """Return the tests of each line after a change of the file. A new line gets the tests of the lines around it."""
     place = moved_lines(before, now)
     found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
     for line in sorted(set(range(1, len(now.splitlines()) + 1)).difference(place.values())):
@@ -114,22 +130,22 @@ def updated_lines(reached: Mapping[int, set[str]], before: str, now: str) -> dic
 
 @cache
 def moved_lines(before: str, after: str) -> dict[int, int]:
-    """Return line number -> line number in a later version of the text."""
+    """Return the new line number of each line that a later version of the text still contains."""
     matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
-def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording:
-    """Return the recording of the default tier in `folders`, updated folder by folder.
+def recorded(folders: Iterable[str] = FOLDERS, records_all: bool = False) -> Recording:
+    """Record the default tier of each folder whose tests have changed. Return the recording of all folders.
 
-    :param again: record all folders, including unchanged folders.
+    :param records_all: True to record also folders whose tests have not changed.
     """
     result = Recording()
     for folder in folders:
         files = {
             str(path.relative_to(ROOT)): _digest(path) for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
         }
-        kept = [] if again else _kept(folder)
+        kept = [] if records_all else _recorded_parts(folder)
         current = {file for part in kept for file, digest in part["files"].items() if files.get(file) == digest}
         if missing := sorted(files.keys() - current):
             print(f"recording {len(missing)} files of tests/{folder}", flush=True)
@@ -138,13 +154,13 @@ def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording
                 missing,
                 {file: files[file] for file in missing},
             )
-            kept = _kept(folder)
-        _add(result, kept, files)
+            kept = _recorded_parts(folder)
+        _add_parts(result, kept, files)
     return result
 
 
-def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
-    """Add the data of each test file from its latest part."""
+def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
+    """Add the data of each test file to a recording. The data come from the latest part that contains the test file."""
     from coverage import CoverageData
 
     seen: set[str] = set()
@@ -159,29 +175,29 @@ def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str
         result._parts.append((data, part["folder"], {test.name for test in tests}))
 
 
-def _kept(folder: str) -> list[dict[str, Any]]:
-    """Return the recordings of a folder, oldest first."""
+def _recorded_parts(folder: str) -> list[dict[str, Any]]:
+    """Return the parts that were recorded for a folder. The oldest part is the first."""
     paths = sorted((FOLDER / folder).glob("*/tests.json"), key=lambda path: int(path.parent.name))
     return [{**json.loads(path.read_text("utf-8")), "folder": path.parent} for path in paths]
 
 
-def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
+def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str]) -> None:
     from coverage import Coverage
 
-    into.mkdir(parents=True)
+    output_folder.mkdir(parents=True)
     plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
-    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _VARIABLE: str(into)}
+    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _VARIABLE: str(output_folder)}
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_RUN_TIMEOUT, check=False)
-    if not (into / "found.json").exists():
+    if not (output_folder / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
-    combined = Coverage(data_file=str(into / "lines"), config_file=False)
-    combined.combine([str(into)])
+    combined = Coverage(data_file=str(output_folder / "lines"), config_file=False)
+    combined.combine([str(output_folder)])
     combined.save()
-    found = json.loads((into / "found.json").read_text("utf-8"))
-    shutil.copytree(ROOT / "gmongo", into / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
+    found = json.loads((output_folder / "found.json").read_text("utf-8"))
+    shutil.copytree(ROOT / "gmongo", output_folder / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
     found["files"] = digests
-    (into / "tests.json").write_text(json.dumps(found), "utf-8")
+    (output_folder / "tests.json").write_text(json.dumps(found), "utf-8")
 
 
 def _digest(path: Path) -> str:
@@ -189,29 +205,30 @@ def _digest(path: Path) -> str:
 
 
 def _recorded_source(part: Path, file: str) -> str:
-    """Return the recorded code of a file, or an empty text for a new file."""
+    """Return the code of a file at the time of the recording. Return an empty text if the file did not exist."""
     path = part / "gmongo" / file
     return path.read_text("utf-8") if path.exists() else ""
 
 
 class _Plugin:
-    """A plugin that records the tests of a pytest run."""
+    """Pytest plugin that records the tests of a run."""
 
-    def __init__(self, into: Path) -> None:
+    def __init__(self, output_folder: Path) -> None:
         import coverage
 
-        self._into = into
-        settings = into / "settings"
-        settings.write_text(_SETTINGS.format(into=into, root=ROOT), "utf-8")
-        # Without the fork settings: a fork of this process must not record.
+        self._into = output_folder
+        settings = output_folder / "settings"
+        settings.write_text(_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
+        # The settings of this process omit the patch of forks, because a fork of this process must not record.
         self._coverage = coverage.Coverage(
-            data_file=str(into / "lines.tests"),
+            data_file=str(output_folder / "lines.tests"),
             include=[f"{ROOT}/gmongo/*"],
             concurrency=["gevent", "thread"],
             config_file=False,
         )
         self._coverage.start()
-        os.environ["COVERAGE_PROCESS_START"] = str(settings)  # for child processes
+        # Child processes start coverage.py if this variable is set.
+        os.environ["COVERAGE_PROCESS_START"] = str(settings)
         self._seconds: dict[str, float] = {}
         self._red: list[str] = []
 
@@ -248,5 +265,5 @@ class _Plugin:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if into := os.environ.get(_VARIABLE):
-        config.pluginmanager.register(_Plugin(Path(into)), "recording")
+    if output_folder := os.environ.get(_VARIABLE):
+        config.pluginmanager.register(_Plugin(Path(output_folder)), "recording")

@@ -1,10 +1,10 @@
-"""Read the hand-written mutations from ``mutations.jsonl``, one mutation per line.
+"""Read the hand-written mutations from ``mutations.jsonl``. Each line contains one mutation.
 
-A row is in the file only if both conditions are true:
+A mutation is in the file only if two conditions are true:
 
-- No random draw makes the same change. A draw (`change_kinds.py`) changes one operator, constant, condition, argument,
-  result, loop, `except` or `finally`, or deletes one statement.
-- The row is about an interleaving of greenlets, a fork, or security (such as certificates and secrets).
+- No random mutation makes the same change. A random mutation (`change_kinds.py`) changes one operator, constant,
+  condition, argument, result, loop, `except` or `finally`, or deletes one statement.
+- The fault is about an interleaving of greenlets, a fork, or security (such as certificates and secrets).
 """
 
 from __future__ import annotations

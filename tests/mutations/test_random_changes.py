@@ -1,4 +1,4 @@
-"""Random mutations: reproducible and even draws, the choice of tests, and the outcome of runs."""
+"""Tests of random mutations: the draw of changes, the choice of tests, and the outcome of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutations import __main__, named_trials, trials
 from tests.mutations.mutation import ROOT, Mutation
-from tests.mutations.random_changes import RandomChange, choose, draw_changes
+from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes
 from tests.mutations.recording import Recording, Test
 from tests.mutations.trials import NotRun, Outcome
 
@@ -18,7 +18,7 @@ SOURCES = {
 }
 
 
-def test_same_seed_draws_same_changes() -> None:
+def test_draws_with_equal_seeds_return_equal_changes() -> None:
     assert draw_changes(SOURCES, 10, 1) == draw_changes(SOURCES, 10, 1) != draw_changes(SOURCES, 10, 2)
 
 
@@ -29,7 +29,7 @@ def test_draw_spreads_changes_over_lines() -> None:
     assert len(draw_changes(SOURCES, 1000, 3)) == 42
 
 
-def test_random_change_applies_after_other_changes_of_file() -> None:
+def test_random_change_can_be_applied_after_other_changes_of_file() -> None:
     for each in draw_changes(SOURCES, 42, 4):
         before = SOURCES[each.file]
         after = each.apply("import this\n" + before)
@@ -48,7 +48,7 @@ def line_in_function() -> RandomChange:
     return RandomChange("wire/tls.py", 1 + source.index("            sent = self._try_to_send(data)"), "", "", "")
 
 
-def test_cheapest_test_of_each_function_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cheapest_test_of_each_test_function_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tests = [
         Test(0.3, 10, "x.py::a[1]"),
         Test(0.1, 10, "x.py::a[2]"),
@@ -56,8 +56,8 @@ def test_cheapest_test_of_each_function_comes_first(monkeypatch: pytest.MonkeyPa
         Test(9.0, 1, "y.py::long"),
     ]
     known = recording(tests, monkeypatch)
-    assert choose(known, line_in_function(), 0.4) == (["x.py::a[2]", "y.py::b"], 4)
-    assert choose(known, line_in_function(), 60) == (["x.py::a[2]", "x.py::a[1]", "y.py::b"], 4)
+    assert choose_tests(known, line_in_function(), 0.4) == (["x.py::a[2]", "y.py::b"], 4)
+    assert choose_tests(known, line_in_function(), 60) == (["x.py::a[2]", "x.py::a[1]", "y.py::b"], 4)
 
 
 def test_tests_of_nearby_branch_precede_cheaper_tests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,18 +66,18 @@ def test_tests_of_nearby_branch_precede_cheaper_tests(monkeypatch: pytest.Monkey
     known = Recording({test.name: test for test in (branch, cheap)})
     lines = {drawn.line: [branch, cheap], drawn.line + 2: [branch]}
     monkeypatch.setattr(known, "tests_of_line", lambda file, line: lines.get(line, []))
-    assert choose(known, drawn, 0.25) == (["x.py::branch"], 2)
+    assert choose_tests(known, drawn, 0.25) == (["x.py::branch"], 2)
 
 
-def test_test_that_reads_file_text_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tests_that_read_source_code_of_files_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "tests/unit/test_exception_causes.py::test_raise_in_exception_handler_has_from_clause"
     known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
     known.tests[text] = Test(0.2, 0, text)
-    assert choose(known, line_in_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
+    assert choose_tests(known, line_in_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nosuch"], ["--random", "3", "--only", "nosuch"]])
-def test_unknown_name_fails_with_message(
+def test_command_with_unknown_name_prints_message(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["mutations", *arguments])
@@ -119,7 +119,7 @@ def row(**changed: Any) -> Mutation:
     [row(old="no such text"), row(file="no_such_file.py"), row(tests="NO-1"), row(new="(")],
     ids=["anchor", "file", "requirement", "syntax"],
 )
-def test_invalid_row_is_not_tried_and_file_is_unchanged(broken: Mutation, tmp_path: Path) -> None:
+def test_invalid_mutation_is_not_tried_and_file_is_unchanged(broken: Mutation, tmp_path: Path) -> None:
     path = tmp_path / "gmongo/wire/tls.py"
     path.parent.mkdir(parents=True)
     path.write_text((ROOT / "gmongo/wire/tls.py").read_text("utf-8"), "utf-8")

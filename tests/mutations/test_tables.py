@@ -1,4 +1,4 @@
-"""The hand-written mutations match the code."""
+"""Tests that each hand-written mutation matches the code of gmongo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL = [mutation for mutations in AREAS.values() for mutation in mutations]
 
 
 @cache
-def unchanged(file: str) -> object:
+def behaviour_of_file(file: str) -> object:
     return behaviour_of(compile(text_of(file), file, "exec", dont_inherit=True))
 
 
@@ -25,11 +25,11 @@ def text_of(file: str) -> str:
 
 
 @pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
-def test_mutation_matches_and_changes_its_file(mutation: Mutation) -> None:
+def test_mutation_matches_its_file_and_changes_behaviour(mutation: Mutation) -> None:
     source = text_of(mutation.file)
     assert source.count(mutation.old) == 1
     changed = compile(source.replace(mutation.old, mutation.new), mutation.file, "exec", dont_inherit=True)
-    assert behaviour_of(changed) != unchanged(mutation.file)
+    assert behaviour_of(changed) != behaviour_of_file(mutation.file)
     assert all((ROOT / target.partition("::")[0]).exists() for target in mutation.targets)
 
 
@@ -37,7 +37,7 @@ def test_names_of_mutations_are_unique() -> None:
     assert [name for name, times in Counter(mutation.name for mutation in ALL).items() if times > 1] == []
 
 
-def test_mutations_are_different_changes() -> None:
+def test_no_two_mutations_make_equal_changes() -> None:
     texts: dict[tuple[str, str], list[str]] = {}
     for mutation in ALL:
         source = text_of(mutation.file)

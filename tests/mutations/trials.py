@@ -1,4 +1,4 @@
-"""Run tests in a changed copy of the project."""
+"""Run tests in copies of the project that a mutation has changed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ import pytest
 
 from tests.mutations.mutation import ROOT
 
-Given = TypeVar("Given")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-TEST_TIMEOUT = 25  # seconds for one test
+TEST_TIMEOUT = 25  # time limit of one test in seconds
 _RUN_TIMEOUT = 900
-_MEMORY = 6 << 30  # bytes, which end an endless loop that allocates memory
+_MEMORY = 6 << 30  # memory limit in bytes. The limit ends an endless loop that allocates memory
 _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
     "ARCHITECTURE.md", "CHANGELOG.md",
 )  # fmt: skip
-_PROGRESS = "GMONGO_PROGRESS"  # variable with the output file of the plugin
-_WANTED = "GMONGO_WANTED"  # variable with the file of selected tests
+_PROGRESS = "GMONGO_PROGRESS"  # environment variable with the file to which the plugin writes
+_WANTED = "GMONGO_WANTED"  # environment variable with the file that contains the names of the selected tests
 
 
 class NotRun(Exception):
@@ -39,33 +39,39 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The first failed test of a run, or an empty text, and the number of started tests."""
+    """The outcome of a run.
+
+    :ivar failed: the first test that failed, or an empty text.
+    :ivar started: the number of tests that were started.
+    """
 
     failed: str = ""
     timed_out: bool = False
     ran: int = field(default=0, compare=False)
 
 
-def copy_project(to: Path) -> Path:
+def copy_project(destination: Path) -> Path:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, to / name)  # the copy includes bytecode
+            shutil.copytree(source, destination / name)  # the copy includes the bytecode of the modules
         else:
-            shutil.copy(source, to / name)
-    return to
+            shutil.copy(source, destination / name)
+    return destination
 
 
-def first_failure(root: Path, targets: Sequence[str], wanted: Sequence[str] = ()) -> Outcome:
-    """Return the first test that fails in the copy. A test that times out must also fail alone.
+def first_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[str] = ()) -> Outcome:
+    """Run tests in a copy of the project. Return the first test that fails.
 
-    :param targets: files, folders or tests.
-    :param wanted: the names of the selected tests, or empty for all tests.
-    :raises NotRun: a target does not exist, or pytest fails.
+    A test that times out runs again alone, and must also fail alone.
+
+    :param targets: the files, folders or tests that pytest collects.
+    :param selected_tests: the names of the tests to run. If empty, all collected tests run.
+    :raises NotRun: a target does not exist, or pytest cannot run the tests.
     """
     skipped: list[str] = []
     while True:
-        outcome = _run(root, targets, wanted, skipped)
+        outcome = _run(root, targets, selected_tests, skipped)
         if not outcome.timed_out:
             return outcome
         alone = _run(root, [outcome.failed.partition("::")[0]], [outcome.failed], [])
@@ -74,12 +80,13 @@ def first_failure(root: Path, targets: Sequence[str], wanted: Sequence[str] = ()
         skipped.append(outcome.failed)
 
 
-def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Sequence[str]) -> Outcome:
-    progress, names = root / "progress", root / "wanted"
+def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skipped: Sequence[str]) -> Outcome:
+    progress, names = root / "progress", root / "selected_tests"
     progress.write_text("", "utf-8")
-    names.write_text("\n".join([*wanted, *(f"not {name}" for name in skipped)]), "utf-8")
+    names.write_text("\n".join([*selected_tests, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
-    # A thread ends an endless loop, because a signal would raise an error in an arbitrary greenlet.
+    # With `thread`, pytest-timeout ends the process. With `signal`, pytest-timeout would raise an error in any
+    # greenlet.
     plugins = [
         "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutations.trials", limit,
         "--timeout-method=thread",
@@ -104,14 +111,14 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
 
 
 def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
-    """Return the outcome from the exit code of pytest and the output of the plugin."""
+    """Return the outcome of a run, given the exit code of pytest and the lines that the plugin has written."""
     ran = sum(line.startswith("begun ") for line in progress)
     failed = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
     if failed:
         return Outcome(failed[0], ran=ran)
     if progress and progress[-1].startswith("begun "):
         return Outcome(progress[-1].removeprefix("begun "), timed_out=True, ran=ran)
-    if code in (0, 5):  # 5: no test was selected
+    if code in (0, 5):  # exit code 5 means that no test was selected
         return Outcome(ran=ran)
     if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
@@ -126,11 +133,11 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
-def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path], Result]) -> Iterator[Result]:
-    """Call `run` for each item, in `jobs` parallel copies of the project."""
+def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], Result]) -> Iterator[Result]:
+    """Call `run` for each item. Each of the `jobs` concurrent calls uses its own copy of the project."""
     roots: SimpleQueue[Path] = SimpleQueue()
 
-    def run_in_copy(each: Given) -> Result:
+    def run_in_copy(each: Item) -> Result:
         root = roots.get()
         try:
             return run(each, root)
@@ -140,11 +147,11 @@ def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path]
     with TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as executor:
         for number in range(jobs):
             roots.put(copy_project(Path(folder) / str(number)))
-        yield from executor.map(run_in_copy, given)
+        yield from executor.map(run_in_copy, items)
 
 
 class ProgressWriter:
-    """A plugin that writes the start, failure and end of each test."""
+    """Pytest plugin that writes a line at the start, the failure and the end of each test."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -167,11 +174,11 @@ class ProgressWriter:
 
 
 class _Plugin(ProgressWriter):
-    """A plugin that runs only the selected tests, and writes their progress."""
+    """Pytest plugin that runs only the selected tests, and writes their progress."""
 
-    def __init__(self, progress: str, wanted: str) -> None:
+    def __init__(self, progress: str, selected_tests: str) -> None:
         super().__init__(Path(progress))
-        names = Path(wanted).read_text("utf-8").splitlines()
+        names = Path(selected_tests).read_text("utf-8").splitlines()
         self._skipped = {name.removeprefix("not ") for name in names if name.startswith("not ")}
         self._wanted = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
 

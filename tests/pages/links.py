@@ -1,4 +1,4 @@
-"""``python -m tests.pages.links FOLDER`` checks the links and anchors of a built site."""
+"""``python -m tests.pages.links FOLDER``: check the links and anchors in the HTML pages of the built documentation."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Page(HTMLParser):
                 self.links.append(value)
 
 
-def broken(folder: Path) -> Iterator[str]:
-    """Yield the broken links of a site, each with its page, except addresses of other sites."""
+def find_broken_links(folder: Path) -> Iterator[str]:
+    """Yield a text with the page and the link for each broken link. Ignore links to other sites."""
     pages = {path.resolve(): Page(path) for path in folder.rglob("*.html")}
     assert pages, f"there is no site in {folder}"
     for path, page in pages.items():
@@ -46,4 +46,4 @@ def _target_exists(path: Path, link: str, pages: dict[Path, Page]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(sorted({*broken(Path(sys.argv[1]))})) or 0)
+    sys.exit("\n".join(sorted({*find_broken_links(Path(sys.argv[1]))})) or 0)

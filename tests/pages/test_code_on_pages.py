@@ -1,4 +1,7 @@
-"""The code on the pages: sessions run, other code compiles, and imported names of gmongo exist."""
+"""Tests of the code on documentation pages: Python sessions have the shown output, and other code compiles.
+
+The names that the code imports from gmongo exist.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILI
 
 
 def blocks(page: Path) -> Iterator[str]:
-    """Yield the Python blocks of a page without indentation."""
+    """Yield the Python code blocks of a page, without their indentation."""
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         yield re.sub(f"^{block['indent']}", "", block["code"], flags=re.MULTILINE)
 
@@ -36,7 +39,8 @@ SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for c
 
 @pytest.mark.parametrize("code", CASES)
 def test_code_compiles_and_its_imports_exist(code: str) -> None:
-    tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")  # a function permits `return`
+    # Inside a function, the code may contain `return`.
+    tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmongo":
             module = importlib.import_module(node.module or "")
@@ -45,7 +49,7 @@ def test_code_compiles_and_its_imports_exist(code: str) -> None:
 
 @pytest.mark.parametrize("code", [case for case in CASES if "def test_" in str(case.values[0])])
 def test_test_file_on_page_imports_its_names(code: str) -> None:
-    """Users copy a test file as a whole. Other code continues the code of its page."""
+    """A user copies a test file as a whole. Other code may use names that earlier code of the page has imported."""
     tree = ast.parse(code)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in imports for alias in node.names}
@@ -53,19 +57,19 @@ def test_test_file_on_page_imports_its_names(code: str) -> None:
 
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)
-def test_session_on_page_has_shown_output(page: Path) -> None:
+def test_python_session_on_page_has_shown_output(page: Path) -> None:
     session = "\n".join(code for code in blocks(page) if ">>>" in code)
     output: list[str] = []
     example = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)
 
 
-def test_guides_contain_sessions_with_imports() -> None:
+def test_guides_contain_python_sessions_that_import_gmongo() -> None:
     guides = {"tutorial", "crud", "documents", "aggregation", "indexes", "transactions", "gridfs", "change-streams"}
     assert {*guides, "upgrading"} <= {page.stem for page in SESSIONS}
 
 
-def test_upgrading_has_section_for_each_version() -> None:
+def test_page_about_upgrading_has_section_for_each_version() -> None:
     changes, upgrading = (
         re.findall(r"^## (\S+)", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
         for path in ("CHANGELOG.md", "docs/upgrading.md")
@@ -74,16 +78,16 @@ def test_upgrading_has_section_for_each_version() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_behind_links_exist(page: Path) -> None:
+def test_files_to_which_page_links_exist(page: Path) -> None:
     links = LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_package_page_links_to_no_files() -> None:
-    """Package indexes do not show the files of the repository."""
+    """A package index shows the page without the files of the repository, so that links to files would be broken."""
     assert LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
 
 
-def test_site_lists_all_pages() -> None:
+def test_table_of_contents_lists_all_pages() -> None:
     listed = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split()
     assert [page.stem for page in (ROOT / "docs").glob("*.md") if page.stem not in {*listed, "index", "package"}] == []

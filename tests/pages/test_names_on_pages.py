@@ -1,4 +1,4 @@
-"""The pages list all keys and options of the driver."""
+"""Tests that the documentation pages list all keys and options of the driver."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def first_column(text: str) -> list[str]:
     return [name for row in text.splitlines()[2:] for name in KEY.findall(row.split("|")[1])]
 
 
-def keys(shape: Any) -> Iterator[str]:
-    """Yield the string keys of a shape at any depth."""
-    if isinstance(shape, Mapping):
-        for key, value in shape.items():
+def keys(nested_value: Any) -> Iterator[str]:
+    """Yield all string keys of nested dictionaries and lists."""
+    if isinstance(nested_value, Mapping):
+        for key, value in nested_value.items():
             if isinstance(key, str):
                 yield key.removesuffix("?")
             yield from keys(value)
-    elif isinstance(shape, (list, tuple)):
-        for each in shape:
+    elif isinstance(nested_value, (list, tuple)):
+        for each in nested_value:
             yield from keys(each)
 
 
@@ -68,13 +68,13 @@ def test_page_lists_keys_of_process_state() -> None:
 
 
 @pytest.mark.parametrize("option", [option.name for option in OPTIONS])
-def test_client_docstring_describes_option(option: str) -> None:
+def test_docstring_of_client_describes_option(option: str) -> None:
     documentation, parameters = inspect.getdoc(MongoClient) or "", inspect.signature(MongoClient).parameters
     assert f"``{option}``" in documentation or option in parameters
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_help_contains_no_markup(program: str) -> None:
+def test_help_of_program_contains_no_markup(program: str) -> None:
     command = [sys.executable, "-m", program, "--help"]
     environment = {**os.environ, "COLUMNS": "200"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)

@@ -57,7 +57,7 @@ ITEM = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
 FIELD = re.compile(r" *:\w[^:]*: ")
 SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
 EXAMPLE = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MULTILINE)
-# String literals, which may contain the character #, and comments.
+# The pattern matches string literals and comments, because a string literal may contain the character #.
 COMMENT = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)", re.MULTILINE
 )
@@ -84,9 +84,9 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a page. A code span is one word."""
+    """Yield the sentences of a text. The word `code` replaces each code span."""
     for paragraph in paragraphs(text):
-        if FIELD.match(paragraph):  # a list of phrases
+        if FIELD.match(paragraph):  # the description of a field can be a list of phrases
             paragraph = FIELD.sub("", paragraph).replace("; ", ". ")
         plain = LINK.sub(lambda link: link["text"], SPAN.sub("`code`", paragraph))
         plain = ABBREVIATION.sub(lambda short: short[1], plain).replace("**", "")
@@ -94,7 +94,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def findings(text: str) -> list[str]:
-    """Return a line for each sentence that is too long or matches a forbidden pattern."""
+    """Return a text for each sentence that is too long, and for each match of a forbidden pattern."""
     violations = []
     for sentence in sentences(text):
         words = len([word for word in sentence.split() if re.search(r"\w", word)])
@@ -106,7 +106,7 @@ def findings(text: str) -> list[str]:
 
 
 def docstrings(node: ast.AST) -> Iterator[str]:
-    """Yield the docstrings of a module, class or function, without their examples."""
+    """Yield the docstrings of a syntax tree: a module, classes and functions. Omit the examples in the docstrings."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield EXAMPLE.sub("\n\n", f"{ast.get_docstring(node) or ''}\n")
     for child in getattr(node, "body", ()):
@@ -177,6 +177,6 @@ def y() -> None:  # noqa: F401  # four
 '''
 
 
-def test_texts_are_docstrings_and_comments(tmp_path: Path) -> None:
+def test_texts_of_file_are_its_docstrings_and_comments(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(SOURCE)
     assert " ".join(" ".join(texts(tmp_path / "code.py")).split()) == "One. Seven Eight. two, three four five six"

@@ -1,4 +1,4 @@
-"""The troubleshooting page quotes messages of the driver exactly."""
+"""Tests that the troubleshooting page quotes the messages of the driver exactly."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of PyMongo with ``gmongo.as_pymongo``, and with PyMongo for comparison."""
+"""Runs of PyMongo's tests with gmongo (``gmongo.as_pymongo``), and with PyMongo for comparison."""

@@ -1,7 +1,7 @@
-"""``python -m tests.pymongo_suite``: tests of PyMongo with both drivers, on simulated deployments or real members.
+"""``python -m tests.pymongo_suite``: run PyMongo's tests with gmongo, on simulated deployments or on real servers.
 
-All tests run with gmongo. Tests without success also run with PyMongo. A test that passes only with PyMongo needs a
-line in ``differences.tsv`` that explains its failure. Each obsolete line is a fault.
+If a test does not pass with gmongo, the test also runs with PyMongo. If a test passes only with PyMongo, a line in
+``differences.tsv`` must explain its failure. The run fails if an explanation is missing, or if a line is obsolete.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, SIMULATED, Job, Outco
 from tests.pymongo_suite.sources import renamed_copy, tests
 
 _FILES_OF_A_JOB = 6
-_AGAIN = 100  # number of the first repeated job
+_AGAIN = 100  # number of the first job that repeats tests
 _USES_PYMONGO = re.compile("pymongo|gridfs|unified")
 _USES_A_SERVER = re.compile("client_context|IntegrationTest|unified|spec_runner|SpecRunner|MockClient")
 _ANYWHERE = next(iter(DEPLOYMENTS))
@@ -30,8 +30,11 @@ Results = dict[tuple[str, str], dict[str, Outcome]]
 """(driver, deployment) -> outcomes by names of tests."""
 
 
-def files_for(folder: Path, deployment: str, selected: Sequence[str]) -> list[str]:
-    """Return the files of synchronous tests of the driver. Tests without a server run on one deployment only."""
+def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str]) -> list[str]:
+    """Return the files with synchronous tests of the driver for a deployment.
+
+    Tests that need no server run on one deployment only.
+    """
     needed = _USES_PYMONGO if deployment == _ANYWHERE else _USES_A_SERVER
     paths = [*sorted((folder / "test").glob("test_*.py")), *sorted((folder / "test" / "mockupdb").glob("test_*.py"))]
     chosen = [path for path in paths if not selected or path.stem in selected]
@@ -39,27 +42,27 @@ def files_for(folder: Path, deployment: str, selected: Sequence[str]) -> list[st
 
 
 def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> Iterator[Job]:
-    """Yield all jobs with gmongo. A job has few files, because remains of a test can disturb later tests."""
+    """Yield all jobs with gmongo. A job has only a few files, because the data of a test can disturb later tests."""
     for deployment in deployments:
-        files = files_for(folder, deployment, selected)
+        files = files_for_deployment(folder, deployment, selected)
         count = -(-len(files) // _FILES_OF_A_JOB)
         for number in range(count):
             yield Job("gmongo", deployment, number, tuple(files[number::count]))
 
 
 def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
-    """Return a job with PyMongo for the tests that do not pass with gmongo, or None."""
+    """Return a job that runs the tests that do not pass with gmongo with PyMongo. Return None if all tests pass."""
     rest = frozenset(name for name, outcome in outcomes.items() if outcome.kind != "passed")
     files = tuple(file for file in job.files if file in {differences.file_of(name) for name in rest})
     return replace(job, driver="pymongo", files=files, only=rest) if rest else None
 
 
-def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
-    """Run concurrent jobs, and return their outcomes and the messages of jobs that did not end."""
-    results: Results = {(driver, job.deployment): {} for job in todo for driver in DRIVERS}
+def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
+    """Run jobs, several of them concurrently. Return the outcomes of the tests, and a message for each broken job."""
+    results: Results = {(driver, job.deployment): {} for job in jobs_to_run for driver in DRIVERS}
     broken: list[str] = []
 
-    def one(job: Job) -> None:
+    def run_job(job: Job) -> None:
         try:
             outcomes = job.run(folder, work)
         except RuntimeError as error:
@@ -69,43 +72,44 @@ def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[R
         results[job.driver, job.deployment].update(outcomes)
         pymongo_job = with_pymongo(job, outcomes) if job.driver == "gmongo" else None
         if pymongo_job is not None:
-            one(pymongo_job)
+            run_job(pymongo_job)
 
     with ThreadPoolExecutor(parallel) as pool:
-        list(pool.map(one, todo))
+        list(pool.map(run_job, jobs_to_run))
     return results, broken
 
 
 def repeat_unexplained(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
-    """Repeat the tests with unexplained failures with gmongo, in one job for each file."""
+    """Repeat each test whose failure with gmongo no line of the table explains. Each job runs the tests of one file."""
     for deployment in {deployment for _driver, deployment in results}:
-        found = differences.differing(results["pymongo", deployment], results["gmongo", deployment])
-        suspects = differences.unexplained(found, table, folder)
+        found = differences.outcomes_that_differ(results["pymongo", deployment], results["gmongo", deployment])
+        suspects = differences.unexplained_tests(found, table, folder)
         for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _AGAIN):
             only = frozenset(name for name in suspects if differences.file_of(name) == file)
             results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, work))
 
 
 def faults_of_outcomes(results: Results, table: dict[str, differences.Difference], folder: Path) -> list[str]:
-    """Return the faults of the outcomes and of the table.
+    """Return a text for each unexplained failure, and for each invalid or obsolete line of the table.
 
-    :param folder: Folder with the package ``test``.
+    :param folder: Folder with PyMongo's package ``test``.
     """
-    faults = [problem for one in table.values() if (problem := one.problem()) is not None]
+    faults = [problem for run_job in table.values() if (problem := run_job.problem()) is not None]
     seen: set[str] = set()
     passed: set[str] = set()
     run: set[str] = set()
     for deployment in {deployment for _driver, deployment in results}:
         gmongo = results["gmongo", deployment]
-        found = differences.differing(results["pymongo", deployment], gmongo)
+        found = differences.outcomes_that_differ(results["pymongo", deployment], gmongo)
         seen |= set(found)
         run |= set(gmongo)
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
-        for name in differences.unexplained(found, table, folder):
+        for name in differences.unexplained_tests(found, table, folder):
             faults.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
-    if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):  # some lines apply to one deployment
-        faults += [f"{name} passes: remove its line" for name in differences.obsolete(seen, passed, table)]
-    return faults + [f"{name} is no test: remove its line" for name in differences.unknown(run, table)]
+    # Some lines apply to one deployment only, so a partial run cannot find obsolete lines.
+    if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
+        faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(seen, passed, table)]
+    return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(run, table)]
 
 
 def _short(text: str) -> str:
@@ -127,7 +131,7 @@ def _column(name: str, results: Results, deployment: str, table: Mapping[str, di
 
 
 def report(results: Results, table: Mapping[str, differences.Difference]) -> Iterator[str]:
-    """Yield tables of outcomes with gmongo, by deployments and by files."""
+    """Yield the lines of two tables: the outcomes with gmongo by deployment, and the outcomes by file."""
     by_file: dict[str, Counter[str]] = {}
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:
@@ -143,7 +147,7 @@ def report(results: Results, table: Mapping[str, differences.Difference]) -> Ite
 
 
 def main() -> int:
-    """Run the selected tests, and print tables and faults."""
+    """Run the selected tests, and print the tables and the faults."""
     parser = argparse.ArgumentParser(prog="python -m tests.pymongo_suite", description=__doc__)
     parser.add_argument("files", nargs="*", help="names of files, such as test_cursor (default: all)")
     parser.add_argument("--folder", type=Path, default=Path(".pymongo"), help="folder for sources, logs and reports")
@@ -158,8 +162,8 @@ def main() -> int:
     source = tests(folder)
     renamed_copy(folder)
     table = differences.differences()
-    todo = list(jobs(source, given.deployment or list(SIMULATED), given.files))
-    results, broken = run(todo, source, work, given.parallel)
+    jobs_to_run = list(jobs(source, given.deployment or list(SIMULATED), given.files))
+    results, broken = run(jobs_to_run, source, work, given.parallel)
     if not given.once:
         repeat_unexplained(results, table, source, work)
     print(*report(results, table), sep="\n")

@@ -1,4 +1,4 @@
-"""Tests that pass only with PyMongo, and their explanations in the table of differences."""
+"""PyMongo's tests that pass only with PyMongo, and the table that explains their failures with gmongo."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Outcomes = Mapping[str, Outcome]
 
 @dataclass(frozen=True)
 class Difference:
-    """Line of the table for a test that passes with PyMongo only.
+    """Line of the table about a test that passes only with PyMongo.
 
     :param test: Name of the test.
     :param kind: One of :data:`KINDS`.
-    :param what: Texts by kind. ``private``: a private name of PyMongo in the failure, or a private name in the test
-        with words of the failures. ``wording``: the message of PyMongo and messages of gmongo in the failure.
-        ``documented``: a page, words of a line in the page, and words of the failures.
+    :param what: Texts whose meaning depends on the kind. For ``private``: a private name of PyMongo in the failure, or
+        a private name in the test and words of the failure. For ``wording``: the message of PyMongo, and the messages
+        of gmongo in the failure. For ``documented``: a page, words of a line in the page, and words of the failure.
     """
 
     test: str
@@ -34,7 +34,7 @@ class Difference:
     what: tuple[str, ...]
 
     def problem(self) -> str | None:
-        """Return the fault of the line, or None."""
+        """Return a text about the fault of an invalid line, or None for a valid line."""
         least = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
         if least is None or len(self.what) < least or not all(self.what):
             return f"{self.test}: the line needs a kind of {KINDS} and one, two or three texts"
@@ -43,9 +43,9 @@ class Difference:
         return None
 
     def explains_failure(self, outcome: Outcome, source: str) -> bool:
-        """Return True if the line explains a failure.
+        """Return True if the line explains the failure of its test.
 
-        :param source: Text of the test.
+        :param source: Source code of the test.
         """
         name, *failures = self.what
         if self.kind == "wording":
@@ -60,33 +60,33 @@ def _any(texts: Iterable[str], outcome: Outcome) -> bool:
 
 
 def differences() -> dict[str, Difference]:
-    """Return the table by names of tests."""
+    """Return the lines of the table, keyed by the names of the tests."""
     lines = [line.split("\t") for line in TABLE.read_text("utf-8").splitlines() if line and not line.startswith("#")]
     return {test: Difference(test, kind, tuple(what)) for test, kind, *what in lines}
 
 
-def differing(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
-    """Return the outcomes with gmongo of the tests that pass with PyMongo only."""
+def outcomes_that_differ(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
+    """Return the tests that pass only with PyMongo, each with its outcome with gmongo."""
     missing = Outcome("failed", "the test was not run")
     own = {name: gmongo.get(name, missing) for name, outcome in pymongo.items() if outcome.kind == "passed"}
     return {name: outcome for name, outcome in own.items() if outcome.kind != "passed"}
 
 
 def module_of(test: str) -> str:
-    """Return the module in the name of a test, such as ``test_cursor`` or ``mockupdb.test_auth``."""
+    """Return the module that the name of a test contains, such as ``test_cursor`` or ``mockupdb.test_auth``."""
     package, prefix, name = test.partition("test_")
     return package + prefix + name.partition(".")[0]
 
 
 def file_of(test: str) -> str:
-    """Return the file of a test."""
+    """Return the path of the file that contains a test."""
     return f"test/{module_of(test).replace('.', '/')}.py"
 
 
 def source_of(test: str, folder: Path) -> str:
-    """Return the text of a test with its decorators. The text of a generated test is empty.
+    """Return the source code of a test with its decorators. Return an empty text if the test is generated.
 
-    :param folder: Folder with the package ``test``.
+    :param folder: Folder with PyMongo's package ``test``.
     """
     file = folder / file_of(test)
     if not file.exists():
@@ -99,10 +99,11 @@ def source_of(test: str, folder: Path) -> str:
     return ""
 
 
-def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
-    """Return the differing tests that no line of the table explains.
+def unexplained_tests(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
+    """Return the tests whose failure no line of the table explains.
 
-    :param folder: Folder with the package ``test``.
+    :param found: The tests that pass only with PyMongo, each with its outcome with gmongo.
+    :param folder: Folder with PyMongo's package ``test``.
     """
     return [
         name
@@ -111,16 +112,18 @@ def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) 
     ]
 
 
-def obsolete(seen: Iterable[str], passed: Iterable[str], table: Mapping[str, Difference]) -> list[str]:
-    """Return the tests in the table that pass with gmongo on each deployment on which they pass with PyMongo.
+def obsolete_tests(
+    differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]
+) -> list[str]:
+    """Return the tests in the table whose line is obsolete, because they do not differ on any deployment.
 
-    :param seen: Tests that differ on some deployment.
-    :param passed: Tests that pass with gmongo on some deployment.
+    :param differing_tests: Tests that pass only with PyMongo on at least one deployment.
+    :param passed_tests: Tests that pass with gmongo on at least one deployment.
     """
-    return sorted((set(table) & set(passed)) - set(seen))
+    return sorted((set(table) & set(passed_tests)) - set(differing_tests))
 
 
-def unknown(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
+def unknown_tests(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
     """Return the tests in the table that do not exist in the executed files.
 
     :param outcomes: Names of all executed tests.

@@ -1,4 +1,4 @@
-"""Execution of PyMongo tests with one driver on one deployment, in separate processes."""
+"""Execution of PyMongo's tests with one driver on one deployment. Each job is a separate process."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _LIMIT = 900
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a test.
+    """Outcome of one test.
 
     :param kind: ``"passed"``, ``"skipped"`` or ``"failed"``.
-    :param text: Error or reason of the skip.
+    :param text: Text of the error, or reason why the test was skipped.
     """
 
     kind: str
@@ -45,13 +45,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """Tests with one driver on one deployment.
+    """A process that runs tests with one driver on one deployment.
 
     :param driver: One of :data:`DRIVERS`.
     :param deployment: One of :data:`DEPLOYMENTS`.
-    :param number: Number of the job for this driver and deployment.
-    :param files: Files with the tests.
-    :param only: Names of the selected tests. Empty selects all tests.
+    :param number: Number that identifies the job among the jobs of this driver and deployment.
+    :param files: Files that contain the tests.
+    :param only: Names of the tests to run. If empty, all tests of the files run.
     """
 
     driver: str
@@ -62,15 +62,15 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return the name of the job for files and messages."""
+        """Return the name of the job, which file names and messages contain."""
         return f"{self.driver} {self.deployment} {self.number}".replace(" ", "-")
 
     def run(self, tests: Path, work: Path) -> dict[str, Outcome]:
-        """Run the tests, and return their outcomes by name.
+        """Run the tests, and return their outcomes, keyed by the names of the tests.
 
-        :param tests: Folder with the package ``test``.
-        :param work: Folder for logs and reports.
-        :raises RuntimeError: The job timed out or has no report.
+        :param tests: Folder with PyMongo's package ``test``.
+        :param work: Folder to which the job writes its log and report.
+        :raises RuntimeError: The job has timed out, or has not written a report.
         """
         report = work / f"{self.name}.xml"
         report.unlink(missing_ok=True)
@@ -111,11 +111,11 @@ class Job:
 
 
 def outcomes(report: Path) -> dict[str, Outcome]:
-    """Return the outcomes in a report of pytest by names of tests."""
+    """Return the outcomes in a report of pytest, keyed by the names of the tests."""
     outcomes_by_name: dict[str, Outcome] = {}
     for case in (
         ElementTree.parse(report).getroot().iterfind(".//testcase[@classname!='']")
-    ):  # a skipped file has no class name
+    ):  # the entry of a skipped file has no class name
         name = f"{case.get('classname', '').removeprefix('test.')}.{case.get('name')}"
         problem = next((each for each in case if each.tag in ("failure", "error", "skipped")), None)
         if problem is None:
@@ -124,7 +124,7 @@ def outcomes(report: Path) -> dict[str, Outcome]:
         kind = "skipped" if problem.tag == "skipped" else "failed"
         text = f"{problem.get('message') or ''}\n{problem.text or ''}"
         before = outcomes_by_name.get(name, Outcome("skipped"))
-        if before.kind == "failed":  # the teardown also failed
+        if before.kind == "failed":  # the test has failed before, and now its teardown has failed
             outcomes_by_name[name] = Outcome("failed", before.text + text)
         elif name not in outcomes_by_name or kind == "failed":
             outcomes_by_name[name] = Outcome(kind, text)

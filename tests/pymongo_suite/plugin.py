@@ -1,4 +1,4 @@
-"""Pytest plugin of the PyMongo tests, which installs the stand-in if gmongo is the selected driver."""
+"""Pytest plugin for PyMongo's tests. If gmongo is the selected driver, the plugin installs the stand-in for PyMongo."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ if os.environ[DRIVER] == "gmongo":
 import pymongo  # noqa: E402
 
 _exists = os.path.exists
-os.path.exists = lambda path: path != "/.dockerenv" and _exists(path)  # tests of handshakes expect no container
+# Tests of handshakes expect a machine that is no container.
+os.path.exists = lambda path: path != "/.dockerenv" and _exists(path)
 
 
 def _name(item: pytest.Item) -> str:
-    """Return the name of a test in the report."""
+    """Return the name that a test has in the report of pytest."""
     file, *others = item.nodeid.split("::")
     return ".".join([file.removeprefix("test/").removesuffix(".py").replace("/", "."), *others])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect all other tests."""
+    """Deselect the tests that do not belong to the job."""
     if ONLY in os.environ:
         only = set(Path(os.environ[ONLY]).read_text("utf-8").splitlines())
         config.hook.pytest_deselected(items=[item for item in items if _name(item) not in only])
@@ -41,5 +42,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Restore the default server, because an earlier test may have changed the default."""
+    """Restore the address of the default server, because an earlier test may have changed the address."""
     pymongo.MongoClient.HOST, pymongo.MongoClient.PORT = os.environ["DB_IP"], int(os.environ["DB_PORT"])

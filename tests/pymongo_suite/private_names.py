@@ -1,6 +1,7 @@
-"""Private modules and names of PyMongo for its tests, from the renamed copy.
+"""Private modules and names of PyMongo that its tests import. The names come from a renamed copy of PyMongo.
 
-Names of the stand-in have priority. The copy provides missing names, so that the import of a test succeeds.
+If the stand-in has a name, tests get the name of the stand-in. The copy only provides the missing names, so that the
+import of a test file succeeds.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from gmongo.options import rules
 from gmongo.sdam import monitor
 from gmongo.sdam.settings import TopologySettings
 from tests.pymongo_suite.sources import PREFIX
-from tests.pymongo_suite.substitutes import substitute
+from tests.pymongo_suite.substitutes import install_substitutes
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finder of modules that the stand-in does not have."""
+    """Import finder for modules of PyMongo that the stand-in does not have."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -46,7 +47,7 @@ class _Finder(MetaPathFinder, Loader):
 
 
 class _NumberModule(ModuleType):
-    """Module with numbers that tests change, which also changes the numbers of gmongo."""
+    """Module with numbers that tests change. A change also changes the equivalent number of gmongo."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         for module, own in _NUMBERS.get(name, ()):
@@ -60,7 +61,7 @@ class _NumberModule(ModuleType):
 
 
 class _ExtendedModule(_NumberModule):
-    """Module of gmongo that also provides names of PyMongo to other callers than gmongo."""
+    """Module of gmongo that also has the names of PyMongo. Code of gmongo does not see the names of PyMongo."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or _is_called_by_gmongo():
@@ -74,7 +75,7 @@ class _ExtendedModule(_NumberModule):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
-# Names in PyMongo, and the equivalent attributes of gmongo.
+# Name in PyMongo -> the equivalent attribute of gmongo.
 _NUMBERS: dict[str, tuple[tuple[Any, str], ...]] = {
     "HEARTBEAT_FREQUENCY": ((TopologySettings, "heartbeat_frequency"),),
     "MIN_HEARTBEAT_INTERVAL": ((monitor, "MIN_HEARTBEAT_FREQUENCY"), (rules, "MIN_HEARTBEAT_SECONDS")),
@@ -92,7 +93,10 @@ def _is_called_by_gmongo() -> bool:
 
 
 def _of_stand_in(value: Any) -> Any:
-    """Return the module or class of the stand-in for a module or class of the copy, or the value itself."""
+    """Return the module or class of the stand-in that replaces a module or class of the copy.
+
+    If the stand-in has no replacement, return `value`.
+    """
     if isinstance(value, ModuleType) and value.__name__.startswith(PREFIX):
         return importlib.import_module(value.__name__.removeprefix(PREFIX))
     if isinstance(value, type) and value.__module__.startswith(PREFIX):
@@ -102,7 +106,7 @@ def _of_stand_in(value: Any) -> Any:
 
 
 def install_private_names() -> None:
-    """Provide private modules and names of PyMongo to its tests after the installation of the stand-in."""
+    """Make the private modules and names of PyMongo importable. The stand-in must be installed before."""
     sys.meta_path.insert(0, _Finder())
     titles: dict[int, list[str]] = {}
     for title in sorted((*ALIASES, *PACKAGES), key=lambda each: "synchronous" not in each):
@@ -111,4 +115,4 @@ def install_private_names() -> None:
     for module in [importlib.import_module(names[0]) for names in titles.values()]:
         module.__dict__["_titles"] = titles[id(module)]
         module.__class__ = _ExtendedModule
-    substitute()
+    install_substitutes()

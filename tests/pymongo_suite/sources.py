@@ -1,4 +1,4 @@
-"""Tests of PyMongo from the source distribution of the installed version, and a renamed copy of PyMongo."""
+"""PyMongo's tests from the source distribution of the installed version, and a renamed copy of PyMongo."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PREFIX = "real"
 
 _PACKAGES = ("pymongo", "gridfs")
 _PACKAGE = r"(?=(?:pymongo|gridfs)\b(?!\.errors))"
-# Package names in imports and attribute accesses, but not in strings. The module `errors` keeps its name, so that
-# functions of the copy raise errors of the stand-in.
+# The package name in imports and attribute accesses, but not in strings. The name `pymongo.errors` does not match, so
+# that functions of the copy raise the errors of the stand-in.
 _NAME = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]){_PACKAGE}(?=\w+\.\w)""")
 
 
 def tests(folder: Path) -> Path:
-    """Return the folder with the package ``test``, and download the package if necessary.
+    """Return the folder with PyMongo's package ``test``. Download the source distribution if the folder is missing.
 
     :param folder: Folder for downloads.
     """
@@ -36,7 +36,10 @@ def tests(folder: Path) -> Path:
 
 
 def _unpack(archive: Path, target: Path) -> None:
-    """Extract only the tests, because Python would import PyMongo without its C extensions from the folder."""
+    """Extract only the tests from the source distribution.
+
+    If the folder also contained PyMongo, Python would import this PyMongo, which has no C extensions.
+    """
     partial = target.with_suffix(".partial")
     with tarfile.open(archive) as source:
         members = [each for each in source.getmembers() if Path(each.name).parts[1:2] == ("test",)]
@@ -46,7 +49,7 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def renamed_copy(folder: Path) -> Path:
-    """Return the folder with a renamed copy of the installed PyMongo, and create the copy if necessary.
+    """Return the folder with a renamed copy of the installed PyMongo. Create the copy if the folder is missing.
 
     :param folder: Folder for the copy.
     """

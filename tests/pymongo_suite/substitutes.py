@@ -1,6 +1,7 @@
-"""Substitutes for private attributes of PyMongo that shared helpers of its tests read.
+"""Substitutes for private attributes of PyMongo that the helpers of its tests read.
 
-The runner of the unified format, for example, reads the pinned server of a transaction and the number of connections.
+For example, the runner of the unified test format reads the pinned server of a transaction and the number of
+connections.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology import Topology
 from tests.pymongo_suite.sources import PREFIX
 
-# Base classes of events for isinstance(), and prefixes of the names of events.
+# Base classes of PyMongo's events for `isinstance`, and the prefixes of the event names to which a base class belongs.
 _EVENTS = {
     "_CommandEvent": ("Command",),
     "_ConnectionEvent": ("Connection",),
@@ -38,7 +39,7 @@ _EVENTS = {
     "_ServerHeartbeatEvent": ("ServerHeartbeat",),
     "TopologyEvent": ("Topology",),
 }
-# Server selectors by the names of the functions in PyMongo.
+# Server selectors of gmongo, keyed by the names of the functions in PyMongo.
 _SELECTORS = {
     "writable_server_selector": WRITABLE,
     "readable_server_selector": Nearest(),
@@ -50,7 +51,7 @@ _pool_options: Any = vars(ClientOptions)["pool_options"]
 
 
 class _PoolOptions(PoolOptions):
-    """Pool options with a credential, as in PyMongo."""
+    """Pool options that contain the credential, as the pool options of PyMongo do."""
 
     _credentials: Any
 
@@ -141,14 +142,15 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (MongoClient, "_get_topology", _opened),
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
-    (_random, "random", lambda: random.random()),  # tests replace the function `random`
-    (client_options, "MAX_RETRIES", 2),  # value of PyMongo for tests of overload
+    (_random, "random", lambda: random.random()),  # tests replace `random.random`
+    (client_options, "MAX_RETRIES", 2),  # the value of PyMongo, which tests of overload expect
     (ClientOptions, "pool_options", property(_options_with_credential)),
     (ClientSession, "_materialize", lambda session: None),
     (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
     (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
     (ClientSession, "_transaction", property(_transaction)),
-    (Pool, "lock", property(lambda pool: nullcontext())),  # a critical section does not switch greenlets
+    # The pool of gmongo needs no lock, because a critical section does not switch greenlets.
+    (Pool, "lock", property(lambda pool: nullcontext())),
     (Pool, "checkout", _checked_out),
     (Pool, "opts", property(_pool_settings)),
     (Pool, "conns", property(lambda pool: pool.machine.available)),
@@ -173,8 +175,8 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
 )
 
 
-def substitute() -> None:
-    """Add the substitutes to classes of gmongo."""
+def install_substitutes() -> None:
+    """Add the substitutes to the classes and modules of gmongo."""
     for kind, name, value in _SUBSTITUTES:
         setattr(kind, name, value)
     for name, beginnings in _EVENTS.items():
@@ -183,5 +185,5 @@ def substitute() -> None:
         )
         monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
     known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
-    known.clear()  # tests of handshakes compare with this metadata
+    known.clear()  # tests of handshakes compare the sent metadata with this metadata
     known.update(client_metadata(None))

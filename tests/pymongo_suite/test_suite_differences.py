@@ -1,4 +1,4 @@
-"""Classification of differences, and validation of the table. ``tox -e pymongo`` runs the tests of PyMongo."""
+"""Tests of the table of differences and its use. ``tox -e pymongo`` runs PyMongo's tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from textwrap import dedent
 import pytest
 
 from tests.pymongo_suite.__main__ import faults_of_outcomes
-from tests.pymongo_suite.differences import Difference, differences, differing, obsolete, unexplained
+from tests.pymongo_suite.differences import (
+    Difference,
+    differences,
+    obsolete_tests,
+    outcomes_that_differ,
+    unexplained_tests,
+)
 from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
 
 PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
@@ -28,11 +34,11 @@ def test_table_is_sorted_and_valid() -> None:
 
 
 @pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
-def test_test_that_passes_with_pymongo_only_is_differing(outcome: Outcome | None) -> None:
+def test_test_that_passes_only_with_pymongo_is_difference(outcome: Outcome | None) -> None:
     gmongo = {} if outcome is None else {TEST: outcome}
-    assert set(differing({TEST: PASSED}, gmongo)) == {TEST}
-    assert differing({TEST: FAILED}, gmongo) == differing({TEST: SKIPPED}, gmongo) == {}
-    assert differing({TEST: PASSED}, {TEST: PASSED}) == {}
+    assert set(outcomes_that_differ({TEST: PASSED}, gmongo)) == {TEST}
+    assert outcomes_that_differ({TEST: FAILED}, gmongo) == outcomes_that_differ({TEST: SKIPPED}, gmongo) == {}
+    assert outcomes_that_differ({TEST: PASSED}, {TEST: PASSED}) == {}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,7 @@ def test_test_that_passes_with_pymongo_only_is_differing(outcome: Outcome | None
         (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there"), False),
     ],
 )
-def test_line_explains_failure_that_contains_its_texts(
+def test_line_explains_failure_if_failure_contains_its_texts(
     tmp_path: Path, table: dict[str, Difference], explained: bool
 ) -> None:
     (tmp_path / "test").mkdir()
@@ -70,14 +76,14 @@ def test_line_explains_failure_that_contains_its_texts(
                     self._of_another_test()
         """)
     )
-    assert unexplained({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
+    assert unexplained_tests({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
 
 
-def test_line_of_passing_test_is_obsolete(tmp_path: Path) -> None:
+def test_line_is_obsolete_if_its_test_passes_with_gmongo(tmp_path: Path) -> None:
     table = table_of("private", "_data")
-    assert obsolete([TEST], [TEST], table) == []
-    assert obsolete([], [], table) == []
-    assert obsolete([], [TEST], table) == [TEST]
+    assert obsolete_tests([TEST], [TEST], table) == []
+    assert obsolete_tests([], [], table) == []
+    assert obsolete_tests([], [TEST], table) == [TEST]
     results = {(driver, deployment): {TEST: PASSED} for driver in ("pymongo", "gmongo") for deployment in DEPLOYMENTS}
     assert faults_of_outcomes(results, table, tmp_path) == [f"{TEST} passes: remove its line"]
     del results["gmongo", "sharded"], results["pymongo", "sharded"]
@@ -94,10 +100,10 @@ def test_line_of_passing_test_is_obsolete(tmp_path: Path) -> None:
         Difference(TEST, "documented", ("docs/differences.md", "missing text", "its failure")),
     ],
 )
-def test_invalid_line_has_problem(line: Difference) -> None:
+def test_invalid_line_of_table_has_problem(line: Difference) -> None:
     assert line.problem() is not None
 
 
-def test_numbers_that_tests_change_exist() -> None:
+def test_numbers_that_pymongo_tests_change_exist_in_gmongo() -> None:
     private = importlib.import_module("tests.pymongo_suite.private_names")
     assert all(hasattr(owner, name) for owner, name in private._INITIAL_VALUES)

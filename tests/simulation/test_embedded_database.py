@@ -33,9 +33,9 @@ needs_mongod = pytest.mark.skipif(embedded.default_engine() != "mongod", reason=
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of temporary files."""
-    directory = tmp_path / "temporary"
+def temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set and return the directory in which this test and its child processes create temporary files."""
+    directory = tmp_path / "temporary_directory"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
     monkeypatch.setenv("TMPDIR", str(directory))
@@ -45,7 +45,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionError:  # refused, or reset
+    except ConnectionError:  # the server refuses or resets the connection
         return False
     return True
 
@@ -63,8 +63,8 @@ def count_after_insert(uri: str) -> int:
         return client.test.things.count_documents({})
 
 
-def test_databases_start_in_parallel_while_other_greenlets_run(temporary, monkeypatch):
-    # No database is ready before the fifth turn.
+def test_databases_start_in_parallel_while_other_greenlets_run(temporary_directory, monkeypatch):
+    # No database is ready before the fifth wait of the start.
     real = python_engines.answering_process
     monkeypatch.setattr(python_engines, "answering_process", lambda *given: real(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
@@ -80,16 +80,16 @@ def test_databases_start_in_parallel_while_other_greenlets_run(temporary, monkey
     finally:
         for database in databases:
             database.stop()
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
 
 
-def test_database_with_path_keeps_its_data(tmp_path, temporary):
+def test_database_with_path_keeps_its_data(tmp_path, temporary_directory):
     path = tmp_path / "kept.db"
     for expected in (1, 2):
         with EmbeddedDatabase(path) as database:
             assert count_after_insert(database.uri) == expected
     assert path.exists()
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
 
 
 def test_restarted_database_is_empty():
@@ -102,14 +102,14 @@ def test_restarted_database_is_empty():
         assert repr(database) == "<EmbeddedDatabase not running>"
 
 
-def test_uri_before_start_raises_error():
+def test_uri_of_database_before_start_raises_error():
     with pytest.raises(EmbeddedDatabaseError, match="not running"):
         _ = EmbeddedDatabase().uri
 
 
 @pytest.mark.parametrize("engine", ["nx", pytest.param("mongod", marks=needs_mongod)])
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
-def test_server_ends_after_kill_of_parent(patch, engine, temporary):
+def test_server_ends_after_kill_of_parent(patch, engine, temporary_directory):
     program = PARENT.format(patch=patch, engine=engine, then="time.sleep(60)")
     parent = subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
@@ -120,20 +120,20 @@ def test_server_ends_after_kill_of_parent(patch, engine, temporary):
         assert is_listening(port)
         parent.send_signal(signal.SIGKILL)
     assert becomes_true(lambda: not is_listening(port))
-    assert becomes_true(lambda: list(temporary.iterdir()) == [])
+    assert becomes_true(lambda: list(temporary_directory.iterdir()) == [])
 
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
-def test_server_ends_with_parent_without_stop(patch, temporary):
+def test_server_ends_after_exit_of_parent_that_did_not_stop_database(patch, temporary_directory):
     done = run_python("-c", PARENT.format(patch=patch, engine="nx", then=""))
     assert done.returncode == 0, done.stderr
     assert becomes_true(lambda: not is_listening(int(done.stdout)))
-    assert becomes_true(lambda: list(temporary.iterdir()) == [])
+    assert becomes_true(lambda: list(temporary_directory.iterdir()) == [])
 
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
-def test_stop_sends_no_signal_after_server_crash(patch):
-    # The number of the group may belong to another program.
+def test_stop_after_server_crash_sends_no_signal(patch):
+    # After the crash, the process group number may belong to another program.
     program = f"""
 {patch}
 import os, signal, time
@@ -145,14 +145,14 @@ os.kill(pid, signal.SIGKILL)
 while database._server._process.poll() is None:
     gevent.sleep(0.01)
 signalled = []
-os.killpg = lambda *given: signalled.append(given)
+os.killpg = lambda *arguments: signalled.append(arguments)
 database.stop()
 print(signalled)
 """
     assert run_python("-c", program).stdout == "[]\n"
 
 
-def test_stop_in_fork_does_not_end_server():
+def test_stop_in_forked_child_does_not_end_server():
     with EmbeddedDatabase() as database:
         if (child := os.fork()) == 0:
             database.stop()
@@ -190,31 +190,31 @@ def test_database_uses_another_port_if_port_is_in_use(answer, monkeypatch):
         taken.stop()
 
 
-def test_start_error_contains_output_of_server(tmp_path, temporary):
+def test_start_error_contains_output_of_server(tmp_path, temporary_directory):
     with pytest.raises(EmbeddedDatabaseError, match="unable to open database file"):
         EmbeddedDatabase(tmp_path / "missing" / "data.db").start()
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
 
 
-def test_slow_start_raises_error_after_timeout(temporary):
+def test_start_of_slow_server_raises_error_after_timeout(temporary_directory):
     database = EmbeddedDatabase(start_timeout=0.01)
     with pytest.raises(EmbeddedDatabaseError, match=r"did not answer in time"):
         database.start()
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
 
 
-def test_gevent_timeout_interrupts_start_and_nothing_remains(temporary):
+def test_gevent_timeout_during_start_leaves_no_temporary_files(temporary_directory):
     database = EmbeddedDatabase()
     timeout = gevent.Timeout(0.1)
     with pytest.raises(gevent.Timeout) as raised, timeout:
         database.start()
     assert raised.value is timeout
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
     with database:
         assert count_after_insert(database.uri) == 1
 
 
-def test_error_without_nx_names_package_to_install(monkeypatch):
+def test_start_without_package_nx_raises_error_with_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "nx_27017", None)
     with pytest.raises(EmbeddedDatabaseError, match=r"pip install 'gmongo\[testing\]'"):
         EmbeddedDatabase().start()
@@ -235,13 +235,13 @@ def test_unknown_engine_raises_value_error(given):
         EmbeddedDatabase(engine=given)
 
 
-def test_error_without_secantus_names_package_to_install(monkeypatch):
+def test_start_without_secantus_raises_error_with_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "secantus", None)
     with pytest.raises(EmbeddedDatabaseError, match=r"needs SecantusDB.*pip install 'secantusdb'"):
         EmbeddedDatabase(engine="secantus").start()
 
 
-def test_secantus_has_transactions_and_keeps_data(tmp_path, temporary):
+def test_secantus_server_runs_transactions_and_keeps_data(tmp_path, temporary_directory):
     if importlib.util.find_spec("secantus") is None:
         pytest.skip("SecantusDB is not installed")
     for expected in (1, 2):
@@ -255,4 +255,4 @@ def test_secantus_has_transactions_and_keeps_data(tmp_path, temporary):
             session.with_transaction(lambda session: session.client.test.things.insert_one({}, session=session))
             assert client.test.things.count_documents({}) == expected
     assert "secantus" not in sys.modules
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []

@@ -1,4 +1,7 @@
-"""Real servers: members fail on demand, no process or file remains, and errors name the remedy."""
+"""Tests of real servers that ``gmongo.testing`` starts: members fail on demand, and no process or file remains.
+
+The text of an error contains the remedy.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,22 @@ needs_mongod = pytest.mark.skipif(default_engine() != "mongod", reason="no mongo
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of all temporary files of the test."""
-    directory = tmp_path / "temporary"
+def temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set and return the directory in which this test creates temporary files."""
+    directory = tmp_path / "temporary_directory"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
     return directory
 
 
-def script(path: Path, text: str) -> Path:
+def write_script(path: Path, text: str) -> Path:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
 
 
 @needs_mongod
-def test_standalone_accepts_its_user_and_fail_points_only(temporary):
+def test_standalone_with_users_accepts_fail_points_and_refuses_anonymous_read(temporary_directory):
     with EmbeddedDatabase(engine="mongod", users={"ada": "p@ss,=w"}) as database:
         with MongoClient(database.uri) as client:
             client.test.things.insert_one({"_id": 1})
@@ -51,13 +54,13 @@ def test_standalone_accepts_its_user_and_fail_points_only(temporary):
         database.server.restart()
         with MongoClient(database.uri) as client:
             assert client.test.things.find_one() == {"_id": 1}
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
 
 
 @needs_mongod
 @pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"tls": True, "users": {"ada": "secret"}}], ids=["plain", "TLS and users"])
-def test_writes_succeed_while_members_are_killed_stopped_and_stepped_down(settings, temporary):
+def test_writes_succeed_while_members_are_killed_stopped_and_stepped_down(settings, temporary_directory):
     with EmbeddedReplicaSet(**settings) as replica_set, MongoClient(replica_set.uri) as client:
         things = client.test.things
         killed = replica_set.primary
@@ -72,11 +75,11 @@ def test_writes_succeed_while_members_are_killed_stopped_and_stepped_down(settin
         replica_set.primary.step_down(1)
         things.insert_one({"_id": "stepped down"})
         assert things.count_documents({}) == 3
-    assert [each for each in temporary.iterdir() if not each.name.startswith("gmongo-tls-")] == []
+    assert [each for each in temporary_directory.iterdir() if not each.name.startswith("gmongo-tls-")] == []
 
 
 @needs_mongod
-def test_server_requires_a_version_of_the_stable_api_after_a_restart():
+def test_restarted_server_still_requires_stable_api_version():
     with EmbeddedReplicaSet(1, require_api_version=True, users={"ada": "lovelace"}) as replica_set:
         replica_set.primary.restart()
         without = MongoClient(replica_set.uri, serverSelectionTimeoutMS=1000)
@@ -86,7 +89,7 @@ def test_server_requires_a_version_of_the_stable_api_after_a_restart():
             client.test.things.insert_one({})
 
 
-def test_replica_set_with_required_api_version_and_no_users_is_refused():
+def test_replica_set_that_requires_api_version_without_users_is_refused():
     with pytest.raises(ValueError, match="require_api_version needs users in a replica set"):
         EmbeddedReplicaSet(1, require_api_version=True)
 
@@ -104,12 +107,12 @@ def test_setting_of_another_engine_is_refused():
         ("exit 1", "does not run here"),
     ],
 )
-def test_unusable_program_is_refused_with_the_remedy(text, expected, tmp_path):
+def test_error_of_unusable_server_program_contains_remedy(text, expected, tmp_path):
     with pytest.raises(EmbeddedDatabaseError, match=expected):
-        EmbeddedDatabase(engine="mongod", program=script(tmp_path / "mongod", text)).start()
+        EmbeddedDatabase(engine="mongod", program=write_script(tmp_path / "mongod", text)).start()
 
 
-def test_missing_program_is_refused_with_the_name_of_the_extra(tmp_path, monkeypatch):
+def test_error_of_missing_server_program_names_extra_to_install(tmp_path, monkeypatch):
     with pytest.raises(EmbeddedDatabaseError, match="is no file"):
         EmbeddedDatabase(engine="mongod", program=tmp_path / "missing").start()
     monkeypatch.delenv(program.PROGRAM_VARIABLE, raising=False)
@@ -119,11 +122,11 @@ def test_missing_program_is_refused_with_the_name_of_the_extra(tmp_path, monkeyp
         EmbeddedReplicaSet(1).start()
 
 
-def test_program_of_the_variable_comes_before_the_path(tmp_path, monkeypatch):
-    named = script(tmp_path / "named", "echo 'db version v7.0.1'")
+def test_program_of_environment_variable_has_priority_over_path(tmp_path, monkeypatch):
+    named = write_script(tmp_path / "named", "echo 'db version v7.0.1'")
     (tmp_path / "path").mkdir()
-    other = script(tmp_path / "path" / "mongod", "echo 'db version v6.0.1'")
-    given = script(tmp_path / "given", "echo 'db version v5.0.1'")
+    other = write_script(tmp_path / "path" / "mongod", "echo 'db version v6.0.1'")
+    given = write_script(tmp_path / "given", "echo 'db version v5.0.1'")
     monkeypatch.setattr(program, "_installed", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=os.pathsep)
     monkeypatch.setenv(program.PROGRAM_VARIABLE, str(named))
@@ -133,7 +136,7 @@ def test_program_of_the_variable_comes_before_the_path(tmp_path, monkeypatch):
 
 
 @needs_mongod
-def test_port_in_use_is_named_with_the_log_and_nothing_remains(temporary):
+def test_error_of_port_in_use_contains_server_log_and_no_file_remains(temporary_directory):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = server.Server(program.find_program(), server.Settings(), port=taken.getsockname()[1])
         try:
@@ -141,15 +144,15 @@ def test_port_in_use_is_named_with_the_log_and_nothing_remains(temporary):
                 found.start(float("inf"))
         finally:
             found.end()
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
 
 
 @needs_mongod
-def test_data_path_that_is_no_folder_is_refused_and_nothing_remains(tmp_path, temporary):
+def test_data_path_that_is_no_folder_is_refused_and_no_file_remains(tmp_path, temporary_directory):
     (tmp_path / "file").write_text("")
     with pytest.raises(EmbeddedDatabaseError, match="Let `path`"):
         EmbeddedDatabase(tmp_path / "file" / "data", engine="mongod").start()
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_directory.iterdir()) == []
 
 
 TESTS = """
@@ -167,7 +170,7 @@ def test_database_is_empty(number, mongodb_database, mongodb_server):
 @needs_mongod
 @pytest.mark.long
 @pytest.mark.parametrize(("options", "servers"), [((), 1), (("-n", "2"), 2), (("-n", "2", "--mongodb-shared"), 1)])
-def test_plugin_starts_one_server_for_each_process_or_a_shared_one(options, servers, tmp_path):
+def test_plugin_starts_one_server_for_each_process_or_one_shared_server(options, servers, tmp_path):
     (tmp_path / "test_users.py").write_text(TESTS)
     plugin = "gmongo.testing.pytest_plugin"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin, *options]
@@ -176,7 +179,7 @@ def test_plugin_starts_one_server_for_each_process_or_a_shared_one(options, serv
     assert len(set((tmp_path / "ports.txt").read_text().split())) == servers
 
 
-def test_unreachable_server_of_the_variable_ends_each_test_before_it_starts(tmp_path):
+def test_unreachable_server_of_mongodb_uri_ends_each_test_before_it_starts(tmp_path):
     (tmp_path / "test_users.py").write_text(TESTS)
     variables = {**environment(), "MONGODB_URI": "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "gmongo.testing.pytest_plugin"]
@@ -186,7 +189,7 @@ def test_unreachable_server_of_the_variable_ends_each_test_before_it_starts(tmp_
     assert "the server of MONGODB_URI is not ready: 127.0.0.1:1: [Errno" in done.stdout
 
 
-def test_plugin_imports_no_driver():
+def test_pytest_plugin_imports_no_driver():
     source = "import sys, gmongo.testing.pytest_plugin; print('gevent' in sys.modules, 'bson' in sys.modules)"
     command = [sys.executable, "-c", source]
     done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)

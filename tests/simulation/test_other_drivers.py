@@ -1,8 +1,9 @@
-"""MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments. ``tox -e drivers`` builds them.
+"""Tests with MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments.
 
-Each driver has a program in the folder ``drivers``. The program receives a URI and the kind of deployment, connects and
-prints ``ready``. For a line ``read`` the program finds a document and prints a field. For a line ``write ID`` the
-program inserts a document and prints its ID.
+``tox -e drivers`` builds the programs of the drivers. Each driver has a program in the folder ``drivers``. The program
+receives a URI and the kind of deployment, connects and prints ``ready``. If the input has a line ``read``, the program
+finds a document and prints a field. If the input has a line ``write ID``, the program inserts a document and prints its
+ID.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ pytestmark = pytest.mark.skipif(not BUILT, reason="OTHER_DRIVERS names no folder
 
 
 class Language(NamedTuple):
-    """The command that builds a program in a copy of its folder, and the command that starts it."""
+    """Commands of one language.
+
+    :ivar tool: the program that must be installed.
+    :ivar build: the command that builds the driver's program in a copy of its folder.
+    :ivar command: the command that starts the driver's program.
+    """
 
     tool: str
     build: str
@@ -48,7 +54,7 @@ LANGUAGES = {
 
 @pytest.fixture(scope="module", params=LANGUAGES)
 def command(request) -> list[str]:
-    """The command of the program of a language."""
+    """Build the program of one language, and return the command that starts the program."""
     language = LANGUAGES[request.param]
     if shutil.which(language.tool) is None:
         pytest.skip(f"there is no {language.tool}")
@@ -75,7 +81,7 @@ class Client:
 
 
 @contextmanager
-def running(command: list[str], *arguments: str) -> Iterator[Client]:
+def running_program(command: list[str], *arguments: str) -> Iterator[Client]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*command, *arguments], text=True, **pipes) as process:
         try:
@@ -93,15 +99,15 @@ def running(command: list[str], *arguments: str) -> Iterator[Client]:
 def test_other_driver_continues_after_closed_connections(command: list[str], kind: str) -> None:
     with (
         getattr(DeploymentProcess, kind)(**KINDS[kind]) as deployment,
-        running(command, deployment.uri, kind) as client,
+        running_program(command, deployment.uri, kind) as client,
     ):
         for member in deployment.members:
             member.drop_connections()
         assert client("read") == "1"
         first = deployment.members.primary if deployment.members.has_primary else deployment.members[0]
-        first.drop_after(20, "find")  # inside the reply
+        first.drop_after(20, "find")  # the connection closes after 20 bytes of the reply
         assert client("read") == "1"
-        if kind != "standalone":  # a standalone has no retryable writes
+        if kind != "standalone":  # a standalone does not support retryable writes
             first.drop_after(0, "insert")
         assert client("write afterwards") == "afterwards"
         if kind == "replica_set":

@@ -1,4 +1,7 @@
-"""The recipes of docs/testing-recipes.md: with gmongo in one hub, and with PyMongo and a deployment in a process."""
+"""The recipes of docs/testing-recipes.md.
+
+Each recipe runs with gmongo and a deployment in the hub of the test, and with PyMongo and a deployment in a process.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +146,7 @@ RECIPES = [
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
-def test_page_has_source_of_recipe(recipe):
+def test_page_contains_source_code_of_recipe(recipe):
     source = inspect.getsource(recipe).strip()
-    assert len(source.splitlines()) <= 16  # fifteen lines and the name
+    assert len(source.splitlines()) <= 16  # fifteen lines of code and the line with the name
     assert source in PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The table of constructs that the simulation does not support, the page, and the code agree."""
+"""Tests that the table of unsupported constructs agrees with the documentation page and with the code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "testing-limits.md").read_text("utf-8")
 
 
-def test_page_lists_the_constructs_of_the_table():
+def test_documentation_page_lists_constructs_of_table():
     rows = re.findall(r"^\| (.+) \| (.+) \|$", PAGE.replace("`", ""), re.MULTILINE)
     listed = {construct: engine for constructs, engine in rows for construct in constructs.split(", ")}
     names = {MONGOD: 'engine="mongod"', ATLAS: ATLAS}
@@ -21,7 +21,7 @@ def test_page_lists_the_constructs_of_the_table():
     assert {name: engine for name, engine in listed.items() if engine in names.values()} == expected
 
 
-def test_code_names_only_constructs_of_the_table():
+def test_code_refuses_only_constructs_of_table():
     source = "".join(path.read_text("utf-8") for path in (ROOT / "gmongo" / "testing").rglob("*.py"))
     found = set(re.findall(r'not_supported\("([^"]+)"', source))
     assert found <= set(UNSUPPORTED)
@@ -31,7 +31,7 @@ def test_code_names_only_constructs_of_the_table():
 @pytest.mark.parametrize(
     ("construct", "engine"), [("$setWindowFields", 'EmbeddedDatabase(engine="mongod")'), ("$search", "MongoDB Atlas")]
 )
-def test_error_names_the_construct_and_the_engine(construct, engine):
+def test_error_names_unsupported_construct_and_engine_that_supports_it(construct, engine):
     error = not_supported(construct)
     assert error.code == 115
     assert error.message == f"the simulated deployment does not support {construct}; {engine} supports it"

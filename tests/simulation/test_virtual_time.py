@@ -1,4 +1,4 @@
-"""Virtual time: an hour takes milliseconds, and events have a stable order."""
+"""Tests of virtual time: a virtual hour takes milliseconds of real time, and each run has the same order of events."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ HOUR = 3600.0
 
 
 @pytest.fixture
-def hours(virtual_time):
-    """Virtual time, for a test with two minutes of real time."""
+def virtual_clock(virtual_time):
+    """Return virtual time, in which tests of this file sleep for hours."""
     return virtual_time
 
 
 class TestTimers:
-    def test_sleeping_takes_no_time(self, hours):
-        before = hours.monotonic()
+    def test_sleep_takes_no_real_time(self, virtual_clock):
+        before = virtual_clock.monotonic()
         gevent.sleep(HOUR)
-        assert hours.monotonic() == before + HOUR == _clock.monotonic()
+        assert virtual_clock.monotonic() == before + HOUR == _clock.monotonic()
 
-    def test_timers_fire_in_order_of_time(self, hours):
+    def test_timers_fire_in_order_of_time(self, virtual_clock):
         seen = []
 
         def sleep(seconds):
             gevent.sleep(seconds)
-            seen.append((seconds, hours.monotonic() - before))
+            seen.append((seconds, virtual_clock.monotonic() - before))
 
-        before = hours.monotonic()
+        before = virtual_clock.monotonic()
         gevent.joinall([gevent.spawn(sleep, seconds) for seconds in (30, 10, 20, 10.5)])
         assert seen == [(10, 10), (10.5, 10.5), (20, 20), (30, 30)]
 
-    def test_simultaneous_timers_fire_in_order_of_priority(self, hours):
+    def test_simultaneous_timers_fire_in_order_of_priority(self, virtual_clock):
         seen = []
         loop = gevent.get_hub().loop
         timers = [loop.timer(5, priority=priority) for priority in (-1, 1, 0)]
@@ -57,7 +57,7 @@ class TestTimers:
         gevent.sleep(6)
         assert seen == [1, 0, -1]
 
-    def test_effects_of_a_timer_precede_the_next_timer(self, hours):
+    def test_greenlets_of_timer_run_before_next_timer(self, virtual_clock):
         seen = []
         loop = gevent.get_hub().loop
         for name in "abc":
@@ -66,7 +66,7 @@ class TestTimers:
         gevent.sleep(6)
         assert seen == ["a", "A", "b", "B", "c", "C"]
 
-    def test_timeouts_expire_in_virtual_time(self, hours):
+    def test_timeouts_expire_in_virtual_time(self, virtual_clock):
         with gevent.Timeout(5) as limit, pytest.raises(gevent.Timeout) as caught:
             gevent.sleep(10)
         assert caught.value is limit
@@ -74,7 +74,7 @@ class TestTimers:
         assert gevent.spawn(gevent.sleep, 10).join(timeout=3) is None
         assert gevent.with_timeout(1, gevent.sleep, 2, timeout_value="late") == "late"
 
-    def test_stopped_timer_does_not_fire(self, hours):
+    def test_stopped_timer_does_not_fire(self, virtual_clock):
         seen = []
         timer = gevent.get_hub().loop.timer(5)
         timer.start(seen.append, 1)
@@ -88,59 +88,59 @@ class TestTimers:
         gevent.sleep(2)
         assert seen == [2] and not timer.active
 
-    def test_repeating_timer_fires_at_each_interval(self, hours):
+    def test_repeating_timer_fires_at_each_interval(self, virtual_clock):
         seen = []
         with gevent.get_hub().loop.timer(5, 10) as timer:
-            timer.start(lambda: seen.append(hours.monotonic() - before))
-            before = hours.monotonic()
+            timer.start(lambda: seen.append(virtual_clock.monotonic() - before))
+            before = virtual_clock.monotonic()
             gevent.sleep(36)
         assert seen == [5, 15, 25, 35]
 
-    def test_timer_without_ref_does_not_keep_hub_running(self):
-        # A thread has a hub without other watchers.
+    def test_timer_without_reference_does_not_keep_hub_alive(self):
+        # The hub of a new native thread has no other timers.
 
         def run():
             with VirtualTime():
                 gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
                 with pytest.raises(gevent.hub.LoopExit):
                     Event().wait()
-                with pytest.raises(gevent.hub.LoopExit):  # a restarted hub
+                with pytest.raises(gevent.hub.LoopExit):  # the first LoopExit has restarted the hub
                     Event().wait()
                 return gevent.get_hub().join(timeout=1)
 
         with ThreadPoolExecutor(1) as executor:
             assert executor.submit(run).result() is True
 
-    def test_clock_waits_for_result_of_thread(self, hours):
-        before = hours.monotonic()
+    def test_virtual_clock_does_not_advance_during_work_of_native_thread(self, virtual_clock):
+        before = virtual_clock.monotonic()
         with gevent.Timeout(HOUR):
             assert gevent.get_hub().threadpool.apply(_work_in_a_thread) == "done"
-        assert hours.monotonic() == before
+        assert virtual_clock.monotonic() == before
 
-    def test_late_data_of_a_socket_is_read_before_time_passes(self, hours, monkeypatch):
-        # On a busy machine, the loop may have no event after one end has sent data.
+    def test_data_that_arrives_late_at_socket_is_read_before_timeout(self, virtual_clock, monkeypatch):
+        # On a busy machine, the loop may not see the data at once. The replaced `sleep` sends the data during a wait.
         ours, theirs = socket.socketpair()
         moments = []
 
-        def late(seconds):
+        def send_during_wait(seconds):
             if not moments:
                 theirs.send(b"x")
             moments.append(seconds)
 
         with ours, theirs:
             gevent.sleep(1)
-            monkeypatch.setattr(virtual_loop.time, "sleep", late)
+            monkeypatch.setattr(virtual_loop.time, "sleep", send_during_wait)
             for _ in range(3):
                 moments.clear()
                 with gevent.Timeout(5):
                     assert ours.recv(1) == b"x"
 
-    def test_error_of_callback_is_printed_by_hub(self, hours, capsys):
+    def test_error_of_callback_is_printed_by_hub(self, virtual_clock, capsys):
         gevent.get_hub().loop.timer(1).start(lambda: 1 / 0)
         gevent.sleep(2)
         assert "ZeroDivisionError" in capsys.readouterr().err
 
-    def test_many_timers_fire(self, hours):
+    def test_all_of_many_timers_fire(self, virtual_clock):
         pool = Pool(1000)
         for number in range(10_000):
             pool.spawn(gevent.sleep, number % 97)
@@ -153,36 +153,38 @@ def _work_in_a_thread():
 
 
 class TestAdvance:
-    def test_advance_fires_timers_that_are_due(self, hours):
+    def test_advance_fires_timers_that_are_due(self, virtual_clock):
         sleeper = gevent.spawn(gevent.sleep, 60)
-        hours.advance(59)
+        virtual_clock.advance(59)
         assert not sleeper.dead
-        hours.advance(1)
+        virtual_clock.advance(1)
         assert sleeper.dead
 
-    def test_advance_stops_at_given_time(self, hours):
-        before = hours.monotonic()
+    def test_advance_moves_clock_by_exact_number_of_seconds(self, virtual_clock):
+        before = virtual_clock.monotonic()
         gevent.spawn(gevent.sleep, HOUR)
-        hours.advance(0)
-        hours.advance(1.5)
-        assert hours.monotonic() == before + 1.5
+        virtual_clock.advance(0)
+        virtual_clock.advance(1.5)
+        assert virtual_clock.monotonic() == before + 1.5
 
     @pytest.mark.parametrize("seconds", [-1, "1", None, True, float("inf"), float("nan")])
-    def test_advance_by_invalid_seconds_raises_value_error(self, hours, seconds):
+    def test_advance_by_invalid_seconds_raises_value_error(self, virtual_clock, seconds):
         with pytest.raises(ValueError, match="not a number from 0 up"):
-            hours.advance(seconds)
+            virtual_clock.advance(seconds)
 
-    def test_simultaneous_advances_overlap(self, hours):
-        before = hours.monotonic()
-        gevent.joinall([gevent.spawn(hours.advance, 5), gevent.spawn(hours.advance, 3)], raise_error=True)
-        assert hours.monotonic() == before + 5
+    def test_simultaneous_advances_overlap(self, virtual_clock):
+        before = virtual_clock.monotonic()
+        gevent.joinall(
+            [gevent.spawn(virtual_clock.advance, 5), gevent.spawn(virtual_clock.advance, 3)], raise_error=True
+        )
+        assert virtual_clock.monotonic() == before + 5
 
-    def test_deployment_advances_virtual_time(self, hours, mongodb_replica_set):
-        before = hours.monotonic()
+    def test_deployment_advances_virtual_time(self, virtual_clock, mongodb_replica_set):
+        before = virtual_clock.monotonic()
         mongodb_replica_set.advance(HOUR)
-        assert hours.monotonic() == before + HOUR
+        assert virtual_clock.monotonic() == before + HOUR
 
-    def test_advance_of_real_time_raises_runtime_error(self):
+    def test_advance_without_virtual_time_raises_runtime_error(self):
         with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="with VirtualTime"):
             deployment.advance(1)
         with pytest.raises(RuntimeError, match="not virtual here"):
@@ -190,7 +192,7 @@ class TestAdvance:
 
 
 class TestBeginningAndEnd:
-    def test_clocks_start_at_given_values(self):
+    def test_clocks_start_at_times_of_arguments(self):
         date = datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
         with VirtualTime(start=1000.0, date=date) as virtual:
             assert (virtual.monotonic(), virtual.date()) == (1000.0, date)
@@ -205,7 +207,7 @@ class TestBeginningAndEnd:
         before = time.monotonic(), time.time() - 0.001
         with VirtualTime() as virtual:
             shown = virtual.monotonic(), virtual.date().timestamp()
-        after = time.monotonic(), time.time() + 0.001  # dates are rounded
+        after = time.monotonic(), time.time() + 0.001  # the start date is rounded
         assert all(early <= now <= late for early, now, late in zip(before, shown, after, strict=True))
 
     def test_nested_virtual_time_raises_runtime_error(self, virtual_time):
@@ -214,7 +216,7 @@ class TestBeginningAndEnd:
         with pytest.raises(RuntimeError, match="virtual already"), virtual_time:
             pass
 
-    def test_timers_continue_in_real_time_after_the_block(self):
+    def test_timers_fire_in_real_time_after_end_of_virtual_time(self):
         with VirtualTime():
             sleeper = gevent.spawn(gevent.sleep, 0.05)
             gevent.sleep(0.02)
@@ -233,7 +235,7 @@ class TestBeginningAndEnd:
         eventually(lambda: seen.count(1) >= 2 and seen.count(2) == 1)
         repeating.stop()
 
-    def test_error_ends_virtual_time(self):
+    def test_error_in_block_ends_virtual_time(self):
         with pytest.raises(ZeroDivisionError), VirtualTime():
             raise ZeroDivisionError
         assert _clock.monotonic is time.monotonic
@@ -255,83 +257,83 @@ class Heartbeats(monitoring.ServerHeartbeatListener):
 
 
 class TestDriver:
-    def test_write_waits_for_election_of_25_seconds(self, hours):
+    def test_write_waits_for_election_of_25_seconds(self, virtual_clock):
         with Deployment.replica_set(election_delay=25) as deployment, MongoClient(deployment.uri) as client:
             client.db.c.insert_one({"_id": 1})
-            before = hours.monotonic()
+            before = virtual_clock.monotonic()
             deployment.members.primary.kill()
             client.db.c.insert_one({"_id": 2})
-            assert 25 <= hours.monotonic() - before < 26
+            assert 25 <= virtual_clock.monotonic() - before < 26
             assert client.db.c.count_documents({}) == 2
 
-    def test_server_selection_times_out_after_30_seconds(self, hours, mongodb_standalone):
+    def test_server_selection_times_out_after_30_seconds(self, virtual_clock, mongodb_standalone):
         mongodb_standalone.members[0].kill()
-        before = hours.monotonic()
+        before = virtual_clock.monotonic()
         with MongoClient(mongodb_standalone.uri) as client, pytest.raises(ServerSelectionTimeoutError):
             client.db.c.find_one()
-        assert hours.monotonic() == pytest.approx(before + 30)
+        assert virtual_clock.monotonic() == pytest.approx(before + 30)
 
     @pytest.mark.parametrize("mode", ["poll", "stream"])
-    def test_monitor_sends_heartbeat_every_ten_seconds(self, hours, mongodb_standalone, mode):
+    def test_monitor_sends_heartbeat_every_ten_seconds(self, virtual_clock, mongodb_standalone, mode):
         heartbeats = Heartbeats()
         options = {"serverMonitoringMode": mode, "event_listeners": [heartbeats]}
         with MongoClient(mongodb_standalone.uri, **options) as client:
             client.admin.command("ping")
             del heartbeats.at[:]
-            hours.advance(HOUR)
+            virtual_clock.advance(HOUR)
         gaps = {round(later - earlier, 3) for earlier, later in zip(heartbeats.at, heartbeats.at[1:], strict=False)}
         assert gaps == {10.0} and 359 <= len(heartbeats.at) <= 360
 
-    def test_object_id_has_virtual_date(self, hours, mongodb_standalone):
+    def test_object_id_has_virtual_date(self, virtual_clock, mongodb_standalone):
         with MongoClient(mongodb_standalone.uri, heartbeatFrequencyMS=3_600_000) as client:
             first = client.test.things.insert_one({}).inserted_id
-            hours.advance(24 * HOUR)
+            virtual_clock.advance(24 * HOUR)
             second = client.test.things.insert_one({}).inserted_id
         assert second.generation_time - first.generation_time == datetime.timedelta(days=1)
 
-    def test_idle_connections_are_closed(self, hours, mongodb_standalone):
+    def test_idle_connections_are_closed(self, virtual_clock, mongodb_standalone):
         with MongoClient(mongodb_standalone.uri, maxIdleTimeMS=600_000) as client:
             gevent.joinall([gevent.spawn(client.admin.command, "ping") for _ in range(5)], raise_error=True)
             (member,) = mongodb_standalone.members
-            hours.advance(590)
+            virtual_clock.advance(590)
             assert len(member.connections) > 2
-            hours.advance(20)
-            assert len(member.connections) == 2  # of the monitor
+            virtual_clock.advance(20)
+            assert len(member.connections) == 2  # both connections belong to the monitor
 
-    def test_expired_session_is_not_reused(self, hours, mongodb_replica_set):
+    def test_expired_session_is_not_reused(self, virtual_clock, mongodb_replica_set):
         with MongoClient(mongodb_replica_set.uri) as client:
             for minutes in (0, 28, 30):
-                hours.advance(minutes * 60)
+                virtual_clock.advance(minutes * 60)
                 client.db.c.find_one()
             first, second, third = (each.session for each in mongodb_replica_set.commands.named("find"))
         assert first == second != third
 
-    def test_check_out_from_full_pool_times_out(self, hours, mongodb_standalone):
+    def test_check_out_from_full_pool_times_out(self, virtual_clock, mongodb_standalone):
         with MongoClient(mongodb_standalone.uri, maxPoolSize=1, waitQueueTimeoutMS=60_000) as client:
             blocked = {"failCommands": ["ping"], "blockConnection": True, "blockTimeMS": 120_000}
             mongodb_standalone.set_fail_point("failCommand", {"times": 1}, blocked)
             holder = gevent.spawn(client.admin.command, "ping")
             gevent.sleep(1)
-            before = hours.monotonic()
+            before = virtual_clock.monotonic()
             with pytest.raises(WaitQueueTimeoutError):
                 client.admin.command("ping")
-            assert hours.monotonic() == pytest.approx(before + 60)
+            assert virtual_clock.monotonic() == pytest.approx(before + 60)
             assert holder.get()["ok"] == 1
 
-    def test_documents_with_ttl_index_expire_in_virtual_time(self, hours, mongodb_replica_set):
+    def test_documents_with_ttl_index_expire_in_virtual_time(self, virtual_clock, mongodb_replica_set):
         with MongoClient(mongodb_replica_set.uri, tz_aware=True) as client:
             client.db.c.create_index("at", expireAfterSeconds=HOUR)
-            client.db.c.insert_one({"at": hours.date()})
-            hours.advance(HOUR - 100)
+            client.db.c.insert_one({"at": virtual_clock.date()})
+            virtual_clock.advance(HOUR - 100)
             assert client.db.c.count_documents({}) == 1
-            hours.advance(200)
+            virtual_clock.advance(200)
             assert client.db.c.count_documents({}) == 0
 
-    def test_authentication_advances_clock_by_less_than_5_seconds(self, hours):
+    def test_authentication_advances_clock_by_less_than_5_seconds(self, virtual_clock):
         with Deployment.standalone(users={"ada": "secret"}) as deployment, MongoClient(deployment.uri) as client:
-            before = hours.monotonic()
+            before = virtual_clock.monotonic()
             client.db.c.insert_one({})
-            assert hours.monotonic() == pytest.approx(before, abs=5)
+            assert virtual_clock.monotonic() == pytest.approx(before, abs=5)
 
 
 HISTORY = """
@@ -395,13 +397,13 @@ def history(seed, hash_seed="0"):
 
 
 class TestSeeds:
-    def test_same_seed_gives_same_history_in_every_process(self):
+    def test_equal_seeds_give_equal_histories_in_two_processes(self):
         assert history(3, "1") == history(3, "2")
 
-    def test_another_seed_gives_another_history(self):
+    def test_different_seeds_give_different_histories(self):
         assert history(3) != history(4)
 
-    def test_same_seed_gives_same_history_twice_in_one_process(self):
+    def test_equal_seeds_give_equal_histories_in_one_process(self):
         entries = []
         for _ in range(2):
             known = {"__name__": "history"}
@@ -410,7 +412,7 @@ class TestSeeds:
             entries.append(out.getvalue())
         assert entries[0] == entries[1] == history(5)
 
-    def test_object_ids_are_unique_after_the_block(self):
+    def test_object_ids_after_end_of_virtual_time_are_unique(self):
         made = []
         for _ in range(2):
             with VirtualTime(start=0, date=datetime.datetime(2030, 1, 1)):

@@ -1,4 +1,4 @@
-"""Runner of the cmap-format tests with a pool and sockets. Unknown fields raise an error."""
+"""Runner of the official cmap-format tests, with a pool and sockets. The runner rejects unknown fields of a test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN_FIELDS = {"version", "style", "description", "runOn", "failPoint", "poolOp
 KNOWN_FIELDS |= {"error", "events", "ignore"}
 ANYTHING = (42, "42")
 
-# Event names of the specification that differ from class names.
+# Class name of an event -> name of the event in the specification, if the names differ.
 EVENT_NAMES = {
     "PoolCreatedEvent": "ConnectionPoolCreated",
     "PoolReadyEvent": "ConnectionPoolReady",
@@ -34,7 +34,7 @@ FIELD_NAMES = {"connection_id": "connectionId", "interrupt_connections": "interr
 
 
 class EventRecorder(ForwardingPoolListener):
-    """Recorder of pool events in the format of the tests."""
+    """Recorder of pool events as documents in the format of the official tests."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -49,15 +49,15 @@ class EventRecorder(ForwardingPoolListener):
         self._changed.set()
 
     def wait_for(self, kind: str, count: int, timeout: float) -> None:
-        """Wait for `count` events of this kind."""
+        """Wait until `count` events of this kind are recorded."""
         with gevent.Timeout(timeout, AssertionError(f"no {count} events {kind} in {self.events}")):
             while sum(event["type"] == kind for event in self.events) < count:
                 self._changed.clear()
                 self._changed.wait()
 
 
-class Owner:
-    """Owner of a pool that clears the pool after a failed handshake, as the topology does."""
+class PoolOwner:
+    """Owner of a pool in the place of the topology. The owner clears the pool after a failed handshake."""
 
     pool: Pool
 
@@ -69,7 +69,7 @@ class Owner:
 
 
 class FailPoint:
-    """Fail point that delays or fails handshakes of an ``appName``."""
+    """Fail point that delays or fails the handshakes of one application name."""
 
     def __init__(self, command: dict[str, Any]) -> None:
         mode = command["mode"]
@@ -90,7 +90,7 @@ class FailPoint:
 
 
 class Thread:
-    """Thread of a test that runs submitted functions in order."""
+    """Thread of an official test: a greenlet that runs submitted functions in order."""
 
     def __init__(self) -> None:
         self._work: Queue[Any] = Queue()
@@ -104,7 +104,7 @@ class Thread:
         self._work.put(work)
 
     def join(self) -> None:
-        """Wait for the end of the thread, and raise the error of the thread."""
+        """Wait until all submitted functions have ended, and raise the error of a function."""
         self._work.put(StopIteration)
         self._greenlet.get(timeout=20)
 
@@ -113,7 +113,7 @@ class Thread:
 
 
 class CmapTest:
-    """Test of one file."""
+    """Execution of the official test in one file."""
 
     def __init__(self, case: dict[str, Any]) -> None:
         assert set(case) <= KNOWN_FIELDS, f"unknown fields {set(case) - KNOWN_FIELDS}"
@@ -142,7 +142,7 @@ class CmapTest:
         options = settings.pool
         if interval is not None:
             options = dataclasses.replace(options, background_interval=interval / 1000)
-        owner = Owner()
+        owner = PoolOwner()
         events = PoolEvents(server.address, (self._transcript,), Delivery(), None, silent=False)
         owner.pool = Pool(server.address, options, settings.connection, events, owner)
         owner.pool.finish()
@@ -158,12 +158,12 @@ class CmapTest:
                     run(**fields)
                 else:
                     self._threads[thread].submit(lambda run=run, fields=fields: run(**fields))  # type: ignore[misc]
-                gevent.sleep(0)  # the other threads run until they wait
+                gevent.sleep(0)  # each other thread runs until its next wait
         except PyMongoError as error:
             return error
         return None
 
-    # Operations by their names in the files
+    # One method for each operation. The end of the method name is the name of the operation in the files.
 
     def _op_start(self, target: str) -> None:
         self._threads[target] = Thread()
@@ -194,7 +194,7 @@ class CmapTest:
     def _op_ready(self) -> None:
         self._pool.ready()
 
-    # Expected error and events
+    # Comparison with the expected error and events
 
     def _check(self, error: PyMongoError | None) -> None:
         expected = self._case.get("error")
@@ -203,8 +203,8 @@ class CmapTest:
         else:
             assert error is not None
             assert type(error).__name__ == expected["type"]
-            # The seed writes "a Connection", the tests "a connection" (CMAP-A36).
-            text = getattr(error, "message", str(error))  # str(error) may contain advice
+            # The specification writes "a Connection", the official tests write "a connection" (CMAP-A36).
+            text = getattr(error, "message", str(error))  # `str(error)` may also contain advice for the user
             assert text.lower() == expected.get("message", text).lower()
             assert "address" not in expected or getattr(error, "address", None) is not None
         ignored = self._case.get("ignore", [])
@@ -217,7 +217,10 @@ class CmapTest:
 
 
 def matches(expected: Any, actual: Any) -> bool:
-    """Return True if `actual` contains `expected`. The value 42 matches any value except None."""
+    """Return True if `actual` matches `expected`. The expected value 42 matches any value except None.
+
+    A document matches if all expected fields match.
+    """
     if expected in ANYTHING:
         return actual is not None
     if isinstance(expected, dict):

@@ -7,7 +7,7 @@ from tests.support.dns import Host, NameServer
 DOMAIN = "test.build.10gen.cc"
 LOCAL = f"localhost.{DOMAIN}"
 
-# Name -> ports of SRV records with the target LOCAL.
+# Queried name -> ports of its SRV records. The target of these records is LOCAL.
 _PORTS = {
     **{f"_mongodb._tcp.test{number}.{DOMAIN}": [27017] for number in (3, 5, 6, 7, 8, 10, 11, 20, 21)},
     **{f"_mongodb._tcp.test{number}.{DOMAIN}": [8000] for number in (23, 24)},
@@ -16,9 +16,9 @@ _PORTS = {
     f"_customname._tcp.test22.{DOMAIN}": [
         27017,
         27018,
-    ],  # the specification lists one record, but its tests expect both
+    ],  # the specification lists one of these records, but its tests expect two records
 }
-# Name -> other targets with port 27017.
+# Queried name -> targets of its SRV records. The port of these records is 27017.
 _TARGETS = {
     f"_mongodb._tcp.test12.{DOMAIN}": ["localhost.build.10gen.cc"],
     f"_mongodb._tcp.test13.{DOMAIN}": ["test.build.10gen.cc"],
@@ -31,7 +31,7 @@ _TARGETS = {
     "_mongodb._tcp.build.10gen.cc": ["build.10gen.cc"],
     f"_mongodb._tcp.{DOMAIN}": [DOMAIN],
 }
-# Number of the name -> TXT records. A record is a list of strings.
+# Number in the queried name -> TXT records of the name. A record is a list of strings.
 _TEXTS = {
     5: [["replicaSet=repl0&authSource=thisDB"]],
     6: [["replicaSet=repl0"], ["authSource=otherDB"]],
@@ -45,8 +45,8 @@ _TEXTS = {
 }
 
 
-def publish(name_server: NameServer) -> None:
-    """Add all records to a name server."""
+def add_all_records(name_server: NameServer) -> None:
+    """Add all records of this module to a name server."""
     for name, ports in _PORTS.items():
         name_server.hosts[name] = [Host(LOCAL, port) for port in ports]
     for name, targets in _TARGETS.items():

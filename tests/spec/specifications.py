@@ -1,7 +1,8 @@
-"""Location and kind of the official JSON tests of the MongoDB driver specifications.
+"""The official JSON tests of the MongoDB driver specifications: where the files are, and which runner a file needs.
 
-The content of a file determines its kind. New files need no change of the runner. A file of unknown kind fails a test.
-Only the unified tests in the folders ``invalid`` and ``valid-fail`` depend on the name of the folder.
+The content of a file determines its kind, and the kind determines the runner. New files need no change of the runners.
+If the kind of a file is unknown, a test fails. Only the unified tests in the folders ``invalid`` and ``valid-fail``
+depend on the name of the folder.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 import pytest
 
 HOW_TO_GET_THEM = (
-    "the official tests are not here: clone https://github.com/mongodb/specifications and set"
-    " GMONGO_SPEC_TESTS to its folder 'source'"
+    "the official tests are missing: clone https://github.com/mongodb/specifications and set"
+    " GMONGO_SPEC_TESTS to the folder 'source' of the clone"
 )
 
 CONTRADICTED: dict[tuple[str, str], str] = {
@@ -31,25 +32,28 @@ CONTRADICTED: dict[tuple[str, str], str] = {
         "Valid options specific to single-threaded drivers are parsed correctly",
     ): "serverSelectionTryOnce: the Server Selection specification forbids it to drivers with many threads",
 }
-"""Reason for each (file, case) with other behaviour of gmongo. These cases run and must fail."""
+"""Cases whose expected outcome differs from gmongo's outcome, as (file, case), with the reason.
+
+These cases must fail.
+"""
 
 DATA = (
     *("corpus.json", "corpus-encrypted.json", "corpus-key-*.json", "corpus-schema.json"),
     *("limits-*.json", "external-*.json", "*encryptedFields*.json", "key*-document.json", "key*-id.json"),
     *("key-doc.json", "schema-*csfle*.json", "schema-qe*.json", "schema-[0-9l]*.json", "schemaVersion-required.json"),
 )
-"""Names of data files. The last file tests the format itself and has no field ``schemaVersion``."""
+"""Patterns for the names of files without tests. The last file is a test of the format without ``schemaVersion``."""
 
 _BESIDE = Path(__file__).parents[3] / "shared"
 
 
 @dataclass(frozen=True, eq=False)
 class SpecFile:
-    """Official file.
+    """A file of the official tests.
 
     :param path: Path of the file.
-    :param folder: First folder below the specifications.
-    :param document: Content as JSON.
+    :param folder: Name of the specification's folder.
+    :param document: The parsed JSON content of the file.
     """
 
     path: Path
@@ -58,12 +62,12 @@ class SpecFile:
 
     @property
     def id(self) -> str:
-        """Return the specification and the name of the file."""
+        """Return the folder of the specification and the name of the file."""
         return f"{self.folder}/{self.path.stem}"
 
     @property
     def kind(self) -> str | None:
-        """Return the first of :data:`KINDS` that matches, or None."""
+        """Return the first kind in :data:`KINDS` whose predicate matches the content, or None."""
         return _kind_of(self.document) if isinstance(self.document, dict) else None
 
 
@@ -105,11 +109,11 @@ KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
     "pool": _document_has("version", "style"),
     "seedlist": _document_has("uri"),
 }
-"""Predicate of each kind for the content of a file and its first case. The first match applies."""
+"""For each kind of file, a predicate of the content and the first case. The first predicate that matches applies."""
 
 
 def root() -> Path | None:
-    """Return the folder with one folder per specification, or None without the official tests."""
+    """Return the folder that contains a folder for each specification, or None if the official tests do not exist."""
     variable = os.environ.get("GMONGO_SPEC_TESTS")
     folders = [Path(variable)] if variable else [_BESIDE / "specifications-full", _BESIDE / "specifications"]
     return next((folder for folder in folders if folder.is_dir()), None)
@@ -117,7 +121,7 @@ def root() -> Path | None:
 
 @cache
 def all_files() -> tuple[SpecFile, ...]:
-    """Return all files, sorted by path."""
+    """Return all files of the official tests, sorted by path."""
     folder = root()
     if folder is None:
         return ()
@@ -135,7 +139,7 @@ def of_kind(kind: str) -> tuple[SpecFile, ...]:
 
 
 def path_of(name: str) -> Path:
-    """Return the path of the only file with this name. Skip the test without the official tests."""
+    """Return the path of the only file with this name. If the official tests do not exist, skip the current test."""
     if root() is None:
         pytest.skip(HOW_TO_GET_THEM)
     (path,) = (file.path for file in all_files() if file.path.name == name)
@@ -143,7 +147,7 @@ def path_of(name: str) -> Path:
 
 
 def cases(kind: str) -> list[Any]:
-    """Return each case of a kind as an argument of :func:`pytest.mark.parametrize`."""
+    """Return each case in the files of a kind, as parameters for :func:`pytest.mark.parametrize`."""
     parameters = [
         _parameter(file, case["description"], case) for file in of_kind(kind) for case in file.document["tests"]
     ]
@@ -151,9 +155,9 @@ def cases(kind: str) -> list[Any]:
 
 
 def files(kind: str, part: str = "") -> list[Any]:
-    """Return each file of a kind as an argument of :func:`pytest.mark.parametrize`.
+    """Return each file of a kind, as parameters for :func:`pytest.mark.parametrize`.
 
-    :param part: Name of the part of the driver that the files test.
+    :param part: Text at the end of the test IDs: the part of the driver that the files test.
     """
     parameters = [_parameter(file, part, file.document) for file in of_kind(kind)]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]

@@ -13,7 +13,7 @@ from gmongo.options.uri import read_uri
 
 from .specifications import cases
 
-# Defaults that only gmongo adds.
+# Mechanism properties that gmongo adds by default, and that the official cases do not expect.
 _OWN_DEFAULTS = {"ALLOWED_HOSTS"}
 
 

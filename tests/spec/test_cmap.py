@@ -1,4 +1,4 @@
-"""Official cmap-format tests with a pool and sockets."""
+"""Official tests of connection pools in the cmap format, with a pool and sockets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Official tests and prose tests of initial DNS seedlist discovery, with a name server of the tests.
+"""Official tests and prose tests of the Initial DNS Seedlist Discovery specification.
 
-The DNS names resolve to scripted servers without TLS.
+The driver queries a name server in the test process. The host names resolve to scripted servers without TLS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gmongo.errors import ConfigurationError, InvalidOperation, ServerSelectionT
 from gmongo.options import srv
 from gmongo.options.srv import Answer, lookup
 from gmongo.options.uri import read_uri
-from tests.spec.dns_records import publish
+from tests.spec.dns_records import add_all_records
 from tests.spec.specifications import files, root
 from tests.support.dns import Host, Network
 from tests.support.server import ScriptedServer
@@ -44,7 +44,7 @@ BLOGS = "blogs.mongodb.com"
 
 @pytest.fixture
 def records(network: Network) -> Network:
-    publish(network.names)
+    add_all_records(network.names)
     return network
 
 
@@ -52,8 +52,8 @@ def address_text(address: Any) -> str:
     return "{}:{}".format(*address)
 
 
-def discoveries() -> list[Any]:
-    """Return the cases without an expected error."""
+def cases_without_error() -> list[Any]:
+    """Return the official cases that expect no error, as pytest parameters."""
     return [case for case in files("seedlist", part="discovery") if not (case.values[0] or {}).get("error")]
 
 
@@ -75,7 +75,7 @@ def test_seeds_and_options_equal_official_case(records: Network, case: dict[str,
 
 
 def member(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
-    """Return the hello fields of a member of the replica set."""
+    """Return a function that returns the hello fields of the replica set member with this port."""
     me = f"localhost:{port}"
     fields = {"setName": "repl0", "setVersion": 1, "hosts": MEMBERS, "me": me, "primary": MEMBERS[0]}
     role = {"isWritablePrimary": me == MEMBERS[0], "ismaster": me == MEMBERS[0], "secondary": me != MEMBERS[0]}
@@ -86,16 +86,16 @@ def mongos(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
     return lambda _server: {"msg": "isdbgrid"}
 
 
-def balanced(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
-    """Return the hello fields of a mongos behind a load balancer."""
+def mongos_behind_load_balancer(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
+    """Return a function that returns the hello fields of a mongos behind a load balancer."""
     service = ObjectId()
     return lambda _server: {"msg": "isdbgrid", "serviceId": service}
 
 
 def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
-    """Return the ports of the records and the hello fields of the deployment that a case expects."""
+    """Return the ports of a case's SRV records, and a function for the hello fields of the expected servers."""
     if case["options"].get("loadBalanced"):
-        return (8000,), balanced
+        return (8000,), mongos_behind_load_balancer
     if MEMBERS[-1] in case.get("hosts", ()):
         return (27017, 27018, 27019), member
     return (27017, 27018), mongos
@@ -103,7 +103,7 @@ def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], A
 
 @contextmanager
 def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
-    """Run the servers of a case."""
+    """Run the servers of a case while the block runs."""
     ports, kind = servers_of(case)
     with ExitStack() as stack:
         for port in ports:
@@ -113,7 +113,7 @@ def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("connect", [True, False])
-@pytest.mark.parametrize("case", discoveries())
+@pytest.mark.parametrize("case", cases_without_error())
 def test_client_discovers_servers_of_official_case(records: Network, case: dict[str, Any], connect: bool) -> None:
     with gevent.Timeout(10), deployment(records, case), MongoClient(case["uri"], tls=False, connect=connect) as client:
         assert bool(records.names.questions) is connect
@@ -129,16 +129,16 @@ def test_client_discovers_servers_of_official_case(records: Network, case: dict[
 
 
 @pytest.mark.skipif(root() is None, reason="the official tests are not here")
-def test_official_files_contain_seedlist_cases() -> None:
+def test_official_files_contain_cases_of_seedlist_discovery() -> None:
     assert files("seedlist")
-    assert discoveries()
+    assert cases_without_error()
 
 
 # Prose tests
 
 
 def add_records(network: Network, name: str, *targets: str) -> str:
-    """Add SRV records of a name and return the URI."""
+    """Add an SRV record for each target to a name, and return the URI with this name."""
     network.names.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
     return f"mongodb+srv://{name}"
 
@@ -155,40 +155,40 @@ def test_1_name_with_fewer_than_three_parts_is_accepted(network: Network, name: 
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        # 2. host outside of the domain
+        # Prose test 2: the host is not in the domain of the name.
         ("localhost", "localhost.mongodb"),
         ("mongo.local", "test_1.evil.local"),
         (BLOGS, "blogs.evil.com"),
-        # 3. host equal to a name with fewer than three parts
+        # Prose test 3: the host is equal to the name, which has fewer than three parts.
         ("localhost", "localhost"),
         ("mongo.local", "mongo.local"),
-        # 4. host without a dot before the domain
+        # Prose test 4: the host ends with the domain, but without a dot before the domain.
         ("localhost", "test_1.cluster_1localhost"),
         ("mongo.local", "test_1.my_hostmongo.local"),
         (BLOGS, "cluster.testmongodb.com"),
     ],
 )
-def test_2_to_4_host_outside_of_domain_raises_configuration_error(network: Network, name: str, target: str) -> None:
+def test_2_to_4_srv_host_outside_of_domain_raises_configuration_error(network: Network, name: str, target: str) -> None:
     with pytest.raises(ConfigurationError, match=f"name the host '{target}', which .* does not allow"):
         hosts_of(add_records(network, name, target))
 
 
 @pytest.mark.parametrize("name", ["build.10gen.cc", "test.build.10gen.cc"])
-def test_host_equal_to_name_of_three_parts_is_accepted(records: Network, name: str) -> None:
+def test_srv_host_equal_to_name_of_three_parts_is_accepted(records: Network, name: str) -> None:
     assert hosts_of(f"mongodb+srv://{name}") == [name]
 
 
 @pytest.mark.parametrize(("name", "target"), [(BLOGS, "blogs.evil.com"), ("mongo.local", "mongo.local")])
-def test_5_validator_accepts_host_outside_of_domain(network: Network, name: str, target: str) -> None:
+def test_5_host_validator_can_accept_host_outside_of_domain(network: Network, name: str, target: str) -> None:
     assert hosts_of(add_records(network, name, target), srv_host_validator=lambda _host: True) == [target]
 
 
-def test_6_validator_rejects_host_in_domain(network: Network) -> None:
+def test_6_host_validator_can_reject_host_in_domain(network: Network) -> None:
     with pytest.raises(ConfigurationError, match="srv_host_validator does not allow"):
         hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=lambda _host: False)
 
 
-def test_7_validator_gets_normalized_host(network: Network) -> None:
+def test_7_host_validator_receives_normalized_host(network: Network) -> None:
     hosts: list[str] = []
     hosts_of(
         add_records(network, BLOGS, "CLUSTER.MONGODB.COM."), srv_host_validator=lambda host: hosts.append(host) or 1
@@ -196,7 +196,7 @@ def test_7_validator_gets_normalized_host(network: Network) -> None:
     assert hosts == ["cluster.mongodb.com"]
 
 
-def test_8_error_of_validator_is_cause_of_configuration_error(network: Network) -> None:
+def test_8_error_of_host_validator_is_cause_of_configuration_error(network: Network) -> None:
     error = RuntimeError("no idea")
 
     def fails(_host: str) -> bool:
@@ -207,28 +207,28 @@ def test_8_error_of_validator_is_cause_of_configuration_error(network: Network) 
     assert raised.value.__cause__ is error
 
 
-def test_9_suffix_with_validator_raises_configuration_error(network: Network) -> None:
+def test_9_host_suffix_with_host_validator_raises_configuration_error(network: Network) -> None:
     uri = add_records(network, BLOGS, "cluster.mongodb.com")
     with pytest.raises(ConfigurationError, match="cannot be used together"):
         hosts_of(uri, srvAllowedHostsSuffix=".mongodb.com", srv_host_validator=lambda _host: True)
 
 
-def test_10_suffix_matches_normalized_host(network: Network) -> None:
+def test_10_host_suffix_matches_normalized_host(network: Network) -> None:
     uri = add_records(network, BLOGS, "CLUSTER.MONGODB.COM.")
     assert hosts_of(uri, srvAllowedHostsSuffix=".mongodb.com") == ["cluster.mongodb.com"]
 
 
-def test_11_uncallable_validator_raises_error(network: Network) -> None:
+def test_11_host_validator_that_is_not_callable_raises_error(network: Network) -> None:
     with pytest.raises((ConfigurationError, TypeError), match="srv_host_validator"):
         hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator="notacallable")
 
 
-def test_12_reserved_label_is_accepted_as_suffix(network: Network) -> None:
+def test_12_host_suffix_of_one_reserved_label_is_accepted(network: Network) -> None:
     uri = add_records(network, "cluster.localhost", "db.cluster.localhost")
     assert hosts_of(uri, srvAllowedHostsSuffix="localhost") == ["db.cluster.localhost"]
 
 
-def test_13_validator_without_srv_uri_raises_configuration_error() -> None:
+def test_13_host_validator_without_srv_uri_raises_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="can only be used with a mongodb\\+srv URI"):
         hosts_of("mongodb://localhost:27017", srv_host_validator=lambda _host: True)
 
@@ -248,13 +248,13 @@ def test_invalid_srv_name_raises_configuration_error_without_query(network: Netw
     assert network.names.questions == []
 
 
-def test_silent_name_server_raises_configuration_error(network: Network) -> None:
+def test_client_creation_with_silent_name_server_raises_configuration_error(network: Network) -> None:
     network.names.silent = True
     with pytest.raises(ConfigurationError, match=f"DNS gave no SRV records of _mongodb._tcp.{BLOGS}"):
         hosts_of(f"mongodb+srv://{BLOGS}", connectTimeoutMS=100)
 
 
-def test_query_does_not_block_event_loop(network: Network) -> None:
+def test_dns_query_does_not_block_event_loop(network: Network) -> None:
     network.names.silent = True
     client_creation = gevent.spawn(hosts_of, f"mongodb+srv://{BLOGS}", connectTimeoutMS=200)
     eventually(lambda: network.names.questions)
@@ -263,14 +263,14 @@ def test_query_does_not_block_event_loop(network: Network) -> None:
     assert isinstance(client_creation.exception, ConfigurationError)
 
 
-# Clients with connect=False
+# Clients with connect=False, whose first operation sends the DNS queries
 
 NAME = "db.mongodb.com"
 
 
 @pytest.fixture
 def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str, Any]]]]:
-    """Create clients of a standalone that connect with the first operation."""
+    """Yield a function that creates clients of a standalone. The first operation of a client connects."""
     uri = add_records(network, BLOGS, NAME)
     network.names.addresses[NAME] = "127.0.0.1"
     with gevent.Timeout(15), ExitStack() as stack:
@@ -282,8 +282,8 @@ def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str
         yield make
 
 
-class Queries:
-    """Record types of DNS queries, which wait until the test sets the gate."""
+class DelayedQueries:
+    """DNS queries that wait until the test sets `gate`. The list contains the record type of each query."""
 
     def __init__(self) -> None:
         self.record_types: list[str] = []
@@ -296,8 +296,8 @@ class Queries:
 
 
 @pytest.fixture
-def queries(monkeypatch: pytest.MonkeyPatch) -> Queries:
-    queries = Queries()
+def queries(monkeypatch: pytest.MonkeyPatch) -> DelayedQueries:
+    queries = DelayedQueries()
     monkeypatch.setattr(srv, "lookup", queries.lookup)
     return queries
 
@@ -307,7 +307,7 @@ def ping(client: MongoClient[dict[str, Any]]) -> float:
     return ok
 
 
-def test_first_operation_sends_dns_queries(lazy_client: Any, network: Network) -> None:
+def test_first_operation_of_client_with_connect_false_sends_dns_queries(lazy_client: Any, network: Network) -> None:
     network.names.texts[BLOGS] = [["authSource=users"]]
     client = lazy_client()
     assert repr(client).startswith(f"MongoClient(host='mongodb+srv://{BLOGS}', ")
@@ -334,7 +334,7 @@ def test_first_operation_sends_dns_queries(lazy_client: Any, network: Network) -
         ({"tlsCAFile": "/nowhere"}, "tls"),
     ],
 )
-def test_invalid_option_raises_without_query(
+def test_invalid_option_raises_error_without_dns_query(
     lazy_client: Any, network: Network, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
@@ -343,7 +343,9 @@ def test_invalid_option_raises_without_query(
 
 
 @pytest.mark.parametrize("option", ["serverSelectionTimeoutMS", "timeoutMS", "gmongo.timeout"])
-def test_silent_name_server_raises_timeout_within_limit(lazy_client: Any, network: Network, option: str) -> None:
+def test_operation_with_silent_name_server_raises_timeout_error_within_limit(
+    lazy_client: Any, network: Network, option: str
+) -> None:
     network.names.silent = True
     client = lazy_client(connectTimeoutMS=60_000, **({} if "." in option else {option: 50}))
     for _ in range(2):
@@ -356,7 +358,7 @@ def test_silent_name_server_raises_timeout_within_limit(lazy_client: Any, networ
 
 
 @pytest.mark.parametrize("fault", ["failure", "host", "option"])
-def test_operation_after_failed_query_sends_new_query(lazy_client: Any, network: Network, fault: str) -> None:
+def test_operation_after_failed_dns_query_sends_new_query(lazy_client: Any, network: Network, fault: str) -> None:
     names, client = network.names, lazy_client()
     if fault == "failure":
         names.failure = RCODE.SERVFAIL
@@ -378,7 +380,7 @@ def test_operation_after_failed_query_sends_new_query(lazy_client: Any, network:
     assert ping(client) == 1
 
 
-def test_killed_operation_leaves_shared_query_to_other_operation(lazy_client: Any, queries: Queries) -> None:
+def test_kill_of_operation_does_not_end_dns_query_of_other_operation(lazy_client: Any, queries: DelayedQueries) -> None:
     client = lazy_client()
     interrupted, waiting_ping = gevent.spawn(ping, client), gevent.spawn(ping, client)
     eventually(lambda: client._topology.selector.waiting == 2 and queries.record_types)
@@ -388,7 +390,7 @@ def test_killed_operation_leaves_shared_query_to_other_operation(lazy_client: An
     assert queries.record_types == ["SRV", "TXT"]
 
 
-def test_killed_query_is_repeated(lazy_client: Any, queries: Queries) -> None:
+def test_operation_repeats_dns_query_after_kill_of_query_greenlet(lazy_client: Any, queries: DelayedQueries) -> None:
     client = lazy_client()
     waiting_ping = gevent.spawn(ping, client)
     eventually(lambda: queries.record_types)
@@ -398,7 +400,7 @@ def test_killed_query_is_repeated(lazy_client: Any, queries: Queries) -> None:
     assert queries.record_types == ["SRV", "SRV", "TXT"]
 
 
-def test_close_ends_operation_that_waits_for_dns(lazy_client: Any, queries: Queries) -> None:
+def test_close_ends_operation_that_waits_for_dns(lazy_client: Any, queries: DelayedQueries) -> None:
     client = lazy_client()
     waiting = gevent.spawn(ping, client)
     eventually(lambda: queries.record_types)

@@ -1,4 +1,4 @@
-"""Official tests of the Read and Write Concern specification without a server."""
+"""Official tests of the Read and Write Concern specification. The tests need no server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .specifications import cases
 
 VALIDATION_ERRORS = (ConfigurationError, ValueError)
 
-# Names in the tests -> parameters of WriteConcern.
+# Field name in the official tests -> parameter of WriteConcern.
 PARAMETERS = {"w": "w", "wtimeoutMS": "wtimeout", "journal": "j"}
 
 
@@ -25,7 +25,7 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
     return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
 
 
-# A negative number is invalid in these tests. The tests of URI Options expect a warning.
+# In these official tests, a negative number is an error. The official tests of URI Options expect a warning.
 @pytest.mark.parametrize("case", cases("concerns in a uri"))
 def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:

@@ -1,4 +1,4 @@
-"""Official SDAM tests of topology changes without sockets and monitors."""
+"""Official tests of topology changes (SDAM specification). The tests use no sockets and no monitors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SERVER_FIELDS = {
 
 
 class TopologyWithoutMonitors(Topology):
-    """Topology without monitors."""
+    """Topology that starts no monitors for its servers."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, None)
@@ -64,7 +64,7 @@ def apply_error(topology: Topology, application_error: dict[str, Any]) -> None:
     topology.handle_error(connection, error, during_handshake=before)
 
 
-def check(topology: Topology, outcome: dict[str, Any]) -> None:
+def check_topology(topology: Topology, outcome: dict[str, Any]) -> None:
     description = topology.description
     servers = description.server_descriptions()
     assert set(servers) == {parse_address(text) for text in outcome["servers"]}
@@ -76,7 +76,7 @@ def check(topology: Topology, outcome: dict[str, Any]) -> None:
             elif field == "error":
                 assert value in str(server.error)
             elif field == "type":
-                # Only single-threaded drivers use the type PossiblePrimary.
+                # The server type PossiblePrimary exists only in single-threaded drivers.
                 assert server.server_type_name == value.replace("PossiblePrimary", "Unknown")
             elif field in ("minWireVersion", "maxWireVersion") and value is None:
                 continue
@@ -105,6 +105,6 @@ def test_topology_equals_official_case(case: dict[str, Any]) -> None:
                 topology.server_checked(ServerDescription(address, reply or None, 0.001, error))
             for application_error in phase.get("applicationErrors", ()):
                 apply_error(topology, application_error)
-            check(topology, phase["outcome"])
+            check_topology(topology, phase["outcome"])
     finally:
         topology.close()

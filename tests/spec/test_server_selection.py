@@ -1,4 +1,4 @@
-"""Official tests of server selection, maximum staleness and round trip time."""
+"""Official tests of server selection, maximum staleness and average round trip time."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_average_round_trip_time_equals_official_case(case: dict[str, Any]) -> N
 
 
 class BusyServer:
-    """Server with an operation count."""
+    """Server in the selection window that runs a number of operations."""
 
     def __init__(self, address: Any, operation_count: int) -> None:
         self.address = address
@@ -102,7 +102,7 @@ class BusyServer:
 
 
 @pytest.mark.parametrize("case", files("window"))
-def test_selection_frequencies_in_window_equal_official_case(case: dict[str, Any]) -> None:
+def test_selection_frequencies_in_latency_window_equal_official_case(case: dict[str, Any]) -> None:
     busy = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
     window = in_latency_window([server_from(each) for each in case["topology_description"]["servers"]], 0.015)
     servers: Any = [BusyServer(s.address, busy[f"{s.address[0]}:{s.address[1]}"]) for s in window]

@@ -1,4 +1,4 @@
-"""Completeness of the official tests."""
+"""Tests that the runners use all official tests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def test_each_kind_has_official_files(kind: str) -> None:
     assert of_kind(kind)
 
 
-def test_each_official_file_is_test_or_data() -> None:
+def test_each_official_file_has_known_kind_or_is_data_file() -> None:
     unknown = [file.path for file in all_files() if file.kind is None]
     assert [path for path in unknown if not any(fnmatchcase(path.name, name) for name in DATA)] == []
     assert [name for name in DATA if not any(fnmatchcase(path.name, name) for path in unknown)] == []
 
 
-def test_each_contradicted_case_exists() -> None:
+def test_each_case_in_table_of_contradicted_cases_exists() -> None:
     existing = {(file.path.stem, case["description"]) for kind in ("credential", "uri") for file in of_kind(kind)
              for case in file.document["tests"]}  # fmt: skip
     assert set(CONTRADICTED) <= existing

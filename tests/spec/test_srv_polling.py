@@ -1,7 +1,7 @@
-"""Polling SRV records for mongos discovery: prose tests and other requirements of the specification.
+"""Prose tests and other requirements of the specification "Polling SRV Records for mongos Discovery".
 
-A name server and scripted servers run in the test process. The test controls the alarm of the polling greenlet, and
-reads the requested sleep times from the alarm.
+A name server and scripted servers run in the test process. The test decides when the polling greenlet wakes up. The
+fixture `polling_timer` records the sleep times that the polling greenlet requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.options import srv
 from gmongo.options.srv import lookup
-from tests.spec.dns_records import DOMAIN, LOCAL, publish
+from tests.spec.dns_records import DOMAIN, LOCAL, add_all_records
 from tests.support.dns import Host, Network
 from tests.support.greenlets import living_greenlets
 from tests.support.programs import run_program
@@ -39,8 +39,8 @@ URI = f"mongodb+srv://test1.{DOMAIN}/"
 Client = MongoClient[dict[str, Any]]
 
 
-class Wakeup:
-    """Replacement for the timer of the polling greenlet."""
+class PollingTimer:
+    """Replacement for the timer of the polling greenlet. The test wakes up the greenlet."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
@@ -52,7 +52,7 @@ class Wakeup:
         self._go.clear()
 
     def next_scan(self) -> float:
-        """Run one scan and return the seconds until the following scan."""
+        """Let the greenlet scan the SRV records once. Return the seconds until the following scan."""
         eventually(lambda: self.sleeps)
         done = len(self.sleeps)
         self._go.set()
@@ -61,16 +61,16 @@ class Wakeup:
 
 
 @pytest.fixture
-def alarm(monkeypatch: pytest.MonkeyPatch) -> Wakeup:
-    alarm = Wakeup()
-    monkeypatch.setattr("gmongo.sdam.srv_monitor.Wakeup", lambda: alarm)
-    return alarm
+def polling_timer(monkeypatch: pytest.MonkeyPatch) -> PollingTimer:
+    polling_timer = PollingTimer()
+    monkeypatch.setattr("gmongo.sdam.srv_monitor.Wakeup", lambda: polling_timer)
+    return polling_timer
 
 
 @pytest.fixture
 def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
-    """Return four mongos by the ports of their records."""
-    publish(network.names)
+    """Yield four mongos, keyed by the ports of their SRV records."""
+    add_all_records(network.names)
     with gevent.Timeout(15), ExitStack() as stack:
         servers = {port: ScriptedServer(member=lambda _server: {"msg": "isdbgrid"}, streams=True) for port in PORTS}
         for port, server in servers.items():
@@ -81,7 +81,7 @@ def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
 
 @pytest.fixture
 def connect(mongoses: dict[int, ScriptedServer]) -> Iterator[Callable[..., Client]]:
-    """Create clients and wait until each client has a known server."""
+    """Yield a function that creates a client, and waits until the client knows a server."""
     with ExitStack() as stack:
 
         def make(uri: str = URI, **options: Any) -> Client:
@@ -109,12 +109,12 @@ def ports_of(client: Client) -> list[int]:
     ids=["1 host added", "2 host removed", "3 host replaced", "4 both hosts replaced by one", "5 both hosts replaced"],
 )
 def test_changed_srv_records_change_servers_of_topology(
-    connect: Any, network: Network, mongoses: Any, alarm: Wakeup, ports: list[int]
+    connect: Any, network: Network, mongoses: Any, polling_timer: PollingTimer, ports: list[int]
 ) -> None:
     client = connect()
     assert ports_of(client) == [27017, 27018]
     network.names.hosts[TEST1] = records(*ports)
-    alarm.next_scan()
+    polling_timer.next_scan()
     assert ports_of(client) == ports
     assert client.admin.command("ping")["ok"] == 1
     for port, server in mongoses.items():
@@ -134,35 +134,43 @@ DNS_FAULTS: dict[str, Callable[[Network], Any]] = {
 
 
 @pytest.mark.parametrize("fault", DNS_FAULTS.values(), ids=DNS_FAULTS)
-def test_failed_srv_query_keeps_servers_of_topology(
-    connect: Any, network: Network, alarm: Wakeup, caplog: Any, monkeypatch: pytest.MonkeyPatch, fault: Any
+def test_failed_srv_query_does_not_change_servers_of_topology(
+    connect: Any,
+    network: Network,
+    polling_timer: PollingTimer,
+    caplog: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Any,
 ) -> None:
     caplog.set_level(logging.WARNING, "gmongo.topology")
     client = connect(heartbeatFrequencyMS=1234)
     fault(network)
-    if network.names.silent:  # the short timeout applies after the first query, which may be slow on a busy machine
+    # The first query may be slow on a busy machine, so the short timeout applies to later queries only.
+    if network.names.silent:
         monkeypatch.setattr(srv, "lookup", lambda name, kind, _timeout, ref: lookup(name, kind, 0.2, ref))
-    assert alarm.next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
+    assert polling_timer.next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
     assert ports_of(client) == [27017, 27018]
     assert "SRV records" in caplog.text
     assert client.admin.command("ping")["ok"] == 1
 
 
-def test_successful_query_after_error_restores_interval(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_successful_srv_query_after_error_restores_polling_interval(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(heartbeatFrequencyMS=1234)
     network.names.failure = RCODE.SERVFAIL
-    assert [alarm.next_scan(), alarm.next_scan()] == [1.234, 1.234]
+    assert [polling_timer.next_scan(), polling_timer.next_scan()] == [1.234, 1.234]
     network.names.failure = None
     network.names.hosts[TEST1] = records(27019, ttl=120)
-    assert alarm.next_scan() == 120
+    assert polling_timer.next_scan() == 120
     assert ports_of(client) == [27019]
 
 
-# Prose test 9, and other deployments without polling
+# Prose test 9, and other deployments for which the client does not poll
 
 
-def test_9_load_balanced_deployment_is_not_polled(network: Network, alarm: Wakeup) -> None:
-    publish(network.names)
+def test_9_client_of_load_balanced_deployment_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
+    add_all_records(network.names)
     with (
         ScriptedServer(member=lambda _server: {"msg": "isdbgrid", "serviceId": ObjectId()}) as server,
         MongoClient(f"mongodb+srv://test3.{DOMAIN}/?loadBalanced=true", tls=False) as client,
@@ -170,13 +178,13 @@ def test_9_load_balanced_deployment_is_not_polled(network: Network, alarm: Wakeu
         network.ports[27017] = server.port
         network.names.hosts[TEST3] = records(27017, 27018)
         assert client.admin.command("ping")["ok"] == 1
-        assert alarm.sleeps == []
-        assert polling_greenlets() == 0
+        assert polling_timer.sleeps == []
+        assert count_polling_greenlets() == 0
         assert ports_of(client) == [27017]
 
 
-def test_replica_set_is_not_polled(network: Network, alarm: Wakeup) -> None:
-    publish(network.names)
+def test_client_of_replica_set_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
+    add_all_records(network.names)
     fields = {"setName": "repl0", "hosts": ["localhost:27017"], "me": "localhost:27017", "setVersion": 1}
     with ScriptedServer(member=lambda _server: fields) as server:
         network.ports[27017] = server.port
@@ -184,101 +192,117 @@ def test_replica_set_is_not_polled(network: Network, alarm: Wakeup) -> None:
             eventually(lambda: client.primary)
             network.names.hosts[TEST3] = records(27018)
             query_count = len(network.names.questions)
-            alarm._go.set()
+            polling_timer._go.set()
             eventually(lambda: client._topology._srv_monitor._background.greenlet.dead)
             assert len(network.names.questions) == query_count
             assert [port for _host, port in client.nodes] == [27017]
 
 
-def test_uri_without_srv_is_not_polled(mongoses: Any, alarm: Wakeup) -> None:
+def test_client_of_uri_without_srv_does_not_poll(mongoses: Any, polling_timer: PollingTimer) -> None:
     with MongoClient(mongoses[27017].name) as client:
         assert client.admin.command("ping")["ok"] == 1
-        assert alarm.sleeps == []
+        assert polling_timer.sleeps == []
 
 
 # Prose tests 10 to 12
 
 
-def test_10_without_maximum_all_new_hosts_are_added(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_10_scan_without_srv_max_hosts_adds_all_new_hosts(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(srvMaxHosts=0)
     network.names.hosts[TEST1] = records(27017, 27019, 27020)
-    alarm.next_scan()
+    polling_timer.next_scan()
     assert ports_of(client) == [27017, 27019, 27020]
 
 
-def test_11_records_up_to_maximum_are_added(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_11_scan_adds_all_new_hosts_if_dns_does_not_exceed_srv_max_hosts(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(srvMaxHosts=2)
     network.names.hosts[TEST1] = records(27019, 27020)
-    alarm.next_scan()
+    polling_timer.next_scan()
     assert ports_of(client) == [27019, 27020]
 
 
-def test_12_new_hosts_above_maximum_are_selected_randomly(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_12_scan_adds_random_new_hosts_if_dns_exceeds_srv_max_hosts(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(srvMaxHosts=2)
     new_ports = set()
     for _ in range(40):
         network.names.hosts[TEST1] = records(27017, 27019, 27020)
-        alarm.next_scan()
+        polling_timer.next_scan()
         old, new = ports_of(client)
         assert old == 27017
         new_ports.add(new)
         network.names.hosts[TEST1] = records(27017, 27018)
-        alarm.next_scan()
+        polling_timer.next_scan()
         assert ports_of(client) == [27017, 27018]
     assert new_ports == {27019, 27020}
 
 
-def test_hosts_above_maximum_keep_existing_hosts(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_rescan_keeps_known_hosts_if_dns_exceeds_srv_max_hosts(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(srvMaxHosts=2)
     for _ in range(5):
         network.names.hosts[TEST1] = records(*PORTS)
-        alarm.next_scan()
+        polling_timer.next_scan()
         assert ports_of(client) == [27017, 27018]
 
 
-def test_client_with_connect_false_polls_after_first_operation(network: Network, mongoses: Any, alarm: Wakeup) -> None:
+def test_client_with_connect_false_polls_after_first_operation(
+    network: Network, mongoses: Any, polling_timer: PollingTimer
+) -> None:
     with MongoClient(URI, tls=False, connect=False) as client:
         assert client.admin.command("ping")["ok"] == 1
         network.names.hosts[TEST1] = records(27019)
-        alarm.next_scan()
+        polling_timer.next_scan()
         assert ports_of(client) == [27019]
 
 
 # Prose test 13
 
 
-def test_13_service_name_selects_polled_records(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_13_srv_service_name_selects_polled_records(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(f"mongodb+srv://test22.{DOMAIN}/?srvServiceName=customname")
     network.names.hosts[TEST22] = records(27019, 27020)
-    alarm.next_scan()
+    polling_timer.next_scan()
     assert ports_of(client) == [27019, 27020]
 
 
 # Other requirements
 
 
-def test_host_outside_of_domain_is_ignored_and_logged(
-    connect: Any, network: Network, alarm: Wakeup, caplog: Any
+def test_polled_host_outside_of_domain_is_ignored_and_logged(
+    connect: Any, network: Network, polling_timer: PollingTimer, caplog: Any
 ) -> None:
     client = connect()
     network.names.addresses["localhost.evil.com"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("localhost.evil.com", 27019)]
-    alarm.next_scan()
+    polling_timer.next_scan()
     assert ports_of(client) == [27017]
     assert "localhost.evil.com" in caplog.text
     assert all(host != "localhost.evil.com" for host, _port in network.connected)
 
 
-def test_allowed_hosts_suffix_applies_to_polled_hosts(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_allowed_hosts_suffix_applies_to_polled_hosts(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(srvAllowedHostsSuffix=".10gen.cc")
     network.names.addresses["other.10gen.cc"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("other.10gen.cc", 27019)]
-    alarm.next_scan()
+    polling_timer.next_scan()
     assert ports_of(client) == [27017, 27019]
     assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
 
 
-def test_unchanged_host_keeps_its_connections(connect: Any, network: Network, mongoses: Any, alarm: Wakeup) -> None:
+def test_rescan_keeps_connections_to_unchanged_host(
+    connect: Any, network: Network, mongoses: Any, polling_timer: PollingTimer
+) -> None:
     recorder = Recorder()
     client = connect(event_listeners=[recorder])
     eventually(lambda: len(client.topology_description.known_servers) == 2)
@@ -287,7 +311,7 @@ def test_unchanged_host_keeps_its_connections(connect: Any, network: Network, mo
     connections = set(mongoses[27017].peers)
     recorder.clear()
     network.names.hosts[TEST1] = records(27017, 27019)
-    alarm.next_scan()
+    polling_timer.next_scan()
     assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
     assert connections <= set(mongoses[27017].peers)
     assert [event.server_address[1] for event in recorder.of("ServerClosed")] == [27018]
@@ -295,19 +319,21 @@ def test_unchanged_host_keeps_its_connections(connect: Any, network: Network, mo
 
 
 @pytest.mark.parametrize(("ttls", "seconds"), [((86400, 300), 300), ((1, 86400), 60), ((60, 60), 60)])
-def test_interval_is_shortest_ttl_and_at_least_60_seconds(
-    connect: Any, network: Network, alarm: Wakeup, ttls: tuple[int, int], seconds: int
+def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
+    connect: Any, network: Network, polling_timer: PollingTimer, ttls: tuple[int, int], seconds: int
 ) -> None:
     connect()
     network.names.hosts[TEST1] = [Host(LOCAL, port, ttl) for port, ttl in zip((27017, 27018), ttls, strict=True)]
-    assert alarm.next_scan() == seconds
+    assert polling_timer.next_scan() == seconds
 
 
-def test_operation_completes_during_dns_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_operation_succeeds_during_dns_query_of_polling_greenlet(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
     network.names.silent = True
     query_count = len(network.names.questions)
-    scan = gevent.spawn(alarm.next_scan)
+    scan = gevent.spawn(polling_timer.next_scan)
     eventually(lambda: len(network.names.questions) > query_count)
     assert client.admin.command("ping")["ok"] == 1
     assert not scan.ready()
@@ -315,48 +341,52 @@ def test_operation_completes_during_dns_query(connect: Any, network: Network, al
     scan.get()
 
 
-def polling_greenlets() -> int:
-    """Return the number of polling greenlets."""
+def count_polling_greenlets() -> int:
+    """Return the number of living polling greenlets."""
     gc.collect()
     return len(living_greenlets("SrvMonitor"))
 
 
-def test_closed_client_ends_polling(connect: Any) -> None:
+def test_close_of_client_ends_polling(connect: Any) -> None:
     client = connect()
-    assert polling_greenlets() == 1
+    assert count_polling_greenlets() == 1
     client.close()
-    eventually(lambda: polling_greenlets() == 0)
+    eventually(lambda: count_polling_greenlets() == 0)
 
 
-def test_closed_client_ends_polling_during_silent_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_close_of_client_ends_polling_during_unanswered_query(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
     client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
     network.names.silent = True
     query_count = len(network.names.questions)
-    eventually(lambda: alarm.sleeps)
-    alarm._go.set()
+    eventually(lambda: polling_timer.sleeps)
+    polling_timer._go.set()
     eventually(lambda: len(network.names.questions) > query_count)
     client.close()
-    eventually(lambda: polling_greenlets() == 0)
+    eventually(lambda: count_polling_greenlets() == 0)
 
 
-def test_unreferenced_client_ends_polling_and_connections(mongoses: Any) -> None:
+def test_client_without_references_ends_polling_and_connections(mongoses: Any) -> None:
     client: Client | None = MongoClient(URI, tls=False)
     assert client.admin.command("ping")["ok"] == 1
-    assert polling_greenlets() == 1
+    assert count_polling_greenlets() == 1
     client = None
-    eventually(lambda: polling_greenlets() == 0)
+    eventually(lambda: count_polling_greenlets() == 0)
     for server in mongoses.values():
         eventually(lambda server=server: not server.peers)
 
 
-def test_unused_client_in_forked_child_sends_no_query(connect: Any, network: Network, alarm: Wakeup) -> None:
-    # A fork copies the polling greenlet and marks the client. The test omits the fork.
+def test_unused_client_in_forked_child_sends_no_dns_query(
+    connect: Any, network: Network, polling_timer: PollingTimer
+) -> None:
+    # A fork would copy the polling greenlet and mark the client as forked. The test only marks the client.
     client = connect()
-    eventually(lambda: alarm.sleeps)
+    eventually(lambda: polling_timer.sleeps)
     network.names.hosts[TEST1] = records(27019)
     client._topology.mark_forked()
     query_count = len(network.names.questions)
-    alarm._go.set()
+    polling_timer._go.set()
     gevent.sleep(0.05)
     assert len(network.names.questions) == query_count
 

@@ -1,8 +1,8 @@
 """Official tests in the unified test format on simulated deployments.
 
-The default tier runs each case on one topology, which the name of the case selects, and half of the cases in slow
-suites. The long tier runs the other topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
-``python -m tests.spec.unified.report`` prints a table of the suites.
+The default tier runs each case on one topology. A hash of the case's name selects the topology. In slow suites, the
+default tier runs half of the cases. The long tier runs the other topologies. ``tests/spec/unified/skips.py`` lists the
+cases that do not pass. ``python -m tests.spec.unified.report`` prints a table of the suites.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, CaseOnTopo
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 from tests.support.tiers import tiers_of
 
-# Cases with waits run in virtual time. Some cases have a timeout of 75 ms for an operation of 50 ms, which a busy
-# machine would exceed. Encryption needs real time, because its servers are not simulated.
+# Cases with waits run in virtual time. In some cases, an operation that needs 50 ms has a timeout of 75 ms. On a busy
+# machine, the operation would time out in real time. Encryption needs real time, because its servers are not simulated.
 _WAITS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
 _WAITS |= frozenset({"wait()", "waitForEvent()"})
 _COSTLY = ("client-side-encryption/", "client-side-operations-timeout/")
@@ -59,9 +59,9 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
         name = f"{file.id}: {case['description']}"
         possible = settings(document.get("runOnRequirements"), case.get("runOnRequirements"))
         if not possible:
-            yield skipped(file, index, name, f"{REQUIREMENT}: no simulated deployment satisfies the requirements")
+            yield skipped_case(file, index, name, f"{REQUIREMENT}: no simulated deployment satisfies the requirements")
         elif "skipReason" in case:
-            yield skipped(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
+            yield skipped_case(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
         else:
             share = 2 if file.id.startswith(_COSTLY) else 1
             default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
@@ -76,25 +76,25 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
 
 
 def _mark(rule: Rule) -> Any:
-    if rule.holds is None:
+    if rule.skip_condition is None:
         return pytest.mark.xfail(reason=rule.text, strict=True)
     return pytest.mark.skip(reason=rule.text)
 
 
-def skipped(file: SpecFile, index: int, name: str, reason: str) -> Any:
+def skipped_case(file: SpecFile, index: int, name: str, reason: str) -> Any:
     return pytest.param(file, index, None, id=name, marks=pytest.mark.skip(reason=reason))
 
 
 @lru_cache(maxsize=1)
 def content(file: SpecFile) -> dict[str, Any]:
-    """Validate a file and return its content."""
+    """Validate a file with the schema of the format, and return the content of the file."""
     check(file.document)
     return read(file)
 
 
 @lru_cache(maxsize=1)
-def waits(file: SpecFile) -> bool:
-    """Return True if the cases of a file need virtual time."""
+def needs_virtual_time(file: SpecFile) -> bool:
+    """Return True if the cases of a file contain waits and therefore run in virtual time."""
     words = words_of(file.document)
     return bool(words & _WAITS) and not words & _REAL_TIME
 
@@ -105,7 +105,7 @@ def test_official_case_passes(file: SpecFile, index: int, setting: Setting, depl
     (case,) = document["tests"]
     if file.path.stem in LEFT_UNANSWERED:
         leave_unanswered(document)
-    if not waits(file):
+    if not needs_virtual_time(file):
         Run(deployments.get(setting), document, case, CLIENT_OPTIONS).run()
         return
     with VirtualTime():
@@ -116,7 +116,7 @@ def test_official_case_passes(file: SpecFile, index: int, setting: Setting, depl
             virtual_deployments.close()
 
 
-def test_each_skip_rule_applies_to_case() -> None:
+def test_each_skip_rule_applies_to_an_official_case() -> None:
     marks = [mark for parameter in all_cases({"default", "long"}) for mark in parameter.marks]
     reasons = {mark.kwargs["reason"] for mark in marks if mark.name != "long"}
     if HOW_TO_GET_THEM in reasons:

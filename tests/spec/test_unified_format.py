@@ -1,4 +1,4 @@
-"""Runner of the unified test format: rejected files and failing cases."""
+"""Tests of the runner for the unified test format: the runner rejects invalid files, and detects failing cases."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def _marks(file: SpecFile) -> list[Any]:
 
 
 @pytest.mark.parametrize(("file", "index"), failing_cases())
-def test_valid_fail_case_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
+def test_case_of_folder_valid_fail_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
     document = read(file)
-    # libmongocrypt raises ValueError for missing credentials.
+    # If credentials are missing, libmongocrypt raises ValueError.
     with pytest.raises((FormatError, AssertionError, ValueError)):
         check(file.document)
         Run(deployments.get(SINGLE), document, document["tests"][index], {}).run()
 
 
-# Cases beyond the official files
+# Further cases, which are not in the official files
 
 
 def matcher() -> Matcher:
@@ -118,7 +118,7 @@ def test_matching_value_passes(expected: Any, actual: Any) -> None:
         ({"a": {"$$matchAsDocument": {"b": 1}}}, {"a": "{'b': 1}"}),
     ],
 )
-def test_different_value_raises_mismatch(expected: Any, actual: Any) -> None:
+def test_value_that_does_not_match_raises_mismatch(expected: Any, actual: Any) -> None:
     with pytest.raises(Mismatch):
         matcher().check(expected, actual)
 
@@ -129,12 +129,12 @@ def test_unknown_operator_or_operand_raises_format_error(expected: Any) -> None:
         matcher().check(expected, {"a": b"1"})
 
 
-def test_documents_of_iterable_may_have_more_fields() -> None:
+def test_actual_documents_of_iterable_may_have_additional_fields() -> None:
     matcher().check_documents([{"a": 1}], [{"a": 1, "b": 2}])
 
 
 def case_of(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a file with a client and a collection, and one case."""
+    """Return the content of a file with a client, a collection and one case, and the case."""
     entities: list[dict[str, Any]] = [
         {"client": {"id": "client0", "observeEvents": ["commandStartedEvent"]}},
         {"database": {"id": "database0", "client": "client0", "databaseName": "own"}},
@@ -147,7 +147,7 @@ PING = {"name": "runCommand", "object": "database0", "arguments": {"commandName"
 
 
 def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
-    """Return an operation that creates entities."""
+    """Return an operation of the format that creates entities."""
     return {"name": "createEntities", "object": "testRunner", "arguments": {"entities": list(entities)}}
 
 
@@ -178,8 +178,10 @@ def test_unmet_expectation_fails_case(operations: list[Any], fields: dict[str, A
         Run(deployments.get(SINGLE), document, case, {}).run()
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_error_in_thread_fails_case(waits: bool, deployments: Deployments, virtual_time: VirtualTime) -> None:
+@pytest.mark.parametrize("waits_for_thread", [True, False])
+def test_error_in_thread_fails_case(
+    waits_for_thread: bool, deployments: Deployments, virtual_time: VirtualTime
+) -> None:
     waiting = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
     document, case = case_of(
         create_entities({"thread": {"id": "thread0"}}),
@@ -188,7 +190,7 @@ def test_error_in_thread_fails_case(waits: bool, deployments: Deployments, virtu
             "object": "testRunner",
             "arguments": {"thread": "thread0", "operation": {**PING, "expectResult": {"ok": 2}}},
         },
-        waiting if waits else {"name": "wait", "object": "testRunner", "arguments": {"ms": 50}},
+        waiting if waits_for_thread else {"name": "wait", "object": "testRunner", "arguments": {"ms": 50}},
     )
     with pytest.raises(Mismatch, match="ok must be 2"):
         Run(deployments.get(SINGLE), document, case, {}).run()
@@ -199,7 +201,7 @@ def loop(**stores: str) -> dict[str, Any]:
     return {"name": "loop", "object": "testRunner", "arguments": {"operations": operations, **stores}}
 
 
-def test_loop_stores_counts_and_failures(deployments: Deployments) -> None:
+def test_loop_stores_counts_and_failures_in_entities(deployments: Deployments) -> None:
     stores = {f"store{name}AsEntity": name for name in ("Errors", "Failures", "Successes", "Iterations")}
     document, case = case_of(loop(**stores))
     ends = iter([False, False, True])
@@ -211,7 +213,7 @@ def test_loop_stores_counts_and_failures(deployments: Deployments) -> None:
     assert ["ok must be 2" in failure["error"] for failure in run.entities.get("value", "Failures")] == [True, True]
 
 
-def test_loop_without_entities_ends_with_first_failure(deployments: Deployments) -> None:
+def test_loop_without_entities_ends_at_first_failure(deployments: Deployments) -> None:
     document, case = case_of(loop())
     with pytest.raises(Mismatch, match="ok must be 2"):
         Run(deployments.get(SINGLE), document, case, {}, lambda: False).run()

@@ -10,7 +10,7 @@ import pytest
 from gmongo.errors import ConfigurationError
 from gmongo.options import check_combination
 from gmongo.options.uri import read_uri
-from tests.spec.dns_records import publish
+from tests.spec.dns_records import add_all_records
 from tests.spec.specifications import cases
 from tests.support.dns import Network
 
@@ -26,7 +26,7 @@ IN_SECONDS = {
 
 @pytest.fixture(autouse=True)
 def records(network: Network) -> None:
-    publish(network.names)
+    add_all_records(network.names)
 
 
 def parse_and_validate(uri: str) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def test_parsed_uri_equals_official_case(case: dict[str, Any]) -> None:
 
 def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None:
     assert result["username"] == expected["username"]
-    # As in PyMongo, the name of a collection follows the first dot.
+    # The official case expects one name. As in PyMongo, the first dot separates the database from the collection.
     names = [result["database"], result["collection"]]
     assert (".".join(part for part in names if part) or None) == expected["db"]
-    # As in PyMongo, the password of a user without password is empty.
+    # As in PyMongo, the password is an empty string if the URI contains only a username.
     assert result["password"] == ("" if expected["username"] and expected["password"] is None else expected["password"])

@@ -1,1 +1,1 @@
-"""Shared helpers of tests: scripted servers, recorders, waiting, fail points."""
+"""Helpers that several folders of tests share: scripted servers, recorders of events, waits, and fail points."""

@@ -1,4 +1,7 @@
-"""Headless Chromium without network access, controlled over a pipe with the DevTools protocol."""
+"""Headless Chromium that connects only to this machine.
+
+A test controls Chromium over pipes with the DevTools protocol.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ _OPTIONS = (
 
 
 class Page:
-    """Page of a browser.
+    """Page in Chromium.
 
-    :param reading: File descriptor for messages of the browser.
-    :param writing: File descriptor for messages to the browser.
+    :param read_descriptor: File descriptor from which the test reads messages of Chromium.
+    :param write_descriptor: File descriptor to which the test writes messages for Chromium.
     """
 
-    def __init__(self, reading: int, writing: int) -> None:
-        self._reading, self._writing = reading, writing
+    def __init__(self, read_descriptor: int, write_descriptor: int) -> None:
+        self._read_descriptor, self._write_descriptor = read_descriptor, write_descriptor
         self._numbers = count(1)
         self._buffer = b""
         self._session: str | None = None
@@ -51,7 +54,7 @@ class Page:
         self.call("Page.navigate", url=url)
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression in the page."""
+        """Evaluate a JavaScript expression in the page, and return the value of the expression."""
         reply = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
@@ -64,14 +67,14 @@ class Page:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the DevTools protocol and return its result."""
+        """Call a method of the DevTools protocol, and return the result of the method."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if self._session is not None and not method.startswith("Target."):
             message["sessionId"] = self._session
         data = json.dumps(message).encode() + b"\0"
         while data:
-            data = data[nb_write(self._writing, data) :]
+            data = data[nb_write(self._write_descriptor, data) :]
         while True:
             answer = self._next()
             if answer.get("id") == number:
@@ -83,7 +86,7 @@ class Page:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
-            data = nb_read(self._reading, 1 << 16)
+            data = nb_read(self._read_descriptor, 1 << 16)
             assert data, "the browser has ended"
             self._buffer += data
         message, _, self._buffer = self._buffer.partition(b"\0")
@@ -93,14 +96,14 @@ class Page:
 
 @contextmanager
 def browser(seconds: float = 90) -> Iterator[Page]:
-    """Start a browser, yield a page, and stop the browser.
+    """Start Chromium, yield a page, and kill Chromium at the end of the block.
 
-    :param seconds: Timeout of the whole block.
+    :param seconds: Time limit of the whole block.
     """
     assert CHROMIUM is not None
-    (there_reading, writing), (reading, there_writing) = os.pipe(), os.pipe()
-    make_nonblocking(reading)
-    make_nonblocking(writing)
+    (there_reading, write_descriptor), (read_descriptor, there_writing) = os.pipe(), os.pipe()
+    make_nonblocking(read_descriptor)
+    make_nonblocking(write_descriptor)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, gevent.Timeout(seconds):
         script = f'exec "$@" 3<&{there_reading} 4>&{there_writing}'
         command = ["bash", "-c", script, "bash", CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}"]
@@ -110,9 +113,9 @@ def browser(seconds: float = 90) -> Iterator[Page]:
         os.close(there_reading)
         os.close(there_writing)
         try:
-            yield Page(reading, writing)
+            yield Page(read_descriptor, write_descriptor)
         finally:
             process.kill()
             process.wait()
-            os.close(reading)
-            os.close(writing)
+            os.close(read_descriptor)
+            os.close(write_descriptor)

@@ -1,4 +1,4 @@
-"""Clients with a recorder."""
+"""Clients whose events a recorder records."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ Connect = Callable[..., Client]
 def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Client:
     """Create a client and start its monitors.
 
-    :param recorder: Listener for all events of the client.
-    :param heartbeat: Interval of server checks in seconds. The option ``heartbeatFrequencyMS`` has a minimum of 500 ms.
+    :param recorder: Event listener of the client.
+    :param heartbeat: Seconds between server checks, or None for the default. The option ``heartbeatFrequencyMS``
+        rejects less than 500 ms.
     """
     options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
     if heartbeat is None:
@@ -31,7 +32,10 @@ def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **opti
 
 @contextmanager
 def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
-    """Yield a function that creates clients for deployments, scripted servers or URIs. Close the clients at the end."""
+    """Yield a function that creates a client for deployments, scripted servers or URIs.
+
+    Close all created clients at the end of the block.
+    """
     clients: list[Client] = []
 
     def make(*hosts: Any, **options: Any) -> Client:
@@ -42,4 +46,4 @@ def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     yield make
     recorder.hooks.clear()
     for client in clients:
-        client._topology.close()  # without `endSessions`, because a faulty server may not reply
+        client._topology.close()  # `client.close` would also send `endSessions`, and a faulty server may not reply

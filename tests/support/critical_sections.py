@@ -1,8 +1,8 @@
 """Detect greenlet switches in critical sections.
 
 Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``. :func:`record_switches` wraps
-these sections, and ``greenlet.settrace`` reports each switch. A switch between the note and the delivery of an event is
-also a fault, because other greenlets wait for the delivery.
+these sections, and ``greenlet.settrace`` reports each switch. A switch after ``Delivery.note`` and before the delivery
+of the event is also a fault, because other greenlets wait for the delivery.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ import greenlet
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.events.delivery import Delivery
 
-# The delivery calls this method outside of critical sections.
+# `Delivery` calls this method of `StateMachine` outside of critical sections.
 _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
 class Sections:
-    """Observed critical sections.
+    """Critical sections that run in a block of :func:`record_switches`.
 
-    :ivar count: Number of critical sections.
-    :ivar faults: Switches in critical sections, with stack traces.
+    :ivar count: How often a greenlet has entered a critical section.
+    :ivar faults: A text for each forbidden switch, with the stack of the greenlet that switched.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.faults: list[str] = []
         self._depth: Counter[int] = Counter()
-        self._noted_in: dict[int, Delivery] = {}  # greenlet ID -> last delivery
+        self._noted_in: dict[int, Delivery] = {}  # ID of the greenlet -> `Delivery` object that the greenlet used last
 
     def wrap_method(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a method of the state machine."""
+        """Return a method of ``StateMachine`` that runs as a critical section."""
 
         @functools.wraps(function)
         def watched(*arguments: Any, **keywords: Any) -> Any:
@@ -58,7 +58,7 @@ class Sections:
         self._depth[id(greenlet.getcurrent())] -= 1
 
     def wrap_enter(self, function: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
-        """Wrap ``Delivery.__enter__``."""
+        """Return a wrapper of ``Delivery.__enter__`` that enters a critical section."""
 
         def watched(delivery: Delivery) -> None:
             self.enter()
@@ -67,16 +67,16 @@ class Sections:
         return watched
 
     def wrap_exit(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Wrap ``Delivery.__exit__``."""
+        """Return a wrapper of ``Delivery.__exit__`` that leaves the critical section."""
 
-        def watched(delivery: Delivery, *outcome: Any) -> None:
+        def watched(delivery: Delivery, *exc_info: Any) -> None:
             self.leave()
-            function(delivery, *outcome)
+            function(delivery, *exc_info)
 
         return watched
 
     def wrap_note(self, function: Callable[..., bool]) -> Callable[..., bool]:
-        """Wrap ``Delivery.note``, and record the ``Delivery`` object that the greenlet uses."""
+        """Return a wrapper of ``Delivery.note`` that records the ``Delivery`` object of the greenlet."""
 
         def watched(delivery: Delivery, *arguments: Any) -> bool:
             self._noted_in[id(greenlet.getcurrent())] = delivery
@@ -85,7 +85,10 @@ class Sections:
         return watched
 
     def trace(self, _event: str, switch: tuple[Any, Any]) -> None:
-        """Check a switch of the thread."""
+        """Record a fault if the greenlet must not switch now.
+
+        ``greenlet.settrace`` calls this method at each switch.
+        """
         origin = switch[0]
         if self._depth[id(origin)] > 0:
             self._fault("a switch in a critical section", origin)
@@ -103,7 +106,7 @@ class Sections:
 
 @contextmanager
 def record_switches() -> Iterator[Sections]:
-    """Record switches in critical sections."""
+    """Record all switches of greenlets in critical sections while the block runs."""
     sections = Sections()
     methods: dict[str, Any] = {
         name: sections.wrap_method(method)
@@ -125,7 +128,7 @@ def record_switches() -> Iterator[Sections]:
 
 @contextmanager
 def fail_on_switches() -> Iterator[None]:
-    """Fail if a greenlet switches in a critical section."""
+    """Fail at the end of the block if a greenlet has switched in a critical section."""
     with record_switches() as sections:
         yield
     assert not sections.faults, f"{len(sections.faults)} faults, the first one: {sections.faults[0]}"

@@ -1,4 +1,4 @@
-"""Name server on the loopback interface, and a network that maps its names to scripted servers.
+"""Name server on the loopback interface, and an address resolution that leads its host names to scripted servers.
 
 The name server runs in a greenlet of the test process. The driver sends queries over UDP in a native thread.
 """
@@ -29,14 +29,14 @@ class Host(NamedTuple):
 
 
 class NameServer:
-    """Context manager of a name server with changeable records.
+    """Context manager of a name server. A test can change the records at any time.
 
-    :ivar hosts: SRV records of each name.
-    :ivar texts: TXT records of each name. A record is a list of strings.
-    :ivar addresses: IPv4 address of each name.
-    :ivar questions: Received queries, as pairs of name and type.
-    :ivar failure: RCODE for all replies, or None.
-    :ivar silent: True if the server sends no replies.
+    :ivar hosts: Lists of SRV records, keyed by the queried name.
+    :ivar texts: Lists of TXT records, keyed by the queried name. Each record is a list of strings.
+    :ivar addresses: IPv4 addresses, keyed by the host name.
+    :ivar questions: The queried name and the record type of each received query.
+    :ivar failure: The response code (RCODE) of all replies, or None to answer from the records.
+    :ivar silent: True if the name server replies to no query.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class NameServer:
         self._server.stop(timeout=0)
 
     def resolver(self) -> dns.resolver.Resolver:
-        """Return a resolver that queries only this server."""
+        """Return a resolver that queries only this name server."""
         assert self._server is not None
         resolver = dns.resolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
@@ -96,15 +96,18 @@ class NameServer:
 
 
 class Network:
-    """Replacement of the address resolution, with addresses of the name server and ports of scripted servers."""
+    """Replacement of the driver's address resolution.
+
+    The addresses come from the name server. :attr:`ports` leads the ports of SRV records to scripted servers.
+    """
 
     def __init__(self, name_server: NameServer) -> None:
         self.names = name_server
-        self.ports: dict[int, int] = {}  # port of the record -> port of the scripted server
+        self.ports: dict[int, int] = {}  # port in the SRV record -> port of the scripted server
         self.connected: list[tuple[str, int]] = []
 
     def resolve(self, address: tuple[str, int], _ref: bool = True) -> list[tuple[int, Any]]:
-        """Replace ``gmongo.wire.connect.resolve``."""
+        """Return the addresses of a host. This method replaces ``gmongo.wire.connect.resolve``."""
         host, port = address
         self.connected.append(address)
         if host == "127.0.0.1":
@@ -115,7 +118,10 @@ class Network:
 
 
 def install(patch: Callable[..., None], name_server: NameServer) -> Network:
-    """Use `name_server` for all DNS queries of the driver in this process."""
+    """Lead all DNS queries and address resolutions of the driver in this process to `name_server`.
+
+    :param patch: The method ``setattr`` of a ``pytest.MonkeyPatch``.
+    """
     network = Network(name_server)
     patch(dns.resolver, "default_resolver", name_server.resolver())
     patch(connect, "resolve", network.resolve)

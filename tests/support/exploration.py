@@ -1,4 +1,4 @@
-"""Breadth-first exploration of all orders of steps up to a depth."""
+"""Breadth-first exploration of all sequences of steps up to a maximum length."""
 
 from __future__ import annotations
 
@@ -10,26 +10,34 @@ Step = tuple[Any, ...]
 
 
 class ExploredSystem(Protocol):
-    """Deterministic system under exploration."""
+    """Deterministic system whose states :func:`explore` visits."""
 
     def steps(self) -> Iterator[Step]:
-        """Yield the possible next steps."""
+        """Yield each step that is possible in the current state."""
 
     def execute_step(self, step: Step) -> None:
-        """Execute a step."""
+        """Execute one of the possible steps."""
 
     def find_violations(self) -> Iterator[str]:
-        """Yield the violated invariants."""
+        """Yield a description of each invariant that the current state violates."""
 
     def state_view(self) -> Any:
-        """Return a hashable view of the state. Equal views have equal successors."""
+        """Return a hashable view of the current state. States with equal views have equal possible next states."""
 
     def run_to_end(self) -> Iterator[str]:
-        """Complete all running work, and yield the violated invariants. The world allows no further step."""
+        """Complete all running work, and yield a description of each violated invariant.
+
+        No step is possible after this method.
+        """
 
 
 class Exploration(NamedTuple):
-    """Result of an exploration, with the shortest path to each fault."""
+    """Result of :func:`explore`.
+
+    :ivar states: Number of different states.
+    :ivar steps: Number of executed steps.
+    :ivar violations: The shortest sequence of steps to each violated invariant.
+    """
 
     states: int
     steps: int
@@ -43,10 +51,11 @@ class Exploration(NamedTuple):
         return f"{self.states} states, {self.steps} steps{paths}"
 
 
-def explore(begin: Callable[[], ExploredSystem], depth: int, until: str | None = None) -> Exploration:
-    """Execute every order of at most `depth` steps.
+def explore(create_system: Callable[[], ExploredSystem], depth: int, until: str | None = None) -> Exploration:
+    """Execute every possible sequence of at most `depth` steps.
 
-    :param until: Fault that ends the exploration.
+    :param create_system: Function that creates a system in its first state.
+    :param until: Description of the violated invariant at which the exploration ends, or None to explore all sequences.
     """
     seen: set[Any] = set()
     violations: dict[str, tuple[Step, ...]] = {}
@@ -54,30 +63,30 @@ def explore(begin: Callable[[], ExploredSystem], depth: int, until: str | None =
     taken = 0
     while paths and until not in violations:
         path = paths.popleft()
-        for step in _steps_after(begin, path) if len(path) < depth else ():
-            world = _after(begin, (*path, step))
+        for step in _steps_after(create_system, path) if len(path) < depth else ():
+            world = _after(create_system, (*path, step))
             taken += 1
             found, view = list(world.find_violations()), world.state_view()
             is_new = not found and view not in seen
             if is_new:
                 seen.add(view)
                 paths.append((*path, step))
-            # A known state has a known end.
+            # A state whose view is in `seen` has been run to its end before.
             found += [fault for fault in world.run_to_end() if is_new]
             for fault in found:
                 violations.setdefault(fault, (*path, step))
     return Exploration(len(seen), taken, violations)
 
 
-def _steps_after(begin: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> list[Step]:
-    world = _after(begin, path)
+def _steps_after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> list[Step]:
+    world = _after(create_system, path)
     steps = list(world.steps())
     list(world.run_to_end())
     return steps
 
 
-def _after(begin: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
-    world = begin()
+def _after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
+    world = create_system()
     for step in path:
         world.execute_step(step)
     return world

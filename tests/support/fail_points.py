@@ -11,12 +11,13 @@ from gmongo.testing import Deployment
 def fail(
     where: Deployment | MongoClient[Any], *commands: str, times: int | None = 1, member: Any = None, **data: Any
 ) -> None:
-    """Set a fail point for commands.
+    """Set the fail point ``failCommand``.
 
-    :param where: Deployment, or client of a deployment.
-    :param times: Number of failures, or None for no limit.
-    :param member: Member of a deployment, or None for all members.
-    :param data: Fields of ``configureFailPoint``.
+    :param where: Deployment, or client that sends ``configureFailPoint`` to its deployment.
+    :param commands: Names of the commands that fail.
+    :param times: Number of commands that fail, or None for no limit.
+    :param member: Member of `where` with the fail point, or None for all members.
+    :param data: Fields of the document ``data`` of ``configureFailPoint``.
     """
     mode: Any = "alwaysOn" if times is None else {"times": times}
     data = {"failCommands": list(commands), **data}
@@ -27,15 +28,15 @@ def fail(
 
 
 def block(where: Deployment | MongoClient[Any], command: str, seconds: float = 0.15) -> None:
-    """Delay the execution of the next `command`."""
+    """Let the server wait before the execution of the next `command`."""
     fail(where, command, blockConnection=True, blockTimeMS=int(seconds * 1000))
 
 
 def refuse(where: Deployment | MongoClient[Any], command: str, code: int, *labels: str) -> None:
-    """Fail the next `command` with a server error."""
+    """Let the server reply to the next `command` with an error that has this code and these error labels."""
     fail(where, command, errorCode=code, errorLabels=list(labels))
 
 
 def break_off(where: Deployment | MongoClient[Any], command: str) -> None:
-    """Close the connection instead of a reply to the next `command`."""
+    """Let the server close the connection when the next `command` arrives, without a reply."""
     fail(where, command, closeConnection=True)

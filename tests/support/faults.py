@@ -1,4 +1,4 @@
-"""Faults of replies. A fault replaces the transmission of a message on a connection."""
+"""Faults of replies. A fault is a function that a scripted server calls instead of the transmission of a reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fault = Callable[["ServerConnection", bytes], None]
 
 
 def cut(at: int) -> Fault:
-    """Close the connection after `at` bytes of the reply."""
+    """Return a fault that sends the first `at` bytes of the reply and then closes the connection."""
 
     def fault(peer: ServerConnection, message: bytes) -> None:
         peer.send(message[:at])
@@ -27,7 +27,7 @@ def cut(at: int) -> Fault:
 
 
 def with_false_header(length: int | None = None, response_to: int | None = None, opcode: int | None = None) -> Fault:
-    """Send the reply with false fields in its header."""
+    """Return a fault that sends the reply with these values in the message header. None keeps the correct value."""
 
     def fault(peer: ServerConnection, message: bytes) -> None:
         real = HEADER.unpack_from(message)
@@ -39,18 +39,18 @@ def with_false_header(length: int | None = None, response_to: int | None = None,
 
 
 def malformed(peer: ServerConnection, message: bytes) -> None:
-    """Send a reply with valid framing and a malformed document."""
+    """Send a reply whose message header is valid and whose document is not valid BSON."""
     start = BODY_AT[HEADER.unpack_from(message)[3]]
     body = len(message) - start
     peer.send(message[:start] + struct.pack("<i", body) + b"\xee" * (body - 5) + b"\x00")
 
 
 def silent(peer: ServerConnection, message: bytes) -> None:
-    """Send no reply."""
+    """Send nothing, and keep the connection open."""
 
 
 def held(gate: Event) -> Fault:
-    """Send the reply when `gate` opens."""
+    """Return a fault that sends the reply after the test has set `gate`."""
 
     def fault(peer: ServerConnection, message: bytes) -> None:
         gate.wait()

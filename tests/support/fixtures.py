@@ -1,4 +1,4 @@
-"""Factories of fixtures."""
+"""Functions that create pytest fixtures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 
 def limited(seconds: float) -> Any:
-    """Return a fixture that limits the virtual time of each test in a folder.
+    """Return a fixture that limits the virtual time of each test in the folder of the ``conftest.py``.
 
-    Tests with the marker ``real_time`` have no such limit, because a busy machine may need more time.
+    Tests with the marker ``real_time`` have no such limit, because their real time depends on the load of the machine.
     """
 
     @pytest.fixture(autouse=True)
-    def patience(request: pytest.FixtureRequest) -> Iterator[None]:
+    def virtual_time_limit(request: pytest.FixtureRequest) -> Iterator[None]:
         with gevent.Timeout(None if request.node.get_closest_marker("real_time") else seconds):
             yield
 
-    return patience
+    return virtual_time_limit

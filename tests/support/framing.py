@@ -1,4 +1,4 @@
-"""Server side of wire protocol messages."""
+"""Wire protocol messages on the side of the server: read a request, write a reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BODY_AT = {OP_MSG: 21, OP_REPLY: 36}
 
 
 def command_name(command: Mapping[str, Any]) -> str:
-    """Return the name of a command, or ``handshake`` for the first hello of a connection."""
+    """Return the name of a command. The name of the first hello on a connection is ``handshake``."""
     name = next(iter(command))
     if name.lower() not in ("hello", "ismaster"):
         return name
@@ -23,7 +23,7 @@ def command_name(command: Mapping[str, Any]) -> str:
 
 
 def read_request(opcode: int, payload: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the flags and the command of a request, with its document sequences."""
+    """Return the flags and the command of a request. The command contains the documents of document sequences."""
     if opcode == OP_QUERY:
         return 0, bson.decode(payload[payload.index(0, 4) + 9 :])
     (flags,) = struct.unpack_from("<I", payload)
@@ -39,7 +39,7 @@ def read_request(opcode: int, payload: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def write_message(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
-    """Encode a reply to a request with this opcode."""
+    """Encode a reply to a request whose opcode is `opcode`."""
     if opcode == OP_QUERY:
         payload, opcode = struct.pack("<iqii", 8, 0, 0, 1), OP_REPLY
     else:

@@ -1,4 +1,4 @@
-"""Living greenlets of this process."""
+"""Search for the living greenlets of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import gevent
 
 
 def living_greenlets(part: str = "") -> list[gevent.Greenlet]:
-    """Return the living greenlets with `part` in the representation of their function."""
-    # `isinstance` would raise an error for a weak proxy of a dead object.
+    """Return the living greenlets whose function has `part` in its ``repr``."""
+    # `isinstance` would raise ReferenceError for a weak proxy whose object no longer exists.
     greenlets = [each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)]
     return [each for each in greenlets if not each.dead and part in repr(getattr(each, "_run", None))]

@@ -1,4 +1,4 @@
-"""Key management services on one TLS port. Their encryption reverses the bytes of a secret."""
+"""All key management services in one TLS server. The services encrypt a secret by reversal of its bytes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _MATERIAL = bytes(range(96))
 
 
 class KmsError(Exception):
-    """The service replies with an error."""
+    """The request is unknown. The server replies with HTTP status 400."""
 
 
 class KmsServer:
-    """Server of all key management services.
+    """Context manager of a TLS server that acts as all key management services.
 
-    :param context: TLS context.
-    :ivar requests: Received requests, as pairs of host and path, or of ``"kmip"`` and operation.
-    :ivar failures: Number of further requests after which the server closes the connection without a reply.
+    :param context: TLS context with the certificate of the server.
+    :ivar requests: The host and path of each HTTP request, and ``"kmip"`` and the operation of each KMIP request.
+    :ivar failures: For this number of further requests, the server closes the connection without a reply.
     :ivar status: Status of HTTP responses.
-    :ivar delay: Function that runs before each response.
+    :ivar delay: Function that the server calls before each response.
     """
 
     def __init__(self, context: SSLContext) -> None:
@@ -58,7 +58,10 @@ class KmsServer:
         return port
 
     def connect(self, context: Any) -> Any:
-        """Connect all hosts to this server, as a ``kms_connect_callback``."""
+        """Connect to this server instead of the host of a service.
+
+        Tests use this method as ``kms_connect_callback``.
+        """
         if not HOSTS.fullmatch(context.host):
             raise OSError(f"no such host: {context.host}")
         return socket.create_connection(("127.0.0.1", self.port), context.timeout)
@@ -172,12 +175,12 @@ _STRUCTURE = 1
 
 
 def reversed_secret(secret: bytes) -> bytes:
-    """Encrypt a secret."""
+    """Return the ciphertext of a secret: a prefix and the reversed bytes."""
     return b"turned:" + secret[::-1]
 
 
 def material(ciphertext: bytes) -> bytes:
-    """Decrypt a secret, or return a constant for a secret of another service."""
+    """Return the secret of a ciphertext of this server. Return constant bytes for any other ciphertext."""
     return ciphertext[len(b"turned:") :][::-1] if ciphertext.startswith(b"turned:") else _MATERIAL
 
 
@@ -191,7 +194,7 @@ def _item(tag: int, kind: int, value: bytes) -> bytes:
 
 
 def _flat(data: bytes) -> dict[int, bytes]:
-    """Return the items of all nested structures of a message."""
+    """Return the values of a KMIP message by tag. The dictionary contains the values of nested structures."""
     items: dict[int, bytes] = {}
     position = 0
     while position + 8 <= len(data):

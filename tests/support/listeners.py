@@ -1,4 +1,4 @@
-"""Listeners that pass all events of a kind to the method ``handle``."""
+"""Event listeners that pass each event to their method ``handle``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gmongo.monitoring import (
 
 class _ForwardingListener:
     def handle(self, event: Any) -> None:
-        """Handle an event. Subclasses override this method."""
+        """Receive an event. Subclasses override this method."""
 
 
 class ForwardingCommandListener(_ForwardingListener, CommandListener):
-    """Listener for command events."""
+    """Listener that passes command events to ``handle``."""
 
     def started(self, event: Any) -> None:
         self.handle(event)
@@ -28,7 +28,7 @@ class ForwardingCommandListener(_ForwardingListener, CommandListener):
 
 
 class ForwardingPoolListener(_ForwardingListener, ConnectionPoolListener):
-    """Listener for events of pools and connections."""
+    """Listener that passes pool and connection events to ``handle``."""
 
     def pool_created(self, event: Any) -> None:
         self.handle(event)
@@ -40,7 +40,7 @@ class ForwardingPoolListener(_ForwardingListener, ConnectionPoolListener):
 
 
 class ForwardingHeartbeatListener(_ForwardingListener, ServerHeartbeatListener):
-    """Listener for heartbeat events."""
+    """Listener that passes heartbeat events to ``handle``."""
 
     def started(self, event: Any) -> None:
         self.handle(event)
@@ -49,7 +49,7 @@ class ForwardingHeartbeatListener(_ForwardingListener, ServerHeartbeatListener):
 
 
 class ForwardingServerListener(_ForwardingListener, ServerListener):
-    """Listener for server events."""
+    """Listener that passes server events to ``handle``."""
 
     def opened(self, event: Any) -> None:
         self.handle(event)
@@ -58,7 +58,7 @@ class ForwardingServerListener(_ForwardingListener, ServerListener):
 
 
 class ForwardingTopologyListener(_ForwardingListener, TopologyListener):
-    """Listener for topology events."""
+    """Listener that passes topology events to ``handle``."""
 
     def opened(self, event: Any) -> None:
         self.handle(event)
@@ -73,4 +73,4 @@ class ForwardingListener(
     ForwardingServerListener,
     ForwardingTopologyListener,
 ):
-    """Listener for all events."""
+    """Listener that passes all events to ``handle``."""

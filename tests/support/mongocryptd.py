@@ -1,4 +1,4 @@
-"""Simulated mongocryptd for simple commands. Each other command fails."""
+"""Simulation of the program mongocryptd, which supports simple commands only. All other commands fail."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NOT_DETERMINISTIC = (float, bool, Decimal128, Mapping, list)
 
 
 class AnalysisError(Exception):
-    """The command cannot be encrypted."""
+    """The simulated mongocryptd rejects the command."""
 
 
 class Mongocryptd(ScriptedServer):
-    """Context manager of the simulated mongocryptd."""
+    """Context manager of a scripted server that acts as mongocryptd."""
 
     def __init__(self) -> None:
         names = "insert update delete find aggregate count distinct findAndModify create createIndexes collMod explain"
@@ -36,12 +36,12 @@ class Mongocryptd(ScriptedServer):
 
     @property
     def analysed(self) -> list[str]:
-        """Return the names of the analysed commands."""
+        """Return the names of the commands that clients have sent for analysis."""
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
 
 def analysed(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the command with placeholders for the values to encrypt."""
+    """Return the reply of mongocryptd: the command in which placeholders replace the values to encrypt."""
     schema = command.get("jsonSchema") or {}
     if "encryptionInformation" in command:
         schema = {}
@@ -73,7 +73,7 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Replaces the values to encrypt in one command.
+    """Replacement of values in one command by placeholders, for the values that the schema encrypts.
 
     :param schema: JSON schema of the collection.
     """

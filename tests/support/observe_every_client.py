@@ -1,8 +1,8 @@
-"""Pytest plugin that enables tracing, metrics and slow operations for every client.
+"""Pytest plugin that enables traces, metrics and slow-operation logs of every client.
 
     python -m pytest -p tests.support.observe_every_client tests/spec
 
-The observers must not change the outcome of a test.
+The outcome of each test must be the same as without the plugin.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     own = ClientOptions.telemetry
     patch = pytest.MonkeyPatch()
-    # A client with its own telemetry options keeps these options.
+    # A client for which the test sets telemetry options keeps these options.
     patch.setattr(ClientOptions, "telemetry", lambda self: own(self) if own(self) != TelemetrySettings() else observed)
     config.add_cleanup(patch.undo)

@@ -1,4 +1,4 @@
-"""Certificate authorities, OCSP responses, OCSP responders, and servers with OCSP stapling."""
+"""Certificate authorities, OCSP responses, OCSP responders, and servers that staple an OCSP response."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ def now() -> datetime.datetime:
 
 @dataclass(frozen=True)
 class Certified:
-    """Certificate with its private key."""
+    """A certificate and the private key of its subject."""
 
     certificate: x509.Certificate
     key: Any
 
     def write(self, path: Path, *chain: Certified) -> str:
-        """Write key, certificate and further certificates as one PEM file, and return its path."""
+        """Write the key, the certificate and the certificates of `chain` to one PEM file.
+
+        Return the path of the file.
+        """
         key = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -57,12 +60,12 @@ def new_key(kind: str) -> Any:
 
 
 def hash_for(key: Any) -> hashes.SHA256 | None:
-    """Return the hash for signatures, or None if the algorithm of the key includes a hash."""
+    """Return the hash algorithm for signatures with a key. For Ed25519 and Ed448 keys, the algorithm is None."""
     return None if isinstance(key, (ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)) else hashes.SHA256()
 
 
 class Authority:
-    """Certificate authority with one kind of keys."""
+    """Certificate authority. All keys of the authority and its certificates have one kind."""
 
     def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
         self.kind = kind
@@ -73,7 +76,7 @@ class Authority:
         self.own = Certified(self.certificate, self.key)
 
     def issue_intermediate(self) -> Authority:
-        """Return an intermediate authority that this authority has certified."""
+        """Return an intermediate authority whose certificate this authority has signed."""
         other = Authority(self.kind, "subordinate")
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)
         other.certificate = self._signed(other.subject, other.key, [basic], DAY)
@@ -81,7 +84,10 @@ class Authority:
         return other
 
     def server(self, *responders: str, must_staple: bool = False) -> Certified:
-        """Issue a server certificate for the loopback interface."""
+        """Issue a server certificate for ``localhost`` and 127.0.0.1.
+
+        :param responders: URLs of OCSP responders in the certificate.
+        """
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
         if responders:
@@ -95,10 +101,10 @@ class Authority:
         return self._certified("server", extensions)
 
     def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> Certified:
-        """Issue the certificate of a delegate that signs responses for the authority.
+        """Issue the certificate of a delegate, which signs OCSP responses instead of the authority.
 
-        :param purposes: Extended key usage. Empty omits the extension.
-        :param signs: True if the key usage permits signatures. None omits the extension.
+        :param purposes: Purposes in the extended key usage. Without purposes the certificate omits this extension.
+        :param signs: True if the key usage permits signatures. None omits the key usage extension.
         """
         extensions: list[tuple[Any, bool]] = []
         if purposes:
@@ -141,15 +147,15 @@ class Authority:
         signed_with: Any = None,
         by_name: bool = False,
     ) -> bytes:
-        """Return a signed response for a certificate.
+        """Return a signed OCSP response about the status of a certificate.
 
-        :param signer: Signer of the response, by default the authority. The response contains the certificate of the
-        signer.
-        :param since: Interval from now to ``thisUpdate``.
-        :param until: Interval from now to ``nextUpdate``, or None to omit the field.
-        :param identified_by: Hash in the ID of the certificate.
-        :param signed_with: Hash of the signature.
-        :param by_name: True if the response identifies the responder by its name instead of its key.
+        :param signer: The delegate that signs the response. None lets the authority sign. The response contains the
+            certificate of a delegate.
+        :param since: Time from now to ``thisUpdate``.
+        :param until: Time from now to ``nextUpdate``, or None to omit the field.
+        :param identified_by: Hash algorithm of the certificate ID in the response.
+        :param signed_with: Hash algorithm of the signature.
+        :param by_name: True if the response identifies the signer by its name, False by the hash of its key.
         """
         signer = signer or self.own
         revoked = status is REVOKED
@@ -170,7 +176,7 @@ class Authority:
         return builder.sign(signer.key, signed_with or hash_for(signer.key)).public_bytes(serialization.Encoding.DER)
 
     def revocations(self, *revoked: Certified) -> bytes:
-        """Return a certificate revocation list in PEM format."""
+        """Return a PEM certificate revocation list of the `revoked` certificates."""
         builder = x509.CertificateRevocationListBuilder(self.subject, now() - MINUTE, now() + DAY)
         for each in revoked:
             entry = x509.RevokedCertificateBuilder(each.certificate.serial_number, now() - MINUTE).build()
@@ -183,15 +189,15 @@ FOR_SERVERS = ExtendedKeyUsageOID.SERVER_AUTH
 
 
 def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    """Return an HTTP response."""
+    """Return an encoded HTTP response with the content type of OCSP responses."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/ocsp-response", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 class Responder:
-    """Context manager of an HTTP server on the loopback interface.
+    """Context manager of an OCSP responder: an HTTP server on the loopback interface.
 
-    :param answer: Function that gets the socket after each request. None sends ``body``.
+    :param answer: Function that receives the socket after each request and sends the response. None sends ``body``.
     """
 
     def __init__(self, answer: Callable[[Any], None] | None = None) -> None:
@@ -226,11 +232,11 @@ class Responder:
 
 
 class StaplingServer(ScriptedServer):
-    """Scripted server with TLS and OCSP stapling.
+    """Scripted server with TLS that staples an OCSP response to its certificate.
 
-    :param certificate: Path of the PEM file.
-    :param staple: Stapled response, or empty for none.
-    :param version: Highest version of TLS.
+    :param certificate: Path of a PEM file with the certificate and the private key.
+    :param staple: Encoded OCSP response. Empty bytes staple nothing.
+    :param version: Highest TLS version that the server accepts.
     """
 
     def __init__(self, certificate: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
@@ -259,7 +265,7 @@ class StaplingServer(ScriptedServer):
 
 
 class _TlsSocket:
-    """Socket of gevent with an OpenSSL connection in memory."""
+    """Socket that encrypts with an OpenSSL connection in memory, and sends and receives with a gevent socket."""
 
     def __init__(self, connection: SSL.Connection, sock: Any) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Helpers for pools."""
+"""Helpers for tests of connection pools."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connectio
 
 
 def services(pool: Pool) -> dict[Any, tuple[int, int]]:
-    """Return generation and number of connections of each service ID."""
+    """Return, for each service ID, the pool generation and the number of connections."""
     return {service: (entry[0], entry[1]) for service, entry in pool.generations._services.items()}

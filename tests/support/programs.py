@@ -1,4 +1,4 @@
-"""Programs in child processes."""
+"""Run Python programs in child processes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TIMEOUT = 90
 
 
 def environment(uri: str | None = None) -> dict[str, str]:
-    """Return the environment variables of a program that imports gmongo and connects to `uri`."""
+    """Return the environment variables with which a program imports gmongo and connects to `uri`."""
     inherited = {name: value for name, value in os.environ.items() if name != URI_VARIABLE}
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**inherited, "PYTHONPATH": path, "COLUMNS": "120", **({URI_VARIABLE: uri} if uri else {})}
 
 
 def run_python(*arguments: str, uri: str | None = None, timeout: float = TIMEOUT) -> subprocess.CompletedProcess[str]:
-    """Run ``python`` in the root of the project and return the completed process."""
+    """Run ``python`` in the root folder of the repository, and return the completed process."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -36,8 +36,11 @@ def run_python(*arguments: str, uri: str | None = None, timeout: float = TIMEOUT
 
 
 def run_program(program: str, *arguments: str) -> str:
-    """Run a program with gmongo and return its output. The event loop of this process continues."""
-    # A native thread starts the program, because a fork of `gevent.subprocess` is unsafe beside other threads.
+    """Run the source code `program` in a child process, and return its standard output.
+
+    Other greenlets of this process run while the program runs.
+    """
+    # A native thread calls `subprocess`, because `gevent.subprocess` forks, which is unsafe in a process with threads.
     run = gevent.get_hub().threadpool.apply
     completed: subprocess.CompletedProcess[str] = run(run_python, ("-c", program, *arguments))
     assert (completed.returncode, completed.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Intermediate servers: a relay that compresses messages, and a SOCKS5 proxy."""
+"""Proxies between a client and a server: a proxy that compresses messages, and a SOCKS5 proxy."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def copy_bytes(source: Any, target: Any) -> None:
 
 
 def relay(first: Any, second: Any, pump: Callable[[Any, Any], None] = copy_bytes) -> None:
-    """Copy bytes in both directions until one socket closes."""
+    """Copy bytes in both directions until one of the sockets closes."""
     jobs = [gevent.spawn(pump, first, second), gevent.spawn(pump, second, first)]
     gevent.joinall(jobs, count=1)
     gevent.killall(jobs)
 
 
 class ProxyServer:
-    """Context manager of a server on the loopback interface."""
+    """Context manager of a proxy on the loopback interface. Subclasses define ``serve``."""
 
     def __init__(self) -> None:
         self._listener = StreamServer(("127.0.0.1", 0), self._accept)
@@ -69,7 +69,11 @@ class ProxyServer:
 
 
 class CompressingProxy(ProxyServer):
-    """Relay that compresses the replies to compressed messages, for a server without compression."""
+    """Proxy for a server without compression. The proxy decompresses requests and compresses the replies to them.
+
+    :param offer: Names of the compressors that the server's hello reply lists.
+    :param reply_with: Name of the compressor for replies, or None for uncompressed replies.
+    """
 
     def __init__(self, server: Any, offer: list[str], reply_with: str | None = None) -> None:
         super().__init__()
@@ -106,10 +110,10 @@ class CompressingProxy(ProxyServer):
 
 
 class Socks5Proxy(ProxyServer):
-    """SOCKS5 proxy.
+    """Context manager of a SOCKS5 proxy.
 
-    :param account: Required username and password, or None.
-    :param names: Addresses of host names that only the proxy resolves.
+    :param account: Username and password that clients must send, or None for a proxy without authentication.
+    :param names: Addresses of the host names that only the proxy can resolve.
     """
 
     def __init__(self, account: tuple[str, str] | None = None, names: dict[str, str] | None = None) -> None:

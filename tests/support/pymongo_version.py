@@ -1,4 +1,4 @@
-"""Marks of tests that need a minimum version of PyMongo."""
+"""Pytest marks for tests that depend on the installed version of PyMongo."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ INSTALLED = tuple(int(part) for part in version("pymongo").split(".")[:2])
 
 
 def since(minimum: str) -> pytest.MarkDecorator:
-    """Skip a test if the installed PyMongo is older than a minor version such as ``"4.17"``."""
-    reason = f"it compares with PyMongo {minimum} or newer"
+    """Return a mark that skips a test if the installed PyMongo is older than `minimum`, such as ``"4.17"``."""
+    reason = f"the test compares gmongo with PyMongo {minimum} or newer"
     return pytest.mark.skipif(tuple(map(int, minimum.split("."))) > INSTALLED, reason=reason)
 
 
 def fails_before_pymongo(minimum: str) -> pytest.MarkDecorator:
-    """Expect a failure if the installed PyMongo is older than the first version with the behaviour of gmongo."""
+    """Return a mark that expects a failure if the installed PyMongo is older than `minimum`.
+
+    :param minimum: The first version of PyMongo that behaves like gmongo in this test.
+    """
     is_older = Version(version("pymongo")) < Version(minimum)
-    return pytest.mark.xfail(is_older, strict=True, reason=f"PyMongo answers so since {minimum}")
+    return pytest.mark.xfail(is_older, strict=True, reason=f"PyMongo behaves like gmongo since version {minimum}")

@@ -1,4 +1,4 @@
-"""Recorders of events, with a short line for each event."""
+"""Recorders of events. A recorder can describe each event in one short line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.support.wait import eventually
 
 
 def short_name(event: Any) -> str:
-    """Return a short name such as ``HeartbeatStarted`` for ``ServerHeartbeatStartedEvent``."""
+    """Return the short name of an event, such as ``HeartbeatStarted`` for ``ServerHeartbeatStartedEvent``."""
     return type(event).__name__.removesuffix("Event").replace("ServerHeartbeat", "Heartbeat")
 
 
 def event_line(event: Any) -> str:
-    """Return a line for an event, such as ``HeartbeatStarted awaited``."""
+    """Return a line that describes an event, such as ``HeartbeatStarted awaited``."""
     words = [short_name(event)]
     if getattr(event, "awaited", False):
         words.append("awaited")
@@ -28,21 +28,21 @@ def event_line(event: Any) -> str:
 
 
 def short_pool_event_name(event: Any) -> str:
-    """Return a short name such as ``Failed`` for ``ConnectionCheckOutFailedEvent``."""
+    """Return the short name of a pool event, such as ``Failed`` for ``ConnectionCheckOutFailedEvent``."""
     return type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
 
 
 def pool_event_line(event: Any) -> str:
-    """Return a line for an event of a pool, such as ``Closed 1 stale``."""
+    """Return a line that describes a pool event, such as ``Closed 1 stale``."""
     number = getattr(event, "connection_id", 0)
     words = [short_pool_event_name(event), str(number or ""), getattr(event, "reason", "")]
     return " ".join(word for word in words if word)
 
 
 class _Recorder:
-    """Recorder of events in their order.
+    """Recorder that keeps events in the order in which the client published the events.
 
-    :ivar hooks: Functions that run inside the listener, by short name of the event.
+    :ivar hooks: Functions that the listener calls with an event, keyed by the short name of the event.
     """
 
     _name = staticmethod(short_name)
@@ -63,12 +63,12 @@ class _Recorder:
         self.events.clear()
 
     def of(self, kind: str) -> list[Any]:
-        """Return the events with this short name."""
+        """Return the recorded events whose short name is `kind`."""
         return [event for event in self.events if self._name(event) == kind]
 
     @property
     def event_lines(self) -> list[str]:
-        """Return one line for each event."""
+        """Return one line for each recorded event."""
         return [self._line(event) for event in self.events]
 
     def only(self, *kinds: str) -> list[str]:
@@ -76,31 +76,31 @@ class _Recorder:
         return [each for each in self.event_lines if each.startswith(kinds)]
 
     def wait_for(self, words: str, count: int = 1) -> Any:
-        """Wait until `count` lines start with `words`, and return the event of the last line."""
+        """Wait until `count` event lines start with `words`, and return the event of the line number `count`."""
         eventually(lambda: len(self.only(words)) >= count)
         return [event for event in self.events if self._line(event).startswith(words)][count - 1]
 
 
 class Recorder(_Recorder, ForwardingListener):
-    """Recorder of all events of its clients."""
+    """Recorder of all events of the clients that have this listener."""
 
     @property
     def commands(self) -> list[str]:
-        """Return the names of the started commands."""
+        """Return the command name of each CommandStartedEvent."""
         return [event.command_name for event in self.of("CommandStarted")]
 
     def sent_commands(self, name: str) -> list[Any]:
-        """Return the started commands with this name."""
+        """Return the command document of each CommandStartedEvent whose command name is `name`."""
         return [event.command for event in self.of("CommandStarted") if event.command_name == name]
 
     def command(self, name: str) -> Any:
-        """Return the only started command with this name."""
+        """Return the command document of the only CommandStartedEvent whose command name is `name`."""
         (command,) = self.sent_commands(name)
         return command
 
 
 class PoolRecorder(_Recorder, ForwardingPoolListener):
-    """Recorder of pool events with short lines."""
+    """Recorder of pool and connection events."""
 
     _name = staticmethod(short_pool_event_name)
     _line = staticmethod(pool_event_line)

@@ -1,4 +1,4 @@
-"""Port without a listener, and error messages of clients that cannot connect."""
+"""A port that refuses connections, and the error of a client that cannot connect."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from gmongo.errors import ServerSelectionTimeoutError
 
 
-def selection_error(client_of: Callable[[int], Any]) -> str:
-    """Return the server selection error of the first operation, after one server check has ended.
+def selection_error(create_client: Callable[[int], Any]) -> str:
+    """Return the text of the server selection error of an operation. The text contains the error of a server check.
 
-    :param client_of: Creates a client for a server selection timeout in milliseconds.
+    :param create_client: Function that creates a client. Its argument is the server selection timeout in milliseconds.
     """
-    for patience in (300, 3_000, 30_000):  # a busy machine may need more time for the first check
-        with client_of(patience) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
+    for timeout_ms in (300, 3_000, 30_000):  # on a busy machine the first server check may need more time
+        with create_client(timeout_ms) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
             client.db.c.find_one({"_id": 1})
         if "error=" in str(caught.value):
             break
@@ -27,7 +27,7 @@ def selection_error(client_of: Callable[[int], Any]) -> str:
 
 @contextmanager
 def refused_port() -> Iterator[int]:
-    """Yield a bound port of the loopback interface that refuses connections."""
+    """Yield the number of a port that refuses connections. A socket without ``listen`` reserves the port."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]

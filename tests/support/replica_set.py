@@ -1,4 +1,4 @@
-"""Replica sets of scripted servers."""
+"""Replica sets whose members are scripted servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.scripted_server import ScriptedServer
 
 
 class ScriptedReplicaSet:
-    """Context manager of a replica set. The first member starts as primary."""
+    """Context manager of a replica set of scripted servers. The first member is the primary until an election."""
 
     def __init__(self, size: int = 3, streams: bool = True) -> None:
         self.members = [self._new_member(streams) for _ in range(size)]
@@ -53,12 +53,12 @@ class ScriptedReplicaSet:
         return [member for member in self.hosts if member is not self.primary]
 
     def announce(self) -> None:
-        """Complete the awaited hellos of all members."""
+        """Let all members reply to the hellos that clients await."""
         for member in self.members:
             member.changed()
 
     def elect(self, primary: ScriptedServer | None) -> None:
-        """Make a member primary, or step down the primary if `primary` is None."""
+        """Make `primary` the primary of the replica set. None leaves the replica set without a primary."""
         self.primary = primary
         self.election += 1
         self.announce()

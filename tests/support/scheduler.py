@@ -1,6 +1,6 @@
 """Deterministic scheduler that replaces the hub of gevent.
 
-A test runs greenlets and callbacks one at a time. :func:`scheduled` replaces the hub, greenlets and events of gevent.
+A test runs greenlets and callbacks in steps, one at a time. :func:`scheduled` installs the scheduler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gmongo.events import delivery
 
 
 class Scheduled:
-    """Callback of the event loop or of a timer."""
+    """A callback that waits to run. ``callback`` is None after ``stop``."""
 
     def __init__(self, callback: Callable[..., Any] | None = None, due: float = 0.0) -> None:
         self.callback, self.due = callback, due
@@ -33,7 +33,7 @@ class Scheduled:
 
 
 class Timer(Scheduled):
-    """Timer of the event loop."""
+    """Replacement of a timer of gevent's event loop."""
 
     def start(self, callback: Callable[..., Any], update: bool = False) -> None:
         scheduler = Scheduler.current
@@ -42,7 +42,7 @@ class Timer(Scheduled):
 
 
 class Scheduler:
-    """Hub and event loop. The greenlet that creates the scheduler runs the steps."""
+    """Replacement of gevent's hub and event loop. The greenlet that creates the scheduler runs the steps."""
 
     current: Scheduler
     approx_timer_resolution = 0.0  # seconds
@@ -57,10 +57,10 @@ class Scheduler:
         self.tasks: list[Task] = []
         self._over = False
 
-    # Calls of the code under test
+    # Methods that the code under test calls
 
     def switch(self) -> Any:
-        """Suspend the greenlet until a step resumes the greenlet."""
+        """Suspend the current greenlet until a step resumes the greenlet."""
         if self._over:
             raise GreenletExit
         return self.main.switch()
@@ -75,10 +75,10 @@ class Scheduler:
     def timer(self, seconds: float, ref: bool = True) -> Timer:
         return Timer(due=seconds)
 
-    # Calls of tests
+    # Methods that tests call
 
     def has_ready(self) -> bool:
-        """Return True if a callback is ready."""
+        """Return True if a callback is ready to run."""
         while self.ready and self.ready[0].callback is None:
             self.ready.popleft()
         return bool(self.ready)
@@ -94,12 +94,12 @@ class Scheduler:
             self.run_next()
 
     def has_timer(self) -> bool:
-        """Return True if a timer is active."""
+        """Return True if a timer has been started and not stopped."""
         self.timers = [each for each in self.timers if each.callback is not None]
         return bool(self.timers)
 
     def advance_to_next_timer(self) -> None:
-        """Advance the clock to the next timer and run its callback."""
+        """Advance the clock to the next timer, and run the callback of the timer."""
         assert self.has_timer()
         first = min(self.timers, key=lambda each: each.due)
         self.timers.remove(first)
@@ -153,7 +153,7 @@ class Task(greenlet):  # type: ignore[misc]
             Scheduler.current.run_callback(callback, self)
 
     def stack_lines(self) -> tuple[tuple[str, int], ...]:
-        """Return the functions and lines of the stack, with the innermost function first."""
+        """Return the function name and line number of each frame. The innermost frame is the first."""
         stack, frame = [], self.gr_frame
         while frame is not None:
             stack.append((frame.f_code.co_name, frame.f_lineno))
@@ -162,7 +162,7 @@ class Task(greenlet):  # type: ignore[misc]
 
 
 class Event:
-    """Replacement of the event of gevent, without timeouts."""
+    """Replacement of ``gevent.event.Event`` that ignores timeouts."""
 
     def __init__(self) -> None:
         self._is_set = False
@@ -185,7 +185,7 @@ class Event:
 
 @contextmanager
 def scheduled() -> Iterator[None]:
-    """Replace the hub, greenlets, events and clock of pools in this block."""
+    """Replace the hub, greenlets, events and clock that pools use while the block runs."""
 
     def hub() -> Scheduler:
         return Scheduler.current

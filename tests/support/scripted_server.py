@@ -1,7 +1,7 @@
 """Scripted server with the MongoDB wire protocol on the loopback interface.
 
-The server runs in greenlets of the test process. A test sets ``replies`` and the faults of the next replies
-(:meth:`ScriptedServer.fail`), and reads the received commands of each connection.
+The server runs in greenlets of the test process. A test sets ``replies``, adds faults of the next replies with
+:meth:`ScriptedServer.fail`, and reads the commands that the server received.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIMITS: dict[str, Any] = {
 
 
 class Received(NamedTuple):
-    """Received command. The first hello of a connection has the name ``handshake``."""
+    """A command that the server received. The name of the first hello of a connection is ``handshake``."""
 
     name: str
     command: dict[str, Any]
@@ -46,11 +46,11 @@ class Received(NamedTuple):
 
 
 def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
-    """Return a reply with a batch of a cursor."""
+    """Return a reply that contains one batch of a cursor. A cursor ID of 0 means that the cursor is exhausted."""
     return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
 
 
-# A find returns the requested _id, so that a test can detect the reply to another request.
+# The reply to a find contains the requested _id. If a client reads the reply to another request, the _id is wrong.
 REPLIES: dict[str, Any] = {
     "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
     "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
@@ -130,7 +130,7 @@ class ServerConnection:
         return number
 
     def _stream(self, response_to: int, command: dict[str, Any]) -> None:
-        """Send a hello reply at each change and after each ``maxAwaitTimeMS`` until the connection ends."""
+        """Send a hello reply at each change of the server and after each ``maxAwaitTimeMS``."""
         while True:
             reply = self.server.reply_to("hello", command)
             continues = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
@@ -142,11 +142,11 @@ class ServerConnection:
 
 
 class ScriptedServer:
-    """Context manager of a standalone, or of a replica set member if `member` is given.
+    """Context manager of a standalone server. With the argument `member`, the server is a member of a replica set.
 
-    :param replies: Reply of each command name, or a function from the command to the reply.
-    :param member: Function that returns further fields of each hello reply.
-    :param streams: True if hello replies have a topologyVersion, which permits streaming.
+    :param replies: For each command name, the reply or a function that returns the reply to a command.
+    :param member: Function that returns the fields of a replica set member for each hello reply.
+    :param streams: True if hello replies contain ``topologyVersion``, so that clients can request a stream of hellos.
     """
 
     def __init__(
@@ -161,16 +161,18 @@ class ScriptedServer:
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.peers: dict[int, ServerConnection] = {}
         self.connection_count = 0
-        self.answering, self.reading = Event(), Event()  # a cleared event suspends all connections
+        # While a test clears `answering`, no connection replies. While a test clears `reading`, no connection reads.
+        self.answering, self.reading = Event(), Event()
         self.hello_extra: dict[str, Any] = {}
-        self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None  # (command, reply)
+        # Function that returns the hello reply to send. The arguments are the hello command and the usual reply.
+        self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None
         self._member = member
         self.streams = streams
-        self.exhausts = True  # False if the server sends one reply to each awaitable hello
+        self.exhausts = True  # False if the server replies only once to each hello that requests a stream
         self._process, self._version = ObjectId(), 0
         self._changed = Event()
         self._listener: StreamServer | None = None
-        self._reserved: socket.socket | None = None  # keeps the port while the server is stopped
+        self._reserved: socket.socket | None = None  # socket that reserves the port while the server is stopped
         self.port = 0
 
     @property
@@ -181,7 +183,7 @@ class ScriptedServer:
     def name(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    # Life
+    # Start and stop
 
     def __enter__(self) -> ScriptedServer:
         self.start()
@@ -191,7 +193,7 @@ class ScriptedServer:
         self.close()
 
     def start(self) -> None:
-        """Listen on the port of the previous start."""
+        """Listen on a new port at the first start, and on the same port at each later start."""
         self.answering.set()
         self.reading.set()
         self._process = ObjectId()
@@ -200,11 +202,12 @@ class ScriptedServer:
             self.port = self._reserved.getsockname()[1]
         self._listener = StreamServer(("127.0.0.1", self.port), self._accept)
         self._listener.start()
-        # Connections inherit this option. Without it, the second of two consecutive replies is delayed by 40 ms.
+        # Connections inherit TCP_NODELAY. Without TCP_NODELAY, the second of two consecutive replies takes 40 ms
+        # longer.
         self._listener.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def stop(self) -> None:
-        """Close all connections and reject new connections. The port stays reserved."""
+        """Close all connections, and refuse new connections. No other process can use the port."""
         if self._listener is not None:
             self._listener.stop(timeout=0)
             self._listener = None
@@ -212,7 +215,7 @@ class ScriptedServer:
             peer.close()
 
     def close(self) -> None:
-        """Stop the server and release its port."""
+        """Stop the server, and release the port."""
         self.stop()
         if self._reserved is not None:
             self._reserved.close()
@@ -227,11 +230,11 @@ class ScriptedServer:
     # Script
 
     def fail(self, name: str, *faults: Fault) -> None:
-        """Add faults for the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...)."""
+        """Add faults of the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...)."""
         self.faults[name].extend(faults)
 
     def changed(self) -> None:
-        """Complete the awaited hellos with the changed fields."""
+        """Reply to the hellos that clients await. The replies contain the changed fields."""
         self._version += 1
         self._changed.set()
         self._changed = Event()
@@ -261,14 +264,17 @@ class ScriptedServer:
     # Received commands
 
     def commands(self, name: str) -> list[dict[str, Any]]:
-        """Return the received commands with this name."""
+        """Return the received commands whose name is `name`."""
         return [each.command for each in self.received if each.name == name]
 
     def connections_of(self, name: str) -> list[int]:
-        """Return the connection numbers of the received commands with this name."""
+        """Return the connection number of each received command whose name is `name`."""
         return [each.connection for each in self.received if each.name == name]
 
     def wait_for(self, name: str, count: int = 1) -> dict[str, Any]:
-        """Wait for the command number `count` with this name, and return the command."""
+        """Wait until the server has received `count` commands whose name is `name`.
+
+        Return the command number `count`.
+        """
         eventually(lambda: len(self.commands(name)) >= count)
         return self.commands(name)[count - 1]

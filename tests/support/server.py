@@ -1,4 +1,4 @@
-"""Public names of the scripted servers."""
+"""The names of ``faults``, ``replica_set`` and ``scripted_server`` that tests import."""
 
 from __future__ import annotations
 

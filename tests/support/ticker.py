@@ -1,4 +1,4 @@
-"""Measurement of times in which the event loop is blocked."""
+"""Measurement of the longest time in which a greenlet blocks the event loop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import gevent
 
 
 class Ticker:
-    """Greenlet that measures the longest gap between its turns.
+    """Greenlet that wakes up again and again, and measures the longest gap between two wakeups.
 
-    A gap is processor time of the thread in seconds, so that a busy machine has no influence. A gap excludes the time
-    in which the thread sleeps.
+    A gap is the processor time of the thread in seconds. Other processes of a busy machine do not lengthen a gap, and a
+    gap excludes the time in which the thread sleeps.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Ticker:
 
 
 def measure_longest_gap(activity: Callable[[], Any]) -> dict[str, float]:
-    """Return the longest gap in milliseconds and the number of turns during an activity."""
+    """Run `activity`. Return the longest gap in milliseconds as ``stall``, and the number of wakeups as ``turns``."""
     ticker = Ticker()
     gevent.sleep(0.01)
     ticker.longest, ticker.turns = 0.0, 0
     activity()
-    gevent.sleep(0.005)  # the ticker needs a turn after the last gap
+    gevent.sleep(0.005)  # the ticker must wake up once more to measure the last gap
     ticker.stop()
     return {"stall": ticker.longest * 1000, "turns": ticker.turns}

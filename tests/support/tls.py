@@ -1,4 +1,4 @@
-"""Certificates for tests, and scripted servers with TLS."""
+"""Certificates for tests, and scripted servers that require TLS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY_SERVICES = (
 
 
 class TlsServer(ScriptedServer):
-    """Scripted server with TLS."""
+    """Scripted server that requires TLS."""
 
     def __init__(self, context: ssl.SSLContext, **options: Any) -> None:
         super().__init__(**options)
@@ -52,7 +52,7 @@ class TlsServer(ScriptedServer):
 
 
 def write_certificates(folder: Path) -> SimpleNamespace:
-    """Write new certificates as PEM files and return their paths."""
+    """Write new certificates as PEM files to a folder, and return the path of each file."""
     authority, stranger = trustme.CA(), trustme.CA()
     server = authority.issue_cert("localhost", "127.0.0.1")
     client = authority.issue_cert("ann@example.com", common_name="ann")
@@ -118,9 +118,11 @@ def _revocations(authority: trustme.CA, serials: list[int]) -> bytes:
 
 
 def server_context(certificate: str, client_ca: str | None = None) -> ssl.SSLContext:
-    """Return the TLS context of a server.
+    """Return a TLS context for a server.
 
-    :param client_ca: Authority of required client certificates, or None.
+    :param certificate: Path of a PEM file with the certificate and private key of the server.
+    :param client_ca: Path of the certificate of the authority that must sign client certificates. None requires no
+        client certificate.
     """
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)

@@ -1,4 +1,4 @@
-"""Waits for conditions with a timeout."""
+"""Waits until a condition is true."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], pause: float = 0.01) -> T:
-    """Wait until `condition` returns a true value, and return the value. The timeout of the test applies."""
+    """Wait until `condition` returns a true value, and return the value.
+
+    Only the timeout of the test limits the wait.
+    """
     while not (outcome := condition()):
         gevent.sleep(pause)
     return outcome
@@ -24,17 +27,19 @@ def until(condition: Callable[[], T], pause: float = 0.01) -> T:
 def eventually(condition: Callable[[], T], seconds: float = PATIENCE) -> T:
     """Wait until `condition` returns a true value, and return the value.
 
-    :raises AssertionError: The timeout has passed.
+    :raises AssertionError: The value is not true after `seconds`.
     """
-    with gevent.Timeout(seconds, AssertionError(f"did not happen within {seconds} seconds: {condition}")):
+    with gevent.Timeout(seconds, AssertionError(f"after {seconds} seconds this condition is not true: {condition}")):
         return until(condition, 0.002)
 
 
 def becomes_true(condition: Callable[[], Any], seconds: float | None = None) -> bool:
-    """Run other greenlets until `condition` is true, and return False if the condition stays false.
+    """Run other greenlets until `condition` is true.
 
-    In contrast to :func:`eventually`, the function first waits without timers. The function counts turns of the
-    event loop instead of seconds, because a suspended process cannot make progress.
+    Return False if the condition is still false at the end of the wait.
+
+    In contrast to :func:`eventually`, this function counts turns of the event loop instead of seconds. Time in which
+    the machine suspends the process therefore does not count. The first 50 turns need no timer.
     """
     for _ in range(50):
         if condition():
@@ -48,7 +53,7 @@ def becomes_true(condition: Callable[[], Any], seconds: float | None = None) -> 
 
 
 def becomes_true_after_collection(condition: Callable[[], Any]) -> bool:
-    """Run :func:`becomes_true` after a garbage collection if the condition is false."""
+    """Collect garbage if the condition is false. Then return the result of :func:`becomes_true`."""
     if not condition():
         gc.collect()
     return becomes_true(condition)

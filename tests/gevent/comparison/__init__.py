@@ -1,1 +1,1 @@
-"""Scenarios for gmongo, and for PyMongo with monkey-patching, each in its own process."""
+"""Programs that run one scenario with gmongo, or with PyMongo under monkey-patching. Each run has its own process."""

@@ -1,6 +1,7 @@
-"""The application for gunicorn. The module creates and uses the client at import time, before any fork.
+"""Web application for gunicorn. The module creates and uses a client at import time, before gunicorn forks.
 
-``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``. The module patches the process before it imports PyMongo.
+The environment variable ``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``. The module calls ``monkey.patch_all`` before
+the import of PyMongo.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""A blocked loop: ``python -m tests.gevent.comparison.blocked_loop gmongo|pymongo URI SCENE…`` prints the outcomes.
+"""Operations and checks while the event loop is blocked.
+
+Usage: ``python -m tests.gevent.comparison.blocked_loop gmongo|pymongo URI SCENARIO…``. The program prints the outcomes.
 
 The server runs in another process and replies in time. The time limits are less than half of the blocked time.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ from typing import Any
 import gevent
 
 LIMIT = 200  # milliseconds
-BLOCKED = 0.5  # seconds. A streamed check blocks the loop for 0.5 s longer
+BLOCKED = 0.5  # seconds. During a streamed check, the program blocks the loop for another 0.5 s
 ROUNDS = 4
 
 
 def outcomes_of(greenlets: list[Any]) -> Counter[str]:
-    """Count the answered reads, and the errors of the failed reads."""
+    """Wait for the readers. Return the number of answered reads, and the number of failed reads by error class."""
     gevent.joinall(greenlets, timeout=20)
     return Counter(each.value for each in greenlets)
 
@@ -40,7 +42,10 @@ def read(client: Any) -> str:
 
 
 def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
-    """Start `reads` reads of a client with one connection, and block the loop after some iterations of the loop."""
+    """Start `reads` concurrent reads, and block the event loop after one to four iterations.
+
+    Return the number of reads by outcome, and the number of server failures.
+    """
     outcomes: Counter[str] = Counter()
     clients = []
     for number in range(ROUNDS):
@@ -60,7 +65,7 @@ def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
 
 
 def check_while_blocked(mode: str, seconds: float) -> Counter[str]:
-    """Block the loop immediately after the client has sent a check."""
+    """Block the event loop after the start of a server check. Return the number of server failures."""
     seen, blocker = create_event_counter(driver), LoopBlocker(seconds)
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with gevent.Timeout(30), driver.MongoClient(sys.argv[2], event_listeners=[seen, blocker], **options) as client:
@@ -74,9 +79,9 @@ def check_while_blocked(mode: str, seconds: float) -> Counter[str]:
 
 
 class LoopBlocker(driver.monitoring.ServerHeartbeatListener):  # type: ignore[misc]
-    """Block the loop after checks.
+    """Listener that blocks the event loop after the start of a server check.
 
-    :ivar left: the number of further checks.
+    :ivar left: the number of further checks during which the listener blocks the loop.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -98,7 +103,10 @@ class LoopBlocker(driver.monitoring.ServerHeartbeatListener):  # type: ignore[mi
 
 
 def run_with_dead_server() -> Counter[str]:
-    """Run with a server that ignores checks."""
+    """Run a client whose server does not reply to checks in time.
+
+    Return whether the client marks the server Unknown.
+    """
     seen = create_event_counter(driver)
     options = {
         "connectTimeoutMS": LIMIT,

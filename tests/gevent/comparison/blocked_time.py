@@ -1,9 +1,11 @@
-"""Blocked time of the loop: ``python -m tests.gevent.comparison.blocked_time gmongo|pymongo URI TLS_URI``.
+"""Measurement of the time in which activities of a driver block the event loop.
+
+Usage: ``python -m tests.gevent.comparison.blocked_time gmongo|pymongo URI TLS_URI``.
 
 The test sends the names of activities, one per line. The program prints a measurement of each activity as JSON.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 
@@ -22,34 +24,34 @@ import gevent
 from tests.support.ticker import measure_longest_gap
 
 DOCUMENTS = 15_000
-TEXT = "x" * 1000  # one batch of 15 MB includes the message header
+TEXT = "x" * 1000  # all documents and the message header fit into one batch of 15 MB
 
 client = driver.MongoClient(sys.argv[2])
-database = client[sys.argv[1]]  # both drivers use the same server
+database = client[sys.argv[1]]  # the drivers share a server, and each driver has its own database
 large = database.large
 
 
 def read() -> None:
-    """Read with a short sleep every 50 documents."""
+    """Read all documents of the large collection, with a short sleep after each 50 documents."""
     for number, _document in enumerate(large.find(batch_size=DOCUMENTS + 1)):
         if number % 50 == 0:
             gevent.sleep(1e-6)
 
 
 def iterate() -> None:
-    """Read all documents without sleeps."""
+    """Read all documents of the large collection without sleeps."""
     list(large.find(batch_size=DOCUMENTS + 1))
 
 
 def insert() -> Callable[[], Any]:
-    """Insert 10,000 small documents into a new collection."""
+    """Drop the small collection. Return a function that inserts 10,000 small documents."""
     small = [{"_id": number, "text": TEXT[:100]} for number in range(10_000)]
     database.small.drop()
     return lambda: database.small.insert_many(small)
 
 
 def connect() -> Callable[[], Any]:
-    """Connect with TLS. The program loads the certificates before the measurement."""
+    """Load the certificates. Return a function that connects with TLS and runs one command."""
     encrypted = driver.MongoClient(sys.argv[3], connect=False)
 
     def use() -> None:
@@ -60,7 +62,7 @@ def connect() -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Measure the activities that the test sends."""
+    """Insert the large documents, and measure each activity whose name the test sends."""
     large.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENTS)])
     send_line("ready")
     prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": insert, "connect": connect}

@@ -1,9 +1,11 @@
-"""The end of clients: ``python -m tests.gevent.comparison.client_end gmongo|pymongo URI SCENE`` prints the outcome.
+"""Ends of a client: the hub ends, the last reference disappears, or the process ends.
 
-A scenario may never return, so the test has a time limit.
+Usage: ``python -m tests.gevent.comparison.client_end gmongo|pymongo URI SCENARIO``. The program prints the outcome.
+
+With PyMongo, a scenario may never return. The test therefore has a time limit.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ import gevent
 
 
 def join_hub() -> None:
-    """Join the hub with an open client. The join returns when no operation is left."""
+    """Join the hub while a client is open. The join should return, because no operation runs."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     send_line("opened")
@@ -29,7 +31,7 @@ def join_hub() -> None:
 
 
 def delete_client() -> None:
-    """Delete the last reference to a client."""
+    """Delete the last reference to an open client. Print whether the garbage collector collects the client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     known = weakref.ref(client)
@@ -46,7 +48,7 @@ def delete_client() -> None:
 
 
 def use_in_other_thread() -> None:
-    """Use the client of another native thread."""
+    """Use a client in another native thread than the thread that created the client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
 
@@ -63,7 +65,7 @@ def use_in_other_thread() -> None:
 
 
 def end_main_greenlet() -> None:
-    """End the main greenlet with an open client."""
+    """End the main greenlet while a client is open. The process should end."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     send_line("opened")

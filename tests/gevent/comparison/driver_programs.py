@@ -1,4 +1,4 @@
-"""Start the programs of this folder with both drivers."""
+"""Start the programs of this folder with gmongo and with PyMongo."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import gevent
 import gevent.subprocess
 
 DRIVERS = ("gmongo", "pymongo")
-LIMIT = 60  # seconds, for a busy machine
+LIMIT = 60  # seconds. A busy machine may need most of this time
 
 
 class DriverProgram:
-    """A program with a driver, as a context manager.
+    """Context manager of a process that runs a program of this folder with one driver.
 
-    :param scenario: the name of the module.
-    :param arguments: the command line, with the driver first.
+    :param scenario: the name of the program's module.
+    :param arguments: the arguments of the program. The first argument is the name of the driver.
     """
 
     def __init__(self, scenario: str, *arguments: str) -> None:
@@ -33,7 +33,7 @@ class DriverProgram:
     def __enter__(self) -> DriverProgram:
         return self
 
-    def __exit__(self, *outcome: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
         self.process.stdin.close()
@@ -42,38 +42,38 @@ class DriverProgram:
 
     @property
     def stderr(self) -> str:
-        """Return the standard error output."""
+        """Return the text that the program has written to standard error."""
         self._errors.seek(0)
         return self._errors.read()
 
     @property
     def warnings(self) -> dict[str, int]:
-        """Return the number of warnings of each kind."""
+        """Return the number of warnings on standard error, by warning class."""
         return warnings(self.stderr)
 
     def line(self) -> str:
-        """Return the next printed line."""
+        """Wait for the next line that the program prints, and return the line."""
         return self.process.stdout.readline().strip()
 
     def send_line(self, line_to_send: str = "proceed") -> None:
-        """Send a line, which the program waits for."""
+        """Send a line to the standard input of the program."""
         self.process.stdin.write(f"{line_to_send}\n")
         self.process.stdin.flush()
 
     def remaining_output(self) -> str:
-        """Return the remaining output at the end of the program."""
+        """Wait for the end of the program, and return the output after the lines that were read."""
         text = self.process.stdout.read()
         self.process.wait()
         return text.strip()
 
 
 def warnings(text: str) -> dict[str, int]:
-    """Count the warnings of each kind in the output of a program."""
+    """Return the number of warnings in the output of a program, by warning class."""
     return dict(Counter(re.findall(r"(\w+Warning): ", text)))
 
 
 def run_program(scenario: str, *arguments: str) -> str:
-    """Run a program, and return its output. Raise with its standard error if the program fails."""
+    """Run a program, and return its output. If the program fails, raise AssertionError with its standard error."""
     with DriverProgram(scenario, *arguments) as program:
         text = program.remaining_output()
         if program.process.returncode:
@@ -82,7 +82,7 @@ def run_program(scenario: str, *arguments: str) -> str:
 
 
 def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
-    """Run a scenario with both drivers concurrently, and print the outcomes for ``pytest -rP``."""
+    """Run a scenario with gmongo and PyMongo concurrently. Print the outcomes for ``pytest -rP``, and return them."""
     with gevent.Timeout(LIMIT):
         programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}
         try:

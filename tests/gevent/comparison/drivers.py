@@ -1,4 +1,4 @@
-"""Functions for the programs in this folder: import of a driver, input and output."""
+"""Functions that the programs in this folder share: the import of a driver, input and output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 
 def import_driver(name: str) -> Any:
-    """Import the driver, PyMongo after ``monkey.patch_all()``. Other imports must follow this call.
+    """Import a driver. Call ``monkey.patch_all()`` before the import of PyMongo.
+
+    A program must call this function before its other imports.
 
     :param name: ``gmongo`` or ``pymongo``.
     """
@@ -24,19 +26,19 @@ def import_driver(name: str) -> Any:
 
 
 def block_loop(seconds: float) -> None:
-    """Block the loop by an unpatched sleep."""
+    """Block the event loop with the sleep of the operating system."""
     from gevent import monkey
 
     monkey.get_original("time", "sleep")(seconds)
 
 
 def send_line(*words: Any) -> None:
-    """Send a line to the test."""
+    """Print a line, which the test reads."""
     print(*words, flush=True)
 
 
 def receive_line() -> str:
-    """Wait for a line from the test, while other greenlets run. The line is empty after the end of the test."""
+    """Wait for a line from the test, while other greenlets run. Return an empty text if the test has ended."""
     line: bytes = _stdin().readline()
     return line.decode().strip()
 
@@ -49,12 +51,12 @@ def _stdin() -> Any:
 
 
 def error_text(error: BaseException | None) -> str:
-    """Return the class of an error and the start of its message."""
+    """Return the class of an error and the first 60 characters of its message."""
     return "" if error is None else f"{type(error).__name__}: {str(error)[:60]}"
 
 
 def create_event_counter(driver: Any) -> Any:
-    """Create a listener that counts commands, and the events that mark a server Unknown or clear a pool."""
+    """Create a listener that counts commands without end event, servers marked Unknown, and cleared pools."""
     monitoring = driver.monitoring
 
     class EventCounter(  # type: ignore[misc]

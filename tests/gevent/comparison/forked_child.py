@@ -1,11 +1,13 @@
-"""Use of a client in a forked child: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI WAY STATE``.
+"""Use of a client in a forked child process.
 
-``WAY`` is ``os``, ``gevent`` or ``multiprocessing``. In the state ``quiet``, the heartbeat interval is 60 s: only the
-child sends commands. In the state ``busy``, eight greenlets of the parent wait for replies, which arrive while the
-child lives. The child has copies of these greenlets.
+Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI WAY STATE``.
+
+``WAY`` is the way to fork: ``os``, ``gevent`` or ``multiprocessing``. In the state ``quiet``, the heartbeat interval is
+60 s, so that only the child sends commands. In the state ``busy``, eight greenlets of the parent wait for replies. The
+replies arrive while the child lives. The child has copies of these greenlets.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ MEANWHILE = 0.8 if sys.argv[4] == "busy" else 0
 
 
 def use_in_child(client: Any) -> None:
-    """Use the client for the first time in the child."""
+    """Insert and read a document in the child, and print the outcome."""
     try:
         with gevent.Timeout(30):
             client.test.c.insert_one({"_id": "child"})
@@ -79,7 +81,7 @@ def read(client: Any, number: int) -> str:
 
 
 def main() -> None:
-    """Run the program."""
+    """Use a client in the parent, fork, use the client in the child and the parent, and print the outcomes."""
     busy = sys.argv[4] == "busy"
     client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET))
     client.test.c.insert_many([{"number": number} for number in range(READERS)])

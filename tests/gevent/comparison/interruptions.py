@@ -1,12 +1,12 @@
-"""Interrupt scenarios at each switch, and print the losses.
+"""Interrupt scenarios at each switch of a greenlet, and count the lost resources.
 
 Usage: ``python -m tests.gevent.comparison.interruptions gmongo|pymongo SCENARIO…``.
 
-The simulated server runs in the same process, so that each run has the same switches. The checks use only operations,
-events, timeouts and the server, which both drivers have.
+The simulated server runs in the process of the program, so that each run has the same switches. The checks use only
+operations, events, timeouts and the state of the server. They use no internals of a driver.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from tests.gevent.switching.tracing import Tracer
 from tests.support.wait import becomes_true
 
 SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
-LIMIT = 2.0  # seconds, for operations of some milliseconds
+LIMIT = 2.0  # seconds. Each operation normally needs some milliseconds
 MOST_POINTS = 60
 
 _numbers = itertools.count()
 
 
 class Scenario:
-    """The work of an interrupted greenlet.
+    """The work of the greenlet that the program interrupts.
 
-    :param act: receives the client.
+    :param act: function that does the work. Its argument is the client.
     :param options: the options of the client.
-    :param warm: True if the pool has a connection at the start.
-    :param full: True if another greenlet uses the only connection, and one more greenlet waits.
+    :param warm: True if the pool has an available connection at the start.
+    :param full: True if a second greenlet uses the only connection, and a third greenlet also waits for the connection.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ SCENARIOS = {
 
 
 class Run:
-    """A run with a new client.
+    """A run of a scenario with a new client and an interruption at one switch.
 
-    :ivar losses: the lost resources.
+    :ivar losses: a text for each kind of lost resource.
     """
 
     def __init__(self, deployment: Deployment, scenario: Scenario) -> None:
@@ -83,12 +83,12 @@ class Run:
         self.name = f"run {next(_numbers)}"
         self.scenario = scenario
         self.losses: set[str] = set()
-        self.create_event_counter = create_event_counter(driver)
+        self.event_counter = create_event_counter(driver)
         self.raised: BaseException | None = None
         self.others: list[gevent.Greenlet] = []
         self.closing: Any = None
         options = {"serverMonitoringMode": "poll", "appName": self.name, **scenario.options}
-        self.client = driver.MongoClient(deployment.uri, event_listeners=[self.create_event_counter], **options)
+        self.client = driver.MongoClient(deployment.uri, event_listeners=[self.event_counter], **options)
 
     def run(self, point: int, kind: InterruptionKind) -> Tracer:
         scenario, client = self.scenario, self.client
@@ -97,7 +97,7 @@ class Run:
             client.test.facts.find_one({"_id": 1})
         if scenario.full:
             self.others.append(gevent.spawn(client.admin.command, "ping"))
-            becomes_true(lambda: self.create_event_counter.pings)
+            becomes_true(lambda: self.event_counter.pings)
         greenlet = gevent.Greenlet(self._act)
         with Tracer(point, kind, lambda each: each is greenlet) as tracer:
             greenlet.start()
@@ -132,12 +132,13 @@ class Run:
         if not any(self.raised is each for each in tracer.thrown):
             self.losses.add(f"a different exception was raised: {error_text(self.raised)}")
         self.raised = None
-        tracer.thrown[:] = [type(each) for each in tracer.thrown]  # an exception keeps its frames alive
-        if self.create_event_counter.unended:
+        # An exception would keep its frames and their objects alive.
+        tracer.thrown[:] = [type(each) for each in tracer.thrown]
+        if self.event_counter.unended:
             gc.collect()
-        if not becomes_true(lambda: not self.create_event_counter.unended, 0.005):
+        if not becomes_true(lambda: not self.event_counter.unended, 0.005):
             self.losses.add("a command without an end event")
-        if self.create_event_counter.marked_unknown or self.create_event_counter.pools_cleared:
+        if self.event_counter.marked_unknown or self.event_counter.pools_cleared:
             self.losses.add("the server was marked Unknown, or its pool was cleared")
         if len(tracer.thrown) < 2 and not becomes_true(lambda: not self._transactions(before), 0.05):
             self.losses.add("a transaction left open at the server")
@@ -147,7 +148,7 @@ class Run:
         return [each for each in open_transactions(self.deployment) if each not in before]
 
     def _check_next_operations(self) -> None:
-        """Check the next operations, and the number of concurrent operations."""
+        """Check that the next operations succeed, and that the pool serves as many concurrent operations as before."""
         found = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
         if found != [{"_id": number, "of": number} for number in range(2)]:
             self.losses.add("the next operation fails")
@@ -155,12 +156,12 @@ class Run:
             self.losses.add("the pool serves fewer concurrent operations")
 
     def _serves_concurrently(self) -> bool:
-        self.create_event_counter.most_pings = 0
+        self.event_counter.most_pings = 0
         pinging = [
             gevent.spawn(self._call_with_limit, self.client.admin.command, "ping") for _ in range(self.scenario.width)
         ]
         gevent.joinall(pinging)
-        return bool(self.create_event_counter.most_pings == self.scenario.width and all(each.value for each in pinging))
+        return bool(self.event_counter.most_pings == self.scenario.width and all(each.value for each in pinging))
 
     def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -170,13 +171,13 @@ class Run:
             return None
 
     def close(self) -> None:
-        """Close the client in the background, because PyMongo needs half a second."""
+        """Close the client. The caller runs this method in a greenlet, because PyMongo needs half a second."""
         if not self._call_with_limit(lambda: self.client.close() or True):
             self.losses.add("close() does not end")
         self.client = None
 
     def check_connections(self) -> None:
-        """Check that the closed client has no connections at the server."""
+        """Check that the server has no connection of the closed client."""
         if not becomes_true(lambda: not self._connections(), 0.1):
             self.losses.add("a connection is left at the server after close()")
 
@@ -191,7 +192,7 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 
 def count_losses(runs: list[Run]) -> Counter[str]:
-    """Count the runs with each loss."""
+    """Return the number of interrupted runs, of runs with a loss, and of runs with each loss."""
     tally = Counter({"points": len(runs), "points where something is lost": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)
@@ -199,7 +200,7 @@ def count_losses(runs: list[Run]) -> Counter[str]:
 
 
 def fill(deployment: Deployment) -> None:
-    """Insert the documents, and delay each ping, so that several pings overlap."""
+    """Insert the documents. Let the server delay each ping, so that several pings overlap."""
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
         client.test.create_collection("written")
@@ -208,7 +209,7 @@ def fill(deployment: Deployment) -> None:
 
 
 def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
-    """Yield a run for each kind of interruption and each switch of the scenario."""
+    """Run a scenario with each kind of interruption at each switch, and yield the interrupted runs."""
     for kind in SELECTED_KINDS:
         for point in range(MOST_POINTS):
             run = Run(deployment, scenario)
@@ -221,9 +222,9 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
 
 
 def main() -> None:
-    """Run the named scenarios with all kinds of interruptions."""
+    """Run the scenarios on the command line, and print the losses of each scenario."""
     gc.collect()
-    gc.freeze()  # makes the collections of each run faster
+    gc.freeze()  # later garbage collections skip these objects and are faster
     with Deployment.replica_set(members=1) as deployment:
         fill(deployment)
         found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}

@@ -1,13 +1,14 @@
-"""Wait for a primary in 1,000 greenlets.
+"""Wait of 1,000 greenlets for a primary.
 
 Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI TIMEOUT ENDS``.
 
 ``TIMEOUT`` is the server selection timeout in milliseconds. If ``ENDS`` is ``foreign``, a ``gevent.Timeout`` of the
-program ends each greenlet before. The test kills and restarts the server, and sends lines to the program. The program
-prints the CPU time of the wait in seconds per second, and the counts of the errors as JSON.
+program ends each greenlet before the server selection timeout. The test kills and restarts the server, and sends lines
+to the program. The program prints the CPU time of the wait in seconds per second, and the number of errors by kind as
+JSON.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ WAITERS = 1000
 PERIOD = 1.2
 
 
-def find(client: Any, number: int, ends: str, errors: Counter[str]) -> None:
-    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS if ends == "foreign" else None)
+def find(client: Any, number: int, ended_by: str, errors: Counter[str]) -> None:
+    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS if ended_by == "foreign" else None)
     try:
         with own_timeout:
             client.test.c.find_one()
@@ -38,11 +39,11 @@ def find(client: Any, number: int, ends: str, errors: Counter[str]) -> None:
 
 
 def main() -> None:
-    """Run the program."""
+    """Start the waiting greenlets after the kill of the server, and print the measurements."""
     client = driver.MongoClient(sys.argv[2], serverSelectionTimeoutMS=int(sys.argv[3]), maxPoolSize=50)
     client.test.c.find_one()
     send_line("ready")
-    receive_line()  # the server is dead
+    receive_line()  # the test has killed the server
     gevent.sleep(0.6)
     errors: Counter[str] = Counter()
     waiters = [gevent.spawn(find, client, number, sys.argv[4], errors) for number in range(WAITERS)]

@@ -1,10 +1,13 @@
-"""Writers during an outage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
+"""Greenlets that write during an outage of the server.
 
-The test starts the server again, and sends a line. The program prints JSON: True if each writer has recovered, the
-counts of errors, the errors other than connection failures, and the acknowledged writes.
+Usage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
+
+The test kills the server, starts the server again, and sends a line. The program prints JSON. The fields are: whether
+each writer has written again, the number of errors by class, the error classes other than ConnectionFailure, and the
+acknowledged writes.
 """
 
-# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+# ruff: noqa: E402 - the process is monkey-patched before the other imports
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ OPTIONS = {"serverSelectionTimeoutMS": 1500, "socketTimeoutMS": 1000, "maxPoolSi
 
 
 class Writer:
-    """Insert documents one by one, each with one attempt."""
+    """Writer that inserts documents one after another. The writer does not repeat a failed insert."""
 
     def __init__(self, collection: Any, number: int) -> None:
         self._collection = collection
@@ -36,7 +39,7 @@ class Writer:
         self.unexpected: set[str] = set()
 
     def run(self) -> None:
-        """Insert until the greenlet is killed."""
+        """Insert documents until the greenlet is killed."""
         attempt = 0
         while True:
             attempt += 1
@@ -52,7 +55,7 @@ class Writer:
 
 
 def await_writes(writers: list[Writer]) -> bool:
-    """Wait until each writer has written again."""
+    """Wait until each writer has one more acknowledged write. Return False if the wait times out."""
     before = [len(writer.acknowledged) for writer in writers]
     with gevent.Timeout(PATIENCE, False):
         while any(len(writer.acknowledged) <= count for writer, count in zip(writers, before, strict=True)):
@@ -62,9 +65,9 @@ def await_writes(writers: list[Writer]) -> bool:
 
 
 def main() -> None:
-    """Run the program."""
+    """Run the writers, and print the outcomes after the outage."""
     with driver.MongoClient(sys.argv[2], **OPTIONS) as client:
-        writers = [Writer(client.import_driver[sys.argv[1]], number) for number in range(WRITERS)]
+        writers = [Writer(client.outage[sys.argv[1]], number) for number in range(WRITERS)]
         greenlets = [gevent.spawn(writer.run) for writer in writers]
         send_line("writing" if await_writes(writers) else "cannot write")
         receive_line()

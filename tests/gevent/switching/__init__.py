@@ -1,1 +1,1 @@
-"""Interruption of a greenlet at each of its switches."""
+"""Runs of an operation in which the harness interrupts the greenlet at one of its switches."""

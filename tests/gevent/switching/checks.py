@@ -1,4 +1,4 @@
-"""The checks after each run: resources, replies, sessions, events and documents."""
+"""Checks after each run of a scenario: resources, replies, sessions, events and documents."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PATIENCE = 10.0  # seconds
 
 
 def forget_frames(*errors: BaseException | None) -> None:
-    """Delete the frames of exceptions, and the objects in these frames."""
+    """Delete the references from exceptions to their frames, so that the objects in the frames can be released."""
     for error in errors:
         if error is not None:
             error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
-    """Check the error of the greenlet."""
+    """Return a text for each difference between the error that the greenlet raised and the expected error."""
     if scenario.survives or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
@@ -64,8 +64,8 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
         if not (other.successful() or may_fail):
             faults.append(f"another greenlet got {other.exception!r}, ready: {other.ready()}")
     if not scenario.closes:
-        faults += _pools(run_state)
-    faults += _sessions(run_state)
+        faults += _pool_faults(run_state)
+    faults += _session_faults(run_state)
     open_commands = {number for number, count in run_state.recorder.open_commands.items() if count}
     if not becomes_true(lambda: not any(run_state.recorder.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
@@ -75,7 +75,7 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
         if not scenario.clears and not scenario.closes and run_state.pool.generation != generation:
             faults.append("the pool was cleared")
     if not scenario.closes:
-        faults += _next_operations(run_state)
+        faults += _next_operation_faults(run_state)
         try:
             scenario.check(run_state)
         except AssertionError as error:
@@ -83,7 +83,7 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
     return faults
 
 
-def _pools(run_state: ScenarioRun) -> list[str]:
+def _pool_faults(run_state: ScenarioRun) -> list[str]:
     faults = []
 
     def pools_are_idle() -> bool:
@@ -111,7 +111,7 @@ def _pools(run_state: ScenarioRun) -> list[str]:
     return faults
 
 
-def _sessions(run_state: ScenarioRun) -> list[str]:
+def _session_faults(run_state: ScenarioRun) -> list[str]:
     sessions = run_state.client._executor.sessions
     if not becomes_true_after_collection(lambda: not sessions.in_use):
         return [f"{sessions.in_use} sessions are still in use"]
@@ -124,8 +124,8 @@ def _sessions(run_state: ScenarioRun) -> list[str]:
     return []
 
 
-def _next_operations(run_state: ScenarioRun) -> list[str]:
-    """Check that the next operations succeed and get their own replies."""
+def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
+    """Return a text if the next operations do not return the documents that they request."""
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
     found = [facts.find_one({"_id": number}) for number in range(2)]
@@ -136,16 +136,16 @@ def _next_operations(run_state: ScenarioRun) -> list[str]:
 
 
 class Resources:
-    """The resources of the process and the servers before a run."""
+    """The numbers of open resources in the process and on the servers before a run."""
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
         self._open = open_on_servers(deployment)
-        self._descriptors = _descriptors()
-        self._watchers = _watchers()
+        self._open_descriptors = _open_descriptors()
+        self._watcher_count = _watcher_count()
 
     def remaining(self, *kinds: str) -> list[str]:
-        """Check that the servers have no more open objects of these kinds than before the run."""
+        """Return a text if the servers have more open objects of these kinds than before the run."""
 
         def count_remaining_objects() -> dict[str, int]:
             now = open_on_servers(self._deployment)
@@ -158,16 +158,20 @@ class Resources:
         )
 
     def differences(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
-        """Check that the closed client has released its resources."""
+        """Return a text for each kind of resource that the closed client has not released.
+
+        :param seen: the greenlets that ran during the scenario.
+        """
         faults = self.remaining("connections")
         seen -= getattr(self._deployment, "greenlets", set())
-        if not becomes_true(lambda: _descriptors() <= self._descriptors):
-            faults.append(f"descriptors left: {_descriptors() - self._descriptors}")
+        if not becomes_true(lambda: _open_descriptors() <= self._open_descriptors):
+            faults.append(f"descriptors left: {_open_descriptors() - self._open_descriptors}")
         if not becomes_true(lambda: not _living_driver_greenlets(seen)):
             faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
-        if not becomes_true(lambda: _watchers() <= self._watchers):
-            faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
-        timers = [each for each in RunningTimeouts.known if each[0] in seen]  # clients of other tests may be alive
+        if not becomes_true(lambda: _watcher_count() <= self._watcher_count):
+            faults.append(f"watchers left: {_watcher_count()}, there were {self._watcher_count}")
+        # Without timers of clients of other tests, which may be alive.
+        timers = [each for each in RunningTimeouts.known if each[0] in seen]
         if timers:
             faults.append(f"timers left: {timers}")
         if not becomes_true(lambda: not run_state.recorder.heartbeats):
@@ -175,22 +179,22 @@ class Resources:
         return faults
 
 
-def _descriptors() -> set[str]:
-    """Return the targets of the open descriptors."""
+def _open_descriptors() -> set[str]:
+    """Return the file or socket of each open file descriptor."""
     folder, found = "/proc/self/fd", set()
     for number in os.listdir(folder):
-        with suppress(FileNotFoundError):  # the listing has opened this descriptor
+        with suppress(FileNotFoundError):  # the descriptor of the listing itself is closed now
             found.add(os.readlink(f"{folder}/{number}"))
     return found
 
 
-def _watchers() -> int:
-    """Return the number of active watchers with ``ref=True``."""
+def _watcher_count() -> int:
+    """Return the number of watchers that keep the event loop alive."""
     return int(get_hub().loop.activecnt)
 
 
 def _living_driver_greenlets(seen: WeakSet[Any]) -> list[Any]:
-    """Return the driver greenlets that are alive after the close of their client."""
+    """Return the driver greenlets in `seen` that are still alive."""
     return [
         each for each in list(seen) if not each.dead and "gmongo" in _origin(each) and "testing" not in _origin(each)
     ]

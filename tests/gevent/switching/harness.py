@@ -1,7 +1,8 @@
 """Run a scenario repeatedly, with an interruption at a different switch in each run.
 
-``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts the switches of a
-greenlet to the hub, and throws at the chosen switch. The runs continue until a run has fewer switches.
+``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts the switches of the
+greenlet to the hub, and interrupts the greenlet at the chosen switch. The runs end when a run has fewer switches than
+the number of the chosen switch.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MOST_POINTS = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
-    """Record starts and ends of commands and heartbeats, and the cursors in replies."""
+    """Recorder of commands and heartbeats without end event, cursor IDs in replies, and servers marked Unknown."""
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()
@@ -59,7 +60,7 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
 
 
 class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
-    """Switch in each event, so that there are switches at all places with events."""
+    """Recorder that switches to the hub in each event. The switches are further points for an interruption."""
 
     def handle(self, event: Any) -> None:
         EventRecorder.handle(self, event)
@@ -68,36 +69,36 @@ class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
 
 
 class Scenario:
-    """The work of the interrupted greenlet."""
+    """Base class of scenarios: the work of the greenlet that the harness interrupts, and further checks."""
 
     name = ""
-    rehearses = False  # True: the first run has no interruption
-    simulated = False  # True: needs a simulated deployment
-    oldest_server = (0, 0)  # the minimum version of a real server
-    wraps = False  # True: bson or a callback may replace the error
+    rehearses = False  # True: a run without interruption precedes the other runs
+    simulated = False  # True: the scenario needs a simulated deployment
+    oldest_server = (0, 0)  # the minimum version of a real server that can run the scenario
+    wraps = False  # True: bson or a callback may raise another error with the interruption as its cause
     options: dict[str, Any] = {}  # options of the client
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
-    warm = True  # True: the pool has a connection at the start
+    warm = True  # True: the pool has an available connection at the start
     clears = False  # True: the scenario clears the pool
-    survives = False  # True: a driver greenlet, which continues after an exception
-    limited = True  # True: the driver has a timeout for a wait
+    survives = False  # True: the greenlet is a driver greenlet, which continues after an exception
+    limited = True  # True: the driver limits the time of one of the waits
     closes = False  # True: the scenario closes the client
-    ends_cursors = False  # True: servers end cursors with the connections
+    ends_cursors = False  # True: a server ends a cursor when the connection of the cursor ends
     least_switches = 1
     most_points = MOST_POINTS
 
     def deployment(self) -> Deployment:
-        """Return the deployment of the scenario."""
+        """Create the deployment for the runs of the scenario."""
         return Deployment.replica_set(members=1)
 
     def prepare(self, run_state: ScenarioRun) -> None:
-        """Prepare a run, before the greenlet starts."""
+        """Prepare a run before the start of the greenlet."""
 
     def act(self, run_state: ScenarioRun) -> Any:
         """Do the work of the greenlet."""
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
-        """Start the greenlet, and return a function that identifies the greenlet."""
+        """Start the greenlet. Return a function that returns True for the greenlet that the harness interrupts."""
         run_state.greenlet = gevent.Greenlet(self._act, run_state)
         run_state.greenlet.start()
         return lambda each: each is run_state.greenlet
@@ -106,32 +107,35 @@ class Scenario:
         try:
             self.act(run_state)
         except BaseException as error:
-            run_state.error = error  # avoids a traceback on the console
+            run_state.error = error  # if the greenlet raised the error, gevent would print a traceback
 
     def run_others(self, run_state: ScenarioRun) -> None:
-        """Do the work of other greenlets after the start."""
+        """Start other greenlets and do further work after the start of the greenlet."""
 
     def start_second(self, run_state: ScenarioRun) -> None:
-        """Start a second greenlet that uses the same object."""
+        """Start a second greenlet that uses the object of the interrupted greenlet."""
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
-        """True if the run has ended."""
+        """Return True if the work of the run has ended."""
         return bool(run_state.greenlet.ready())
 
     def finish(self, run_state: ScenarioRun) -> None:
-        """Use and end an object that the run has left open."""
+        """Use and close an object that the run has left open."""
 
     def check(self, run_state: ScenarioRun) -> None:
-        """Check further invariants after the run."""
+        """Check the invariants of this scenario after the run."""
 
     @property
     def is_real(self) -> bool:
-        """True if the scenario can run on a real server."""
+        """Return True if the scenario can run on a real server."""
         return not self.simulated and type(self).deployment is Scenario.deployment
 
 
 class ScenarioRun:
-    """A new client for a run, and the data of the scenario."""
+    """State of one run of a scenario.
+
+    :ivar kept: objects and results that the methods of the scenario pass to each other.
+    """
 
     def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields: bool) -> None:
         self.deployment: Any = deployment
@@ -140,8 +144,8 @@ class ScenarioRun:
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder], **options)
         self.greenlet: Any = None
-        self.error: BaseException | None = None  # the error of the greenlet
-        self.errors: list[BaseException] = []  # the thrown errors
+        self.error: BaseException | None = None  # the error that the greenlet raised
+        self.errors: list[BaseException] = []  # the errors that the harness has thrown
         self.others: list[gevent.Greenlet] = []
         self.kept: dict[str, Any] = {}
 
@@ -161,7 +165,12 @@ class ScenarioRun:
 
 
 class Result:
-    """The result of a run."""
+    """The values that a run reports to :func:`explore`.
+
+    :ivar reached: True if the greenlet has reached the chosen switch.
+    :ivar thrown: True if the harness has thrown an error.
+    :ivar switches: number of switches of the greenlet.
+    """
 
     def __init__(self, tracer: Tracer) -> None:
         self.reached = tracer.reached
@@ -176,9 +185,10 @@ def run(
     kind: InterruptionKind | None,
     yields: bool = False,
 ) -> Result:
-    """Run the scenario once, and check the invariants.
+    """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
-    :param yields: True if listeners switch in each event.
+    :param point: the number of the switch from 0, or None for a run without interruption.
+    :param yields: True if the event listener switches to the hub in each event.
     """
     faults: list[str] = []
     with gevent.Timeout(20):
@@ -191,7 +201,8 @@ def run(
         with Tracer(point, kind, scenario.start(run_state)) as tracer:
             tracer.start_second = partial(scenario.start_second, run_state)
             scenario.run_others(run_state)
-            # Another greenlet replaces the traced greenlet.
+            # After the kill of a driver greenlet, the driver starts another greenlet. The tracer does not trace the new
+            # greenlet.
             replaced = kind is not None and kind.landing == SPAWN and scenario.survives
             if not becomes_true(lambda: (replaced and tracer.thrown) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
@@ -215,17 +226,20 @@ def run(
 
 
 def explore(
-    scenario: Scenario, kind: InterruptionKind, yields: bool = False, real: RealDeployment | None = None
+    scenario: Scenario, kind: InterruptionKind, yields: bool = False, real_deployment: RealDeployment | None = None
 ) -> tuple[int, int]:
-    """Throw at each switch of the scenario. Return the numbers of switches and of runs with an interruption."""
-    with nullcontext(real) if real is not None else scenario.deployment() as deployment:
+    """Run the scenario repeatedly, with an interruption at each switch.
+
+    Return the number of switches, and the number of runs in which the harness has thrown an error.
+    """
+    with nullcontext(real_deployment) if real_deployment is not None else scenario.deployment() as deployment:
         _fill(deployment)
         if scenario.rehearses:
             run(scenario, deployment, None, None)
         switches = thrown = 0
         while switches < scenario.most_points:
             result = run(scenario, deployment, switches, kind, yields)
-            if not result.reached:  # the run had fewer switches
+            if not result.reached:  # the greenlet has ended before this switch
                 break
             switches += 1
             thrown += result.thrown

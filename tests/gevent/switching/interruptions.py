@@ -1,4 +1,4 @@
-"""The errors that the harness throws, and the times of the interruptions."""
+"""Kinds of interruptions: the errors that the harness throws, and the moment at which the harness throws them."""
 
 from __future__ import annotations
 
@@ -16,36 +16,39 @@ from gmongo.events import delivery
 from gmongo.wire import timeout
 from gmongo.wire.timeout import Source
 
-EARLY = "early"  # throw in a callback of the hub, as `Greenlet.kill` does
-LATE = "late"  # throw at the wakeup, after the awaited event
+EARLY = "early"  # throw in a callback of the hub during the wait, as `Greenlet.kill` does
+LATE = "late"  # throw at the end of the wait, after the awaited event
 SPAWN = "spawn"  # throw into a new driver greenlet before its first switch
 
 ENTER = "enter"  # throw nothing, and start a second greenlet that uses the object
 
 
 class ApplicationError(TimeoutError):
-    """An exception of the application, as in ``gevent.Timeout(1, TimeoutError())``, which is no network error."""
+    """An exception that the application throws, for example with ``gevent.Timeout(1, ApplicationError())``.
+
+    The class is a subclass of OSError, but the exception is no network error.
+    """
 
 
 class InterruptionKind(NamedTuple):
-    """A kind of interruption.
+    """A kind of interruption: the errors and the moment.
 
     :ivar name: the name in test IDs.
-    :ivar landing: EARLY, LATE, SPAWN or ENTER.
-    :ivar makes: functions that create the errors for the switch and for the next switches. None selects the timeout of
-    the driver.
-    :ivar innermost: True for the innermost timeout of the driver, False for the outermost.
+    :ivar landing: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
+    :ivar error_factories: functions that create the error for the chosen switch and the errors for the following
+        switches. None throws the error of a running timeout of the driver.
+    :ivar innermost: True to throw the error of the driver's innermost timeout, False for the outermost timeout.
     """
 
     name: str
     landing: str
-    makes: tuple[Callable[[], BaseException], ...] | None
+    error_factories: tuple[Callable[[], BaseException], ...] | None
     innermost: bool = True
 
     @property
     def foreign(self) -> bool:
-        """True if the error is not a timeout of the driver."""
-        return self.makes is not None
+        """Return True if the errors come from the application, False if the error is a timeout of the driver."""
+        return self.error_factories is not None
 
 
 def _foreign_timeout() -> Timeout:
@@ -74,18 +77,18 @@ KINDS = (
 
 
 class RunningTimeouts:
-    """The running timeouts of the driver: greenlet, timer and error."""
+    """List of the driver's running timeouts. Each entry has the greenlet, the timer and the error."""
 
     known: list[tuple[Any, Any, BaseException]] = []
 
     @classmethod
     def begin(cls, timer: Any, error: BaseException) -> None:
-        """Add a timeout of the current greenlet."""
+        """Add a timeout of the current greenlet to the list."""
         cls.known.append((getcurrent(), timer, error))
 
     @classmethod
     def end(cls, timer: Any) -> None:
-        """Remove a timeout."""
+        """Remove a timeout from the list."""
         cls.known[:] = [each for each in cls.known if each[1] is not timer]
 
     @classmethod
@@ -96,7 +99,7 @@ class RunningTimeouts:
 
 
 class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
-    """A driver greenlet that reports its start."""
+    """Greenlet that calls ``on_start`` when a driver greenlet starts."""
 
     on_start: Callable[[gevent.Greenlet[..., Any]], None] | None = None
 
@@ -107,7 +110,7 @@ class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
 
 
 class TrackedLimit(timeout.TimeLimit):
-    """A limit of the driver that is recorded while it runs."""
+    """Time limit of the driver. :class:`RunningTimeouts` contains the time limit while the time limit runs."""
 
     __slots__ = ()
 
@@ -121,7 +124,7 @@ class TrackedLimit(timeout.TimeLimit):
 
 
 class TrackedTimeout(gevent.timeout.Timeout):
-    """A timeout of a queue that is recorded while it runs."""
+    """Timeout of the wait queue. :class:`RunningTimeouts` contains the timeout while the timeout runs."""
 
     def start(self) -> None:
         super().start()
@@ -133,7 +136,7 @@ class TrackedTimeout(gevent.timeout.Timeout):
 
 
 def track_timeouts(monkeypatch: Any) -> None:
-    """Make the driver use recorded timeouts and greenlets."""
+    """Let the driver use the tracked timeouts and the reporting greenlets of this module."""
     RunningTimeouts.known.clear()
     for module in (timeout, server_connection, connecting, establishing):
         monkeypatch.setattr(module, "TimeLimit", TrackedLimit)

@@ -1,7 +1,7 @@
-"""A scenario for each public operation: a name, an object, a call and its result.
+"""A scenario for each public operation: a name, an object, a call and the result of the call.
 
-A run without interruption must return the result. After each run, each document is as before or after the call. No
-document is lost or duplicated.
+A run without interruption must return the result. After an interrupted run, each document must be equal to the document
+before or after the call. No document may be lost or duplicated.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-class Row(NamedTuple):
-    """A public operation.
+class OperationRow(NamedTuple):
+    """One call of a public operation.
 
-    :ivar subject: the name of the object, which is created before the run.
-    :ivar call: the call, with the object.
-    :ivar expected: its result.
-    :ivar wraps: True if the error of a callback is raised inside another error.
+    :ivar subject: the name of the object that the call uses. The scenario creates the object before the run.
+    :ivar call: function that calls the operation. Its argument is the object.
+    :ivar expected: the result of the call.
+    :ivar wraps: True if another error contains the error that a callback raises.
     """
 
     subject: str
@@ -59,12 +59,12 @@ class Row(NamedTuple):
 
 
 class Operation(Scenario):
-    """A scenario of one public operation."""
+    """A scenario that calls one public operation."""
 
     rehearses = True
     least_switches = 0
 
-    def __init__(self, name: str, row: Row) -> None:
+    def __init__(self, name: str, row: OperationRow) -> None:
         self.name = name
         self.row = row
         self.wraps = row.wraps
@@ -95,25 +95,27 @@ class Operation(Scenario):
 
 
 def contents(client: Any) -> Counter[str]:
-    """Count the documents and collections of the operations."""
+    """Return the documents and collection names of the database ``operations``, each with its number of occurrences."""
     database, found = client.operations, Counter[str]()
     for name in database.list_collection_names():
         found[name] += 1
-        found.update(_text(name, document) for document in database[name].find())
+        found.update(_document_text(name, document) for document in database[name].find())
     return found
 
 
-def _text(name: str, document: Mapping[str, Any]) -> str:
-    """Describe a document without varying fields."""
+def _document_text(name: str, document: Mapping[str, Any]) -> str:
+    """Return a document as text, without the field whose value differs in each run."""
     varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 
 
-_BEFORE = Counter([*DOCUMENTS, *(_text(name, each) for name, documents in DOCUMENTS.items() for each in documents)])
+_BEFORE = Counter(
+    [*DOCUMENTS, *(_document_text(name, each) for name, documents in DOCUMENTS.items() for each in documents)]
+)
 
 
 def refill(client: Any) -> None:
-    """Undo the changes of the last run."""
+    """Restore the documents, collections and indexes that the last run has changed."""
     database, now = client.operations, contents(client)
     if now != _BEFORE:
         for name in {*now, *DOCUMENTS} - {each for each in now if ": " in each}:
@@ -145,7 +147,7 @@ OBJECTS: dict[str, Callable[[ScenarioRun], Any]] = {
 
 
 def register(function: Callable[[ScenarioRun], Any]) -> Callable[[ScenarioRun], Any]:
-    """Register a function that creates the object of a scenario. The name of the object is the name of the function."""
+    """Register a function that creates an object for scenarios. The name of the function is the name of the object."""
     return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
 
 
@@ -191,7 +193,7 @@ def changed_ids(stream: Any) -> list[Any]:
 
 
 def in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Call inside a `with` block of the object."""
+    """Return a function that runs `call` inside a ``with`` block of the object."""
 
     def run(subject: Any) -> Any:
         with subject:
@@ -206,7 +208,7 @@ def first_change(target: Any) -> Any:
 
 
 def may_fail(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Call, and ignore an error of a server without search."""
+    """Return a function that runs `call`, and ignores the error of a server without search indexes."""
 
     def run(subject: Any) -> Any:
         try:
@@ -237,8 +239,8 @@ def put(file: Any, call: Callable[[Any], Any]) -> Any:
         call(file)
 
 
-def rows(subject: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, Row]:
-    return {name: Row(subject, *call) for name, call in calls.items()}
+def rows(subject: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, OperationRow]:
+    return {name: OperationRow(subject, *call) for name, call in calls.items()}
 
 
 BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, SET), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
@@ -412,7 +414,7 @@ def read_and_write(session: Any) -> None:
     assert work.find_one({"_id": 0}, session=session)["n"] == 10
 
 
-# The callbacks of the application switch, so that the harness throws inside the callbacks.
+# The following callbacks switch to the hub, so that the harness also interrupts greenlets inside callbacks.
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]
@@ -432,7 +434,7 @@ class Encoder(TypeEncoder):  # type: ignore[misc]
 
 
 class SlowMapping(Mapping[str, Any]):
-    """A mapping of the application."""
+    """A document class of the application whose methods switch to the hub."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -450,7 +452,7 @@ class SlowMapping(Mapping[str, Any]):
 
 
 class SlowFile(io.BytesIO):
-    """A file of the application."""
+    """A file of the application whose methods switch to the hub."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         gevent.sleep(0)
@@ -470,30 +472,36 @@ def yielding(items: Iterable[Any]) -> Iterator[Any]:
 CODED: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Decoder(), Encoder()]))
 TWO = frozenset("ab")
 CALLBACKS = {
-    "decoder of find": Row("coded", lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
-    "decoder of find_one": Row("coded", lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
-    "decoder of aggregate": Row("coded", lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
-    "encoder of insert_many": Row(
+    "decoder of find": OperationRow("coded", lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
+    "decoder of find_one": OperationRow("coded", lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
+    "decoder of aggregate": OperationRow("coded", lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
+    "encoder of insert_many": OperationRow(
         "coded", lambda c: c.insert_many([{"_id": n, "n": TWO} for n in (8, 9)]).inserted_ids, [8, 9], wraps=True
     ),
-    "encoder of update_one": Row(
+    "encoder of update_one": OperationRow(
         "coded", lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO}}).modified_count, 1, wraps=True
     ),
-    "mapping of insert_one": Row("collection", lambda c: c.insert_one(SlowMapping({"_id": 9, "n": 1})).inserted_id, 9),
-    "mapping of find": Row("collection", lambda c: ids(c.find(SlowMapping({"n": SlowMapping({"$gt": 1})}))), [2, 3]),
-    "mapping of update_many": Row(
+    "mapping of insert_one": OperationRow(
+        "collection", lambda c: c.insert_one(SlowMapping({"_id": 9, "n": 1})).inserted_id, 9
+    ),
+    "mapping of find": OperationRow(
+        "collection", lambda c: ids(c.find(SlowMapping({"n": SlowMapping({"$gt": 1})}))), [2, 3]
+    ),
+    "mapping of update_many": OperationRow(
         "collection", lambda c: c.update_many(SlowMapping(LARGER), SlowMapping(SET)).modified_count, 2
     ),
-    "mapping of command": Row("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
-    "iterator of insert_many": Row(
+    "mapping of command": OperationRow("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
+    "iterator of insert_many": OperationRow(
         "collection", lambda c: c.insert_many(yielding([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
-    "transaction callback": Row("session", in_with_block(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2),
-    "file of write": Row("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
-    "target of download": Row("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
+    "transaction callback": OperationRow(
+        "session", in_with_block(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2
+    ),
+    "file of write": OperationRow("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
+    "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
 }
 
-GROUPS: dict[str, dict[str, Row]] = {
+GROUPS: dict[str, dict[str, OperationRow]] = {
     "Collection": COLLECTION,
     "Database": DATABASE,
     "MongoClient": CLIENT,

@@ -1,4 +1,4 @@
-"""The public classes, and their members without a scenario, with the reason."""
+"""The public classes, and the public members for which no scenario exists. Each of these members has a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scenarios: each place where an operation of the driver waits."""
+"""Scenarios for each place in which an operation or a greenlet of the driver waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.fail_points import fail
 from tests.support.pools import checked_out
 from tests.support.wait import becomes_true
 
-LARGE = b"x" * 12_000_000  # larger than the socket buffers
+LARGE = b"x" * 12_000_000  # bytes that do not fit into the socket buffers
 OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
 
 
@@ -63,7 +63,7 @@ class FailedHandshake(EmptyPool):
 
 
 class FullPool(Scenario):
-    """The greenlet is the first of two waiters for the only connection."""
+    """Two greenlets wait for the only connection. The harness interrupts the first of these greenlets."""
 
     name = "check-out from a full pool"
     options = {"maxPoolSize": 1}
@@ -89,7 +89,7 @@ class FullPool(Scenario):
 
 
 class LostConnection(FullPool):
-    """The only connection is checked in with an error, so that the waiter creates a connection."""
+    """Another greenlet checks in the only connection with an error. The waiting greenlet then creates a connection."""
 
     name = "check-out from a full pool whose connection is lost"
 
@@ -99,7 +99,7 @@ class LostConnection(FullPool):
 
 
 class PausingPool(FullPool):
-    """The pool is cleared and ready again during the wait."""
+    """While the greenlet waits for a connection, the pool is cleared and becomes ready again."""
 
     name = "check-out from a pausing pool"
     clears = True
@@ -127,7 +127,7 @@ class TlsHandshake(EmptyPool):
 
 
 class OneCommand(Scenario):
-    """A call of a client with an open connection."""
+    """One operation of a client that has an available connection."""
 
     def __init__(self, name: str, call: Callable[[Any], Any], least_switches: int = 1) -> None:
         self.name = name
@@ -143,7 +143,7 @@ class ClientBulkWrite(OneCommand):
 
 
 class OpenCursor(Scenario):
-    """A cursor after its first batch."""
+    """Base class of scenarios with a cursor that has returned a part of its documents."""
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.kept["cursor"] = cursor = run_state.db.facts.find(batch_size=2)
@@ -174,7 +174,7 @@ class CloseCursor(OpenCursor):
 
 
 class ReadAhead(Scenario):
-    """A cursor with read-ahead. The greenlet of the application is interrupted."""
+    """A cursor with read-ahead. The harness interrupts the greenlet of the application."""
 
     name = "read-ahead"
     least_switches = 3
@@ -193,7 +193,7 @@ class DropReadAhead(Scenario):
 
 
 class LeaveReadAhead(Scenario):
-    """The pool has a second connection, which the driver needs to kill the cursor."""
+    """The greenlet leaves a cursor with read-ahead. The driver kills the cursor on a second connection of the pool."""
 
     name = "close of a cursor with read-ahead"
 
@@ -207,7 +207,7 @@ class LeaveReadAhead(Scenario):
 
 
 class Exhaust(Scenario):
-    """The server streams the batches slowly, so that the driver waits for each batch."""
+    """An exhaust cursor. The server streams the batches slowly, so that the driver waits for each batch."""
 
     name = "exhaust cursor"
     least_switches = 3
@@ -293,7 +293,7 @@ class Retry(Backoff):
 
 
 def unacknowledged(db: Any) -> Any:
-    """Return a collection with unacknowledged writes."""
+    """Return a collection whose writes are unacknowledged."""
     return db.get_collection("written", write_concern=WriteConcern(w=0))
 
 
@@ -350,7 +350,7 @@ class UploadWithId(UploadFile):
 
 
 class WriteAndAbort(UploadFile):
-    """Outside of a ``with`` block, a failed upload raises its error until the upload is aborted."""
+    """An interrupted upload outside of a ``with`` block. Until ``abort``, each use of the upload raises the error."""
 
     name = "GridFS upload without a with"
 
@@ -371,14 +371,14 @@ class WriteAndAbort(UploadFile):
 
 
 class DownloadFile(Scenario):
-    """Reads continue after the interruption, without lost or repeated bytes."""
+    """After the interruption of a download, further reads return the other bytes. No byte is lost or repeated."""
 
     name = "GridFS download in pieces"
     least_switches = 3
     content = b"".join(b"line %d\n" % number for number in range(15))  # two batches of one-byte chunks
 
     def read(self, run_state: ScenarioRun) -> Any:
-        """Read the next piece."""
+        """Read the next part of the file."""
         return run_state.kept["file"].read(50)
 
     def prepare(self, run_state: ScenarioRun) -> None:
@@ -396,7 +396,7 @@ class DownloadFile(Scenario):
 
 
 class DownloadChunks(DownloadFile):
-    """The server returns the end in the second batch."""
+    """A download of several chunks. The server returns the last chunk in the second batch."""
 
     name = "GridFS download by chunks"
     content = b"x" * 101
@@ -406,7 +406,7 @@ class DownloadChunks(DownloadFile):
 
 
 class DownloadLines(DownloadFile):
-    """The server loses the cursor, and the driver opens a new cursor."""
+    """A download by lines. The server loses the cursor of the chunks, and the driver opens a new cursor."""
 
     name = "GridFS download by lines after a lost cursor"
     simulated = True
@@ -426,7 +426,7 @@ class CloseClient(Scenario):
 
 
 class DropClient(Scenario):
-    """A client in a ``with`` block, which the interruption ends."""
+    """A ``with`` block of a client. The interruption ends the block."""
 
     name = "with block of a client"
     closes = True
@@ -468,13 +468,13 @@ class PinnedTransaction(Transaction):
 
 
 class DriverGreenlet(Scenario):
-    """A driver greenlet."""
+    """Base class of scenarios in which the harness interrupts a driver greenlet."""
 
     survives = True
 
 
 class FetchAhead(DriverGreenlet):
-    """The greenlets that read ahead are interrupted."""
+    """The harness interrupts the driver greenlets that read batches ahead."""
 
     name = "greenlet that reads ahead"
 
@@ -497,7 +497,10 @@ class FetchAhead(DriverGreenlet):
 
 
 class ConnectionAfterLateReply(EmptyPool):
-    """The driver reads the late reply of an interrupted greenlet. The next greenlet gets the only connection."""
+    """The driver reads the reply that arrives after the interruption.
+
+    Another greenlet then gets the only connection.
+    """
 
     name = "find on a drained connection"
     options = {"drainLateReplies": True, "maxPoolSize": 1}
@@ -512,7 +515,7 @@ class ConnectionAfterLateReply(EmptyPool):
 
 
 class LargeLateReply(ConnectionAfterLateReply):
-    """The reply arrives in pieces, and does not fit the buffer."""
+    """The reply after the interruption arrives in pieces, and does not fit into the buffer of the driver."""
 
     name = "large find on a drained connection"
     least_switches = 2
@@ -525,7 +528,7 @@ class LargeLateReply(ConnectionAfterLateReply):
 
 
 class CursorOfLateReply(ConnectionAfterLateReply):
-    """The driver kills the cursor of a late reply."""
+    """The reply after the interruption contains a cursor, which the driver kills."""
 
     name = "cursor on a drained connection"
 
@@ -534,7 +537,10 @@ class CursorOfLateReply(ConnectionAfterLateReply):
 
 
 class LateReply(DriverGreenlet):
-    """The greenlet that reads the late reply is interrupted. Then the connection is available or closed."""
+    """The harness interrupts the driver greenlet that reads a late reply.
+
+    The driver reuses or closes the connection.
+    """
 
     name = "read of a late reply"
     options = {"drainLateReplies": True, "maxPoolSize": 1}

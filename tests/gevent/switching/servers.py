@@ -1,4 +1,4 @@
-"""The open cursors, transactions and connections of the servers of a run."""
+"""Real servers for scenarios, and the numbers of open cursors, transactions and connections on the servers."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from gmongo.testing import Deployment
 
 
 class RealDeployment:
-    """A real server with the methods of a simulated deployment that the scenarios use."""
+    """A real server. The class has the methods of a simulated deployment that scenarios call."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.observer: MongoClient[Any] = MongoClient(uri, serverMonitoringMode="poll", heartbeatFrequencyMS=3_600_000)
         self.version = tuple(self.observer.server_info()["versionArray"][:2])
-        # The driver greenlets of the observer outlive each run.
+        # The driver greenlets of the client `observer` live longer than each run.
         self.greenlets = WeakSet(each for each in gc.get_objects() if isinstance(each, gevent.Greenlet))
 
     def set_fail_point(self, name: str, mode: Any, data: Any = None, *, member: Any = None) -> None:
-        """Set a fail point of the server."""
+        """Set a fail point on the server."""
         more = {} if data is None else {"data": data}
         self.observer.admin.command("configureFailPoint", name, mode=mode, **more)
 
 
 def open_on_servers(deployment: Deployment | RealDeployment) -> dict[str, int]:
-    """Count the cursors, transactions and connections that are open on the servers."""
+    """Return the numbers of cursors, transactions and connections that are open on the servers."""
     if isinstance(deployment, RealDeployment):
         status = deployment.observer.admin.command("serverStatus")
         return {

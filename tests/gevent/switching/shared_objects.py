@@ -1,6 +1,6 @@
-"""Two greenlets on one object: the second greenlet starts at each switch of the first greenlet.
+"""Scenarios in which two greenlets use one object. The second greenlet starts at a switch of the first greenlet.
 
-The calls take place in sequence, or one call raises InvalidOperation and changes nothing.
+Either one call waits for the end of the other call, or one call raises InvalidOperation and changes nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ REJECTED = "rejected"
 
 
 class SharedObject(Scenario):
-    """Two calls of one object.
+    """Two calls that use one object.
 
-    :param subject: the name of the object.
-    :param first: the interrupted call. The second call starts during this call.
-    :param after: checks the object and the documents. The arguments are the run, the object and the results of both
-        calls. A result may be :data:`REJECTED`.
+    :param subject: the name of the object in :data:`OBJECTS`.
+    :param first: the call of the first greenlet.
+    :param second: the call that starts during a switch of the first greenlet.
+    :param after: function that checks the object and the documents. The arguments are the run, the object and the
+        results of the two calls. A result may be :data:`REJECTED`.
     """
 
     def __init__(self, name: str, subject: str, first: Call, second: Call, after: Callable[..., None]) -> None:
@@ -59,7 +60,7 @@ def _outcome(call: Call, subject: Any) -> Any:
 
 
 def check_file(run_state: ScenarioRun, file: Any, first: Any, second: Any) -> None:
-    """Check that the file has the bytes of each successful call, or that no part of the file exists."""
+    """Check that the file consists of the bytes of the successful calls, or that no part of the file exists."""
     if not file.closed:
         file.close()
     database = run_state.client.operations
@@ -80,7 +81,7 @@ def check_bytes(run_state: ScenarioRun, file: Any, first: Any, second: Any) -> N
 
 
 def check_session(run_state: ScenarioRun, session: Any, first: Any, second: Any) -> None:
-    """Check that the session is usable, and that each transaction was atomic."""
+    """Check that the session is usable, and that each transaction has made all its changes or none."""
     work = run_state.client.operations.work
     numbers = [work.find_one({"_id": number})["n"] for number in (2, 3)]
     assert numbers in ([2, 3], [10, 10]), numbers

@@ -1,4 +1,4 @@
-"""Trace the switches of a greenlet, and throw at one switch."""
+"""Trace the switches of a greenlet, and interrupt the greenlet at one switch."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tests.gevent.switching.interruptions import (
 
 
 class Tracer:
-    """Trace one greenlet, and throw at one of its switches.
+    """Tracer of one greenlet, which interrupts the greenlet at one of its switches.
 
-    :param point: the number of the switch from 0, or None for no switch.
-    :param kind: the kind of interruption.
-    :ivar enter: starts a second greenlet, for the kind without an error.
+    :param point: the number of the switch from 0, or None for no interruption.
+    :param kind: the kind of interruption, or None for no interruption.
+    :param is_subject: function that returns True for the greenlet to interrupt.
+    :ivar start_second: function that starts a second greenlet, for the kind ENTER.
     """
 
     def __init__(self, point: int | None, kind: InterruptionKind | None, is_subject: Callable[[Any], bool]) -> None:
@@ -43,7 +44,7 @@ class Tracer:
         self._over = False
         self._hub = get_hub()
         self._counts_spawns = kind is not None and kind.landing == SPAWN
-        self._left = () if kind is None or kind.makes is None else kind.makes
+        self._remaining_error_factories = () if kind is None or kind.error_factories is None else kind.error_factories
 
     def __enter__(self) -> Tracer:
         greenlet.settrace(self._trace)
@@ -87,7 +88,7 @@ class Tracer:
                 self._hub.loop.run_callback(self._throw)
             elif self.kind is not None and self.kind.landing == ENTER:
                 self._hub.loop.run_callback(self.start_second)
-        elif self.thrown and self._left:
+        elif self.thrown and self._remaining_error_factories:
             self._hub.loop.run_callback(self._throw)
 
     def _about_to_wake(self) -> None:
@@ -97,15 +98,16 @@ class Tracer:
             return
         error = self._next_error()
         if error is not None:
-            # The target greenlet raises the error of a trace function. The error ends the tracing.
+            # The greenlet to which the hub switches raises the error of the trace function. The error ends the tracing.
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
     def missed(self) -> bool:
-        """True if nothing was thrown, although the greenlet switched again after the point.
+        """Return True if the tracer threw nothing, although the greenlet switched again after the chosen switch.
 
-        At the last switch, another callback may wake the greenlet first. Then the greenlet ends before the error. The
-        last switch differs between runs, because a received reply is read without a switch.
+        At the last switch, another callback may wake the greenlet first. The greenlet then ends before the tracer
+        throws the error. The last switch differs between runs, because the driver reads an available reply without a
+        switch.
         """
         foreign = self.kind is not None and self.kind.foreign
         return foreign and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
@@ -113,15 +115,18 @@ class Tracer:
     def _resume_tracing(self) -> None:
         if not self._over:
             greenlet.settrace(self._trace)
-        if self.subject is not None and not self.subject.dead and self._left:
+        if self.subject is not None and not self.subject.dead and self._remaining_error_factories:
             self._throw()
 
     def _next_error(self) -> BaseException | None:
         assert self.kind is not None
-        if self.kind.makes is None:
+        if self.kind.error_factories is None:
             error = RunningTimeouts.of(self.subject, self.kind.innermost)
-        elif self._left:
-            make, self._left = self._left[0], self._left[1:]
+        elif self._remaining_error_factories:
+            make, self._remaining_error_factories = (
+                self._remaining_error_factories[0],
+                self._remaining_error_factories[1:],
+            )
             error = make()
         else:
             error = None
@@ -138,7 +143,10 @@ class Tracer:
 
 
 class SecondStarter(Tracer):
-    """Start other greenlets at a switch of the first greenlet, and optionally kill the first greenlet."""
+    """Tracer that starts other greenlets at a switch of the first greenlet.
+
+    :param kills: True to kill the first greenlet after the start of the other greenlets.
+    """
 
     def __init__(
         self,

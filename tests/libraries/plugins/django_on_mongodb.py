@@ -1,4 +1,7 @@
-"""Applications with ObjectIds and a test runner with a report, for the tests of the Django backend."""
+"""Parts of the settings for the tests of the Django backend.
+
+The module contains applications whose primary keys are ObjectIds, and a test runner that writes a report.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class ContentTypes(ContentTypesConfig):
 
 
 class _Result(unittest.TextTestResult):
-    """Test result with a list of passed tests."""
+    """Test result that also keeps a list of the tests that pass."""
 
     def startTestRun(self) -> None:
         super().startTestRun()
@@ -34,7 +37,7 @@ class _Result(unittest.TextTestResult):
 
 
 class Runner(DiscoverRunner):
-    """Test runner that writes a report in the format of pytest."""
+    """Test runner that writes a JUnit report, as pytest does."""
 
     def get_resultclass(self) -> type[unittest.TextTestResult]:
         return _Result

@@ -1,4 +1,4 @@
-"""Settings of the Django backend tests in the folder ``tests`` of the source distribution."""
+"""Django settings for the tests of the Django backend, which are in the folder ``tests`` of the source distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ INSTALLED_APPS = [
     "django_on_mongodb.ContentTypes",
     "django_on_mongodb.Auth",
     "django_mongodb_backend",
-    *(each for each in sys.argv if (Path.cwd() / each / "__init__.py").exists()),  # applications with selected tests
+    # The applications whose tests the command line selects.
+    *(each for each in sys.argv if (Path.cwd() / each / "__init__.py").exists()),
 ]
 MIGRATION_MODULES = {"auth": None, "contenttypes": None}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

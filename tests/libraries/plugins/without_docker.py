@@ -1,4 +1,7 @@
-"""Pytest plugin that replaces Docker services by servers that already run."""
+"""Pytest plugin for tests that start servers with Docker.
+
+The plugin replaces Docker, because the servers already run.
+"""
 
 from __future__ import annotations
 
@@ -15,5 +18,5 @@ class _Services:
 
 @pytest.fixture(scope="session")
 def docker_services() -> _Services:
-    """Replace the fixture of pytest-docker."""
+    """Replace the fixture ``docker_services`` of pytest-docker."""
     return _Services()

@@ -1,1 +1,1 @@
-"""Applications of libraries as tests with ``pymongo``. ``test_suites.py`` runs them with both drivers."""
+"""Tests that use libraries with ``pymongo``. ``test_suites.py`` runs these tests with PyMongo and with gmongo."""

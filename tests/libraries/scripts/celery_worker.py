@@ -1,4 +1,4 @@
-"""Tasks of the Celery example in a worker with greenlets. MongoDB is broker, result backend and database."""
+"""Tests of the Celery example. The worker runs tasks in greenlets. MongoDB is broker, result backend and database."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def worker(tmp_path_factory):
         print(log.read_text())
 
 
-def test_tasks_return_results(worker):
+def test_finished_tasks_return_results(worker):
     results = [count_words.delay(f"text {number}", "one two " * number) for number in range(50)]
     assert [each.get(timeout=30) for each in results] == [2 * number for number in range(50)]
 
@@ -63,7 +63,7 @@ def test_group_and_chord_return_results(worker):
     assert chord(texts, summary.s()).apply_async().get(timeout=30) == {"texts": 5, "words": 10}
 
 
-def test_forgotten_result_raises_timeout(worker):
+def test_wait_for_forgotten_result_raises_timeout_error(worker):
     result = count_words.delay("forgotten", "a b")
     assert result.get(timeout=30) == 2
     result.forget()

@@ -15,7 +15,7 @@ URI = os.environ["MONGODB_URI"]
 
 
 @pytest.fixture(autouse=True)
-def clean():
+def drop_limits():
     yield
     with pymongo.MongoClient(URI) as client:
         client.drop_database("limits")
@@ -39,7 +39,7 @@ def test_requests_above_limit_get_status_429(strategy):
 
 
 @pytest.mark.parametrize("kind", [FixedWindowRateLimiter, MovingWindowRateLimiter])
-def test_hits_above_limit_are_rejected(kind):
+def test_storage_rejects_hits_above_limit(kind):
     storage = storage_from_string(URI)
     assert storage.check()
     limiter, item = kind(storage), RateLimitItemPerMinute(3)

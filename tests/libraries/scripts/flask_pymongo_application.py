@@ -27,7 +27,7 @@ def mongo(app):
     mongo.cx.close()
 
 
-def test_uri_selects_default_database(mongo):
+def test_uri_of_application_selects_default_database(mongo):
     assert mongo.db.name == "flask"
     assert isinstance(mongo.cx, pymongo.MongoClient)
 
@@ -81,7 +81,7 @@ def test_sort_constants_order_documents(mongo):
     assert mongo.db.things.create_index([("n", ASCENDING)]) == "n_1"
 
 
-def test_second_extension_uses_other_database(app, mongo):
+def test_second_instance_of_extension_uses_other_database(app, mongo):
     other = PyMongo(app, URI.replace("/flask", "/other"))
     other.db.things.insert_one({})
     assert mongo.db.things.count_documents({}) == 0

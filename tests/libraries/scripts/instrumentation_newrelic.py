@@ -1,4 +1,4 @@
-"""Instrumentation of New Relic. The agent hooks imports, so each program needs a separate process."""
+"""Tests of New Relic's instrumentation. The agent installs import hooks, so each program runs in a separate process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROGRAM = """
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["import first", "agent first"])
-def test_agent_traces_collection_methods(first):
+def test_new_relic_agent_traces_collection_methods(first):
     line = "import gmongo.as_pymongo" if os.environ["GMONGO_DRIVER"] == "gmongo" else ""
     lines = {"line": line, "other_line": ""} if first else {"line": "", "other_line": line}
     completed = subprocess.run(

@@ -22,7 +22,7 @@ def events():
     sentry_sdk.init()
 
 
-def test_transaction_has_span_of_each_command(events):
+def test_sentry_transaction_has_span_for_each_command(events):
     with pymongo.MongoClient(os.environ["MONGODB_URI"]) as client:
         client.test.sentry.drop()
         with sentry_sdk.start_transaction(name="t"):
@@ -36,7 +36,7 @@ def test_transaction_has_span_of_each_command(events):
     assert {each["data"]["db.mongodb.collection"] for each in spans} == {"sentry"}
 
 
-def test_message_has_query_breadcrumb(events):
+def test_sentry_message_has_breadcrumb_for_query(events):
     with pymongo.MongoClient(os.environ["MONGODB_URI"]) as client:
         client.test.sentry.find_one()
         sentry_sdk.capture_message("m")

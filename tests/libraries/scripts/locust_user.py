@@ -1,4 +1,4 @@
-"""Load test of the Locust example without a web page, and its plot."""
+"""Test of the Locust example: a load test without the web interface, and the plot of the results."""
 
 from __future__ import annotations
 

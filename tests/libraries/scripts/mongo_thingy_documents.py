@@ -31,7 +31,7 @@ def test_document_is_saved_updated_and_deleted():
     assert Foo.find_one() is None
 
 
-def test_cursor_sorts_skips_and_indexes_documents():
+def test_cursor_supports_sort_skip_and_index():
     Foo.collection.insert_many([{"n": number} for number in range(10)])
     assert [each.n for each in Foo.find({"n": {"$gt": 3}}).sort("n", -1).skip(1)] == [8, 7, 6, 5, 4]
     assert Foo.find().sort("n")[4].n == 4
@@ -47,7 +47,7 @@ def test_duplicate_of_unique_index_raises_duplicate_key_error():
     Foo._indexes.clear()
 
 
-def test_thirty_greenlets_save_documents():
+def test_thirty_concurrent_greenlets_save_documents():
     greenlets = [gevent.spawn(lambda number=number: Foo({"n": number}).save()) for number in range(30)]
     gevent.joinall(greenlets, raise_error=True)
     assert Foo.count_documents({}) == 30

@@ -84,7 +84,7 @@ class Book(Document):
     meta = {"indexes": ["tags", ("author", "-written")], "ordering": ["title"]}
 
     @queryset_manager
-    def tagged(doc_cls, queryset: QuerySet) -> QuerySet:
+    def books_with_tag(doc_cls, queryset: QuerySet) -> QuerySet:
         return queryset.filter(tags__0__exists=True)
 
 
@@ -122,7 +122,7 @@ def test_document_is_saved_reloaded_updated_and_deleted():
         Book.objects.get(id=book.id)
 
 
-def test_duplicate_key_raises_error_of_mongoengine():
+def test_duplicate_key_raises_mongoengine_error():
     books()
     with pytest.raises(NotUniqueError):
         Author(name="Ada").save()
@@ -143,7 +143,7 @@ def test_queries_return_expected_documents():
     assert Book.objects.only("title").first().tags == []
     assert Book.objects.scalar("title").limit(2)[0] == "Book 0"
     assert sorted(Book.objects.distinct("title"))[0] == "Book 0"
-    assert Book.tagged.count() == 9
+    assert Book.books_with_tag.count() == 9
     assert Book.objects(title__icontains="BOOK").count() == 10
     assert Book.objects.in_bulk([each.id for each in Book.objects[:3]]).keys() == {each.id for each in Book.objects[:3]}
     assert Book.objects.sum("price") == 45 and Book.objects.average("price") == 4.5
@@ -162,7 +162,7 @@ def titles(books):
     return [each.title for each in books]
 
 
-# Name -> call with the stored books, and the expected result or error.
+# Name of the case -> a call whose argument is the query set of the stored books, and the expected result or error.
 CALLS = {
     "count": (lambda: Book.objects.count(), 5),
     "count with limit": (lambda: Book.objects.limit(2).count(with_limit_and_skip=True), 2),
@@ -222,7 +222,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", sorted(CALLS))
-def test_call_returns_or_raises_expected_result(call):
+def test_call_of_query_set_returns_or_raises_expected_result(call):
     Book.ensure_indexes()
     books()
     function, expected = CALLS[call]
@@ -294,7 +294,7 @@ def test_dynamic_and_dictionary_fields_are_queried():
     assert Book.objects(extra__k__deep=1).count() == 1
 
 
-def test_fifty_greenlets_share_connection():
+def test_fifty_greenlets_write_with_one_connection_of_mongoengine():
     def write(number):
         Author(name=f"g{number}").save()
         return Author.objects.get(name=f"g{number}").name
@@ -304,7 +304,7 @@ def test_fifty_greenlets_share_connection():
     assert [each.value for each in greenlets] == [f"g{number}" for number in range(50)]
 
 
-def test_declared_indexes_exist():
+def test_indexes_declared_in_documents_exist():
     Book.ensure_indexes()
     assert "tags_1" in Book._get_collection().index_information()
     assert Book.compare_indexes() == {"missing": [], "extra": []}

@@ -1,1 +1,4 @@
-"""Recorded answers of MongoDB servers, and a program that records, checks and replays them."""
+"""Answers of MongoDB servers to commands, in data files.
+
+A program records and checks the answers, and tests use them.
+"""

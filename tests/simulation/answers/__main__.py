@@ -1,9 +1,9 @@
-"""Record the answers of a server, or compare them with the files.
+"""Record the answers of a server in the data files, or compare the answers with the data files.
 
-``python -m tests.simulation.answers --record URI [files]`` writes the answers of a server, and its version.
-``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs.
+``python -m tests.simulation.answers --record URI [files]`` writes the answers and the version of a server.
+``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs from its file.
 The server must be a replica set of one member, without authentication, with test commands.
-Both drop the database ``gmongo_answers``.
+Both commands drop the database ``gmongo_answers``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .notation import is_wrapper, line
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record or check. Return 1 if an answer of the server differs from the files."""
+    """Record or check answers. Return 1 if a checked answer of the server differs from its file."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.answers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="URI", help="write the answers of this server")
     action.add_argument("--check", metavar="URI", help="compare the answers of this server with the files")
-    parser.add_argument("files", nargs="*", help="names of data files without the ending, all by default")
+    parser.add_argument("files", nargs="*", help="names of data files without the ending; all files by default")
     options = parser.parse_args(arguments)
     with MongoClient(options.record or options.check) as client:
         version = client.server_info()["version"]
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
             if options.check:
                 return check(client[NAME], version, options.files)
             for path in files(options.files):
-                lines = [line(recorded(case, client[NAME], version)) for case in cases(path.stem)]
+                lines = [line(record_case(case, client[NAME], version)) for case in cases(path.stem)]
                 path.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
         finally:
             client.drop_database(NAME)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check(database: Any, version: str, names: Sequence[str]) -> int:
-    """Print the cases whose answers differ, and return 1 if there are any."""
+    """Print each case of this server version whose answers differ. Return 1 if the answers of a case differ."""
     count = failures = 0
     release = version.split(".")[:2]
     for case in cases(*names):
@@ -56,20 +56,23 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
     return int(failures > 0)
 
 
-def recorded(case: Case, database: Any, version: str) -> dict[str, Any]:
-    """Return a case with the answers of a server, unless the documentation of another version has the answers."""
+def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
+    """Return the fields of a case with the answers of a server.
+
+    The documentation promises the answers of some cases. The function returns the fields of these cases unchanged.
+    """
     if "documented" in case.fields:
         return case.fields
     fields = {name: value for name, value in case.fields.items() if name not in ("answers", "server")}
-    return {**fields, "answers": common(run(case, database), run(case, database)), "server": version}
+    return {**fields, "answers": common_answer(run(case, database), run(case, database)), "server": version}
 
 
-def common(first: Any, second: Any) -> Any:
-    """Return an answer with ``{"$any": type}`` in place of values that differ in a second run."""
+def common_answer(first: Any, second: Any) -> Any:
+    """Return the answer of the first run, with ``{"$any": type}`` for each value that differs in the second run."""
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
-        return {name: common(part, second[name]) for name, part in first.items()}
+        return {name: common_answer(part, second[name]) for name, part in first.items()}
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        return [common(*parts) for parts in zip(first, second, strict=True)]
+        return [common_answer(*parts) for parts in zip(first, second, strict=True)]
     if line(first) == line(second):
         return first
     if kind(first) != kind(second):

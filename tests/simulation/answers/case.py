@@ -1,4 +1,4 @@
-"""A case: documents, commands, and recorded answers of a server."""
+"""A case of the recorded answers: documents, commands, and the answer of a server to each command."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from .notation import from_json, is_wrapper, line, to_json
 DATA = Path(__file__).with_name("data")
 NAME = "gmongo_answers"
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
-_ROUNDS = 40  # until the events of a change stream must arrive
-# Fields of replies that describe the moment and the deployment.
+_ROUNDS = 40  # number of `getMore` commands after which the events of a change stream must have arrived
+# Fields of replies whose values depend on the time or on the deployment.
 _VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
 
 
 @dataclass
 class Case:
-    """One case.
+    """One case of a data file.
 
-    :param file: the name of its file, without the ending.
+    :param file: the name of the data file, without the ending.
     :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the two collections;
-        ``run``, the commands; ``answers``, one for each command; ``server``, the version that gave them, or
-        ``documented`` and ``since``, the page that promises them and the version that introduced them.
+        ``run``, the commands; ``answers``, one for each command. ``server`` is the version of the server that gave the
+        answers. For documented answers, ``documented`` is the page that promises the answers, and ``since`` is the
+        first version with these answers.
     """
 
     file: str
@@ -40,7 +41,7 @@ class Case:
 
     @property
     def version(self) -> str:
-        """The version of the answers, as two numbers."""
+        """Return the major and minor version of the server to which the answers belong."""
         major, minor = (self.fields.get("since") or self.fields["server"]).split(".")[:2]
         return f"{major}.{minor}"
 
@@ -50,12 +51,12 @@ class Case:
 
 
 def files(names: Sequence[str] = ()) -> list[Path]:
-    """Return the data files, or those of the given names."""
+    """Return the paths of the data files with these names, or of all data files."""
     return [DATA / f"{name}.jsonl" for name in names] or sorted(DATA.glob("*.jsonl"))
 
 
 def cases(*names: str) -> Iterator[Case]:
-    """Read the cases of all files, or of the files of the given names."""
+    """Read the cases of the data files with these names, or of all data files."""
     for path in files(names):
         with path.open(encoding="utf-8") as lines:
             for text in lines:
@@ -63,10 +64,10 @@ def cases(*names: str) -> Iterator[Case]:
 
 
 def prepare(case: Case, database: Any) -> None:
-    """Drop all collections, and insert the documents of a case."""
+    """Drop all collections of a database, and insert the documents of a case."""
     names = database.list_collection_names()
     if any(name.startswith("system.") for name in names):
-        database.client.drop_database(database)  # ten times slower
+        database.client.drop_database(database)  # `drop_database` is ten times slower than `drop_collection`
     else:
         for name in names:
             database.drop_collection(name)
@@ -77,25 +78,28 @@ def prepare(case: Case, database: Any) -> None:
 
 
 def run(case: Case, database: Any) -> Any:
-    """Run the commands of a case, and return the answers in the notation of the files.
+    """Run the commands of a case, and return the answers in the notation of the data files.
 
-    :param database: of gmongo or PyMongo.
+    :param database: A Database object of gmongo or PyMongo.
     """
     prepare(case, database)
     replies: list[Any] = []
     sessions: dict[int, Any] = {}
     try:
         for text in case.fields["run"]:
-            command = _resolved(_renamed(text, NAME, database.name), replies)
+            command = _with_answers(_renamed(text, NAME, database.name), replies)
             replies.append(_reply(from_json(command), database, sessions))
     finally:
         for session in sessions.values():
             session.end_session()
-    return [_renamed(_stable(to_json(reply)), database.name, NAME) for reply in replies]
+    return [_renamed(_stable_reply(to_json(reply)), database.name, NAME) for reply in replies]
 
 
 def difference(recorded: Any, found: Any, path: str = "") -> str | None:
-    """Return the first part in which an answer differs from the recorded answer, or None."""
+    """Return a text about the first part of an answer that differs from the recorded answer.
+
+    Return None if the answers are equal.
+    """
     if isinstance(recorded, dict) and list(recorded) == ["$any"]:
         return None if kind(found) == recorded["$any"] else f"{path}: {line(found)} is no {recorded['$any']}"
     pairs: Any = ()
@@ -110,28 +114,29 @@ def difference(recorded: Any, found: Any, path: str = "") -> str | None:
 
 
 def kind(value: Any) -> str:
-    """Return the name of a type of the notation."""
+    """Return the name of a value's type, as ``{"$any": type}`` contains the name."""
     if is_wrapper(value):
         return str(next(iter(value)))
     return "document" if isinstance(value, dict) else type(value).__name__
 
 
 def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> Any:
-    """Run one command.
+    """Run one command of a case, and return the reply.
 
-    ``$db`` names another database. ``lsid`` is the number of a transaction, which ``startTransaction`` begins.
-    ``$events`` is the number of documents that a cursor must return in any number of batches. The value can also be
-    the ``_id`` in the ``documentKey`` of the last event.
-    ``$only`` is a list of the paths to the parts of the reply that are the answer.
+    Some fields of a command control the run. ``$db`` names a database other than the default database. ``lsid`` is the
+    number of a session, in which ``startTransaction`` begins a transaction.
+    ``$events`` is the number of events that a cursor must return in one or several batches. The value can also be the
+    ``_id`` in the ``documentKey`` of the last event.
+    ``$only`` is a list of paths. The answer consists of the parts of the reply at these paths.
     """
-    wanted, paths = command.pop("$events", None), command.pop("$only", None)
+    expected_end, paths = command.pop("$events", None), command.pop("$only", None)
     other = database.client[command.pop("$db", database.name)]
     session = _session(command, database, sessions) if "lsid" in command else None
     options = {"check": False, "codec_options": _CODEC, "session": session}
     reply = other.command(command, **options)
-    for _ in range(_ROUNDS if wanted and "cursor" in reply else 0):
+    for _ in range(_ROUNDS if expected_end and "cursor" in reply else 0):
         batch = reply["cursor"]["nextBatch"]
-        if _is_complete(batch, wanted):
+        if _is_complete(batch, expected_end):
             break
         reply = other.command(command, **options)
         if "cursor" not in reply:
@@ -142,14 +147,14 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
     return {path: _part(reply, path.split(".")) for path in paths}
 
 
-def _is_complete(events: list[Any], wanted: Any) -> bool:
-    if isinstance(wanted, int):
-        return len(events) >= wanted
-    return any(event.get("documentKey") == {"_id": wanted} for event in events)
+def _is_complete(events: list[Any], expected_end: Any) -> bool:
+    if isinstance(expected_end, int):
+        return len(events) >= expected_end
+    return any(event.get("documentKey") == {"_id": expected_end} for event in events)
 
 
 def _part(value: Any, path: list[str]) -> Any:
-    """Return the part of a document at a path, or None."""
+    """Return the part of a document at a path, or None if the document has no such part."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -165,10 +170,10 @@ def _session(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -
     return sessions[number]
 
 
-def _resolved(value: Any, replies: list[Any]) -> Any:
-    """Replace ``{"$answer": [number, name ...]}`` by parts of earlier replies."""
+def _with_answers(value: Any, replies: list[Any]) -> Any:
+    """Return `value` in which a part of an earlier reply replaces each ``{"$answer": [number, name ...]}``."""
     if isinstance(value, list):
-        return [_resolved(part, replies) for part in value]
+        return [_with_answers(part, replies) for part in value]
     if not isinstance(value, dict):
         return value
     if list(value) == ["$answer"]:
@@ -176,15 +181,15 @@ def _resolved(value: Any, replies: list[Any]) -> Any:
         for name in value["$answer"]:
             found = found[name]
         return to_json(found)
-    return {name: _resolved(part, replies) for name, part in value.items()}
+    return {name: _with_answers(part, replies) for name, part in value.items()}
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:
     return json.loads(line(value).replace(old, new)) if old != new else value
 
 
-def _stable(reply: dict[str, Any]) -> dict[str, Any]:
-    """Remove error messages, numbers of cursors, and fields that describe the moment."""
+def _stable_reply(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply without error messages, cursor IDs, and fields that depend on the time or on the deployment."""
     found = {name: value for name, value in reply.items() if name not in _VOLATILE}
     if found.get("ok") in (0.0, 1.0) and isinstance(found["ok"], float):
         del found["ok"]

@@ -1,4 +1,4 @@
-"""Extended JSON with a short form of numbers: plain numbers are int32 and double."""
+"""Extended JSON with a short form of numbers: a plain JSON number is an int32 or a double."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_wrapper(value: Any) -> bool:
 
 
 def to_json(value: Any) -> Any:
-    """Convert a BSON value to values that ``json`` writes."""
+    """Convert a BSON value to a value that the module ``json`` can write."""
     if isinstance(value, dict):
         return {name: to_json(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -47,7 +47,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_json_parts(wrapper: Any) -> Any:
-    """Convert the parts of a reference, or of code with a scope."""
+    """Convert the parts of a database reference, or of code with a scope."""
     return wrapper if is_wrapper(wrapper) and "$code" not in wrapper else to_json(wrapper)
 
 
@@ -62,5 +62,5 @@ def from_json(value: Any) -> Any:
 
 
 def line(value: Any) -> str:
-    """Return the text of one line."""
+    """Return a value as JSON text in one line."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The simulation returns the recorded answers of servers, with and without indexes."""
+"""The simulation returns the recorded answers of servers. Indexes change no answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.simulation.fuzz.grammar import Grammar
 
-from .__main__ import common, main
+from .__main__ import common_answer, main
 from .case import DATA, NAME, Case, cases, difference, files, run
 from .notation import from_json, line, to_json
 
@@ -24,7 +24,7 @@ KNOWN = DATA.with_name("known_differences.jsonl")
 
 @contextlib.contextmanager
 def simulation(version: str | None = None) -> Iterator[Any]:
-    """Yield a database of a simulated deployment."""
+    """Yield a database of a simulated replica set with one member."""
     options = {} if version is None else {"version": version}
     with Deployment.replica_set(members=1, log=False, **options) as deployment, MongoClient(deployment.uri) as client:
         yield client[NAME]
@@ -32,7 +32,7 @@ def simulation(version: str | None = None) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def database_of() -> Iterator[Callable[[Case], Any]]:
-    """Return the database of a deployment of the version of a case."""
+    """Yield a function that returns a database for a case. The version of its deployment is the version of the case."""
     with contextlib.ExitStack() as stack:
         databases: dict[str | None, Any] = {}
 
@@ -46,8 +46,9 @@ def database_of() -> Iterator[Callable[[Case], Any]]:
 
 
 @pytest.mark.parametrize("file", [path.stem for path in files()])
-def test_simulation_returns_recorded_answers(file, database_of):
-    # A case of the list of known differences must differ: the list can only become shorter.
+def test_simulation_returns_recorded_answers_of_servers(file, database_of):
+    # Each case of the list of known differences must differ. If a case no longer differs, remove the case from the
+    # list.
     known = {entry["name"] for entry in map(json.loads, KNOWN.read_text("utf-8").splitlines()) if entry["file"] == file}
     problems = []
     for case in cases(file):
@@ -61,19 +62,19 @@ def test_simulation_returns_recorded_answers(file, database_of):
     assert not problems, "\n".join(problems)
 
 
-def test_names_of_cases_are_unique_in_their_file():
+def test_case_names_are_unique_in_each_data_file():
     for path in files():
         names = [case.name for case in cases(path.stem)]
         assert len(set(names)) == len(names)
 
 
-def test_notation_keeps_types_and_order():
+def test_conversion_from_and_to_json_keeps_types_and_order():
     text = (DATA / "expressions.jsonl").read_text("utf-8").splitlines()[0]
     for value in [json.loads(text), {"b": 1, "a": [1.0, {"$numberLong": "1"}, {"$date": "2020-01-01T00:00:00.000Z"}]}]:
         assert line(to_json(from_json(value))) == line(value)
 
 
-def test_difference_names_the_path_of_the_first_difference():
+def test_difference_contains_path_of_first_differing_value():
     recorded = [{"n": 1, "at": {"$any": "$date"}}]
     assert difference(recorded, [{"n": 1, "at": {"$date": "2020-01-01T00:00:00.000Z"}}]) is None
     assert difference(recorded, [{"n": 1, "at": 5}]) == "0.at: 5 is no $date"
@@ -84,13 +85,13 @@ def test_difference_names_the_path_of_the_first_difference():
     )
 
 
-def test_common_answer_has_types_in_place_of_changing_values():
-    assert common([{"a": 1, "b": "x"}], [{"a": 1, "b": "y"}]) == [{"a": 1, "b": {"$any": "str"}}]
+def test_common_answer_replaces_differing_values_by_their_type():
+    assert common_answer([{"a": 1, "b": "x"}], [{"a": 1, "b": "y"}]) == [{"a": 1, "b": {"$any": "str"}}]
     with pytest.raises(ValueError, match='two runs answer 1 and "x"'):
-        common(1, "x")
+        common_answer(1, "x")
 
 
-def test_check_fails_if_an_answer_of_the_server_differs(tmp_path, monkeypatch, capsys):
+def test_check_command_fails_if_answer_of_server_differs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("tests.simulation.answers.case.DATA", tmp_path)
     path = tmp_path / "some.jsonl"
     path.write_text('{"name": "a count", "documents": [{"_id": 1}], "run": [{"count": "cases"}]}\n')
@@ -105,7 +106,7 @@ def test_check_fails_if_an_answer_of_the_server_differs(tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_indexes_change_no_answer(seed):
+def test_random_reads_have_equal_answers_with_and_without_indexes(seed):
     grammar = Grammar(random.Random(seed))
     indexes = [{"key": {path: 1}, "name": path} for path in ("q", "n", "o.x", "nums", "items.v")]
     indexes.append({"key": {"s": 1, "t": -1}, "name": "pair", "sparse": True})
@@ -118,10 +119,10 @@ def test_indexes_change_no_answer(seed):
             assert "code" in created or difference(plain, indexed) is None, line(fields)
 
 
-def test_random_commands_are_answered_or_refused():
+def test_simulation_refuses_less_than_10_percent_of_random_reads():
     grammar = Grammar(random.Random(0))
     with simulation() as database:
         answers = [reply for _ in range(25) for reply in run(Case("random", grammar.case("reads")), database)]
     codes = [reply.get("code") for reply in answers]
-    assert 1 not in codes  # an internal error of the simulation
+    assert 1 not in codes  # error code 1 is an internal error of the simulation
     assert codes.count(REFUSED) < 0.1 * len(answers)

@@ -1,1 +1,1 @@
-"""The fields of commands: the simulation's table, recorded from a server and compared with a server."""
+"""The table of command fields of the simulation. A program records the table from a server, or compares the errors."""

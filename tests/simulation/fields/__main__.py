@@ -1,7 +1,8 @@
-"""Record the fields of commands from a server, or compare a simulated deployment with a server.
+"""Record the table of command fields from a server, or compare the replies of a simulated deployment and a server.
 
-``python -m tests.simulation.fields --record HOST:PORT`` writes the table of ``gmongo.testing``.
-``python -m tests.simulation.fields --compare HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the differences.
+``python -m tests.simulation.fields --record HOST:PORT`` writes the table that ``gmongo.testing`` uses.
+``python -m tests.simulation.fields --compare HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the cases whose replies
+differ.
 Both servers must be replica sets of one member, without authentication, with test commands.
 """
 

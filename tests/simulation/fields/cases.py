@@ -1,4 +1,4 @@
-"""Commands with one fault, made from templates of commands without faults."""
+"""Invalid commands. The program makes each command from a template of a valid command, with one fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEMPLATES = Path(__file__).with_name("templates.jsonl")
 NAME = "gmongo_fields"
 DOCUMENTS = [{"_id": number, "a": number} for number in range(4)]
 _NUMBERS = (1, 0, -1, 3, 2**31, -(2**40))
-# Values of each BSON type.
+# Values of each BSON type, for faulty fields.
 VALUES: list[list[Any]] = [
     [1, 0, -1, 5, 100, -5],
     [Int64(number) for number in (*_NUMBERS, 2**62)],
@@ -39,20 +39,20 @@ VALUES: list[list[Any]] = [
     [Timestamp(1, 1), Timestamp(0, 0)],
     [MinKey(), MaxKey()],
 ]
-# Fields whose parts have free names.
+# Fields whose value is a document with any field names, such as a filter.
 FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", "keyPattern", "explain", "customData",
         "validator", "storageEngine", "q", "u", "key", "document")  # fmt: skip
 
 
 @dataclass
 class Template:
-    """A command without faults.
+    """A valid command.
 
-    :param needed: the required fields.
-    :param also: words for further kinds of values that a field accepts.
+    :param needed: the names of the required fields.
+    :param also: for each field path, words for further kinds of values that the field accepts.
     :param skipped: fields whose values change the state of the server.
-    :param changes: whether the command changes collections, indexes or users.
-    :param line: the name of the line of the table, if the name differs from the command.
+    :param changes: True if the command changes collections, indexes or users.
+    :param name: the name of the command's line in the table. By default, the name is the name of the command.
     """
 
     command: dict[str, Any]
@@ -75,7 +75,7 @@ class Template:
 class Case:
     """A command with one fault.
 
-    :param pairs: the fields. A name can occur twice.
+    :param pairs: the name and value of each field. A name can occur twice.
     """
 
     name: str
@@ -84,37 +84,37 @@ class Case:
     pairs: list[tuple[str, Any]]
 
     def encoded(self) -> bytes:
-        """Return the body with ``$db``."""
+        """Return the encoded command with the field ``$db``."""
         elements = b"".join(bson.encode({name: value})[4:-1] for name, value in [*self.pairs, ("$db", self.database)])
         return (len(elements) + 5).to_bytes(4, "little") + elements + b"\0"
 
 
 def templates() -> list[Template]:
-    """Read the templates."""
+    """Read the templates from their file."""
     lines = TEMPLATES.read_text(encoding="utf-8").splitlines()
     found = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
     for template in found:
-        if "lsid" in template.command:  # servers cache sessions
+        if "lsid" in template.command:  # a new session for each run, because servers cache sessions
             template.command["lsid"] = {"id": Binary(uuid.uuid4().bytes, 4)}
     return found
 
 
 def random_cases(seed: int) -> Iterator[Case]:
-    """Yield cases without end."""
-    chance = random.Random(seed)
+    """Yield random cases without end."""
+    rng = random.Random(seed)
     known = templates()
     weights = [len(template.command) + 1 for template in known]
     while True:
-        yield random_case(chance, chance.choices(known, weights)[0])
+        yield random_case(rng, rng.choices(known, weights)[0])
 
 
-def random_case(chance: random.Random, template: Template) -> Case:
-    """Return some fields of a template, one of them with a fault."""
-    share = chance.choice((0, 0.3, 1))
-    target = chance.choice(list(template.command))
+def random_case(rng: random.Random, template: Template) -> Case:
+    """Return a command with some fields of a template, one of which has a fault."""
+    share = rng.choice((0, 0.3, 1))
+    target = rng.choice(list(template.command))
     kept = {template.first, target, *template.needed}
-    pairs = [(name, value) for name, value in template.command.items() if name in kept or chance.random() < share]
-    kind = chance.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
+    pairs = [(name, value) for name, value in template.command.items() if name in kept or rng.random() < share]
+    kind = rng.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
     database, place = template.database, [name for name, _ in pairs].index(target)
     value = template.command[target]
     if kind == "part" and (target in FREE or not isinstance(value, (dict, list)) or not value):
@@ -122,40 +122,38 @@ def random_case(chance: random.Random, template: Template) -> Case:
     if (kind in ("value", "part") and target in template.skipped) or (kind == "missing" and not place):
         kind = "unknown"
     if kind == "value":
-        pairs[place] = (target, random_value(chance))
+        pairs[place] = (target, random_value(rng))
     elif kind == "part":
-        pairs[place] = (target, faulty(chance, value))
+        pairs[place] = (target, with_fault(rng, value))
     elif kind == "missing":
         del pairs[place]
     elif kind == "unknown":
-        pairs.insert(chance.randrange(1, len(pairs) + 1), ("fooField", random_value(chance)))
+        pairs.insert(rng.randrange(1, len(pairs) + 1), ("fooField", random_value(rng)))
     elif kind == "twice":
-        pairs.insert(
-            chance.randrange(place + 1, len(pairs) + 1), (target, chance.choice((value, random_value(chance))))
-        )
+        pairs.insert(rng.randrange(place + 1, len(pairs) + 1), (target, rng.choice((value, random_value(rng)))))
     else:
         database = NAME if database == "admin" else "admin"
     return Case(template.first, f"{kind} {target}", database, pairs)
 
 
-def random_value(chance: random.Random) -> Any:
+def random_value(rng: random.Random) -> Any:
     """Return a value of a random BSON type."""
-    return chance.choice(chance.choice(VALUES))
+    return rng.choice(rng.choice(VALUES))
 
 
-def faulty(chance: random.Random, value: Any) -> Any:
-    """Return a document or array with one fault in one part, or in the first element."""
+def with_fault(rng: random.Random, value: Any) -> Any:
+    """Return a document with a fault in one field, or an array with a fault in the first element."""
     if isinstance(value, list):
         return [
-            faulty(chance, value[0]) if isinstance(value[0], dict) and value[0] else random_value(chance),
+            with_fault(rng, value[0]) if isinstance(value[0], dict) and value[0] else random_value(rng),
             *value[1:],
         ]
-    name = chance.choice(list(value))
-    kind = chance.choices(("value", "missing", "unknown"), (80, 10, 10))[0]
+    name = rng.choice(list(value))
+    kind = rng.choices(("value", "missing", "unknown"), (80, 10, 10))[0]
     if kind == "unknown":
-        return {**value, "fooField": random_value(chance)}
+        return {**value, "fooField": random_value(rng)}
     if kind == "missing":
         return {key: part for key, part in value.items() if key != name}
     part = value[name]
-    deeper = name not in FREE and isinstance(part, (dict, list)) and part and chance.random() < 0.3
-    return {**value, name: faulty(chance, part) if deeper else random_value(chance)}
+    deeper = name not in FREE and isinstance(part, (dict, list)) and part and rng.random() < 0.3
+    return {**value, name: with_fault(rng, part) if deeper else random_value(rng)}

@@ -1,4 +1,4 @@
-"""Send commands with faults to a server and to a simulated deployment, and compare the replies."""
+"""Send invalid commands to a server and to a simulated deployment, and compare the replies."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.simulation.servers.wire_client import WireClient
 from .cases import DOCUMENTS, NAME, Case, random_cases
 
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
-_EXPIRED = 50  # depends on the speed of the server
-# Commands whose replies describe the data, and the compared fields.
+_EXPIRED = 50  # error code MaxTimeMSExpired, which depends on the speed of the server
+# The compared fields of a reply, and the commands for which these fields are compared.
 _SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note", "nIndexesWas")
 _SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
 _OF_DATA = frozenset({
@@ -27,7 +27,7 @@ _OF_DATA = frozenset({
 
 
 class Client(WireClient):
-    """A connection that sends encoded commands."""
+    """A connection to a server that sends encoded commands."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -35,7 +35,7 @@ class Client(WireClient):
         self.run({"hello": 1})
 
     def reply_to(self, body: bytes) -> dict[str, Any]:
-        """Return the reply to an encoded command, or ``{"closed": True}``."""
+        """Return the reply to an encoded command, or ``{"closed": True}`` if the server closes the connection."""
         self.socket.sendall(struct.pack("<iiiiIB", 21 + len(body), 1, 0, 2013, 0, 0) + body)
         try:
             (length,) = struct.unpack("<i", self.read(16)[:4])
@@ -45,7 +45,10 @@ class Client(WireClient):
             return {"closed": True}
 
     def reset(self) -> None:
-        """Restore the collections, indexes and documents with which each case begins. DDL needs the most time."""
+        """Restore the collections, indexes and documents with which each case begins.
+
+        Changes of collections and indexes are slow, so the method repairs only the collections and indexes that differ.
+        """
         self.run({"killAllSessions": []})
         listed = self.run({"listCollections": 1}, NAME)["cursor"]["firstBatch"]
         changed = [each["name"] for each in listed if each["name"] != "w" or each["options"]]
@@ -60,8 +63,8 @@ class Client(WireClient):
         self.run({"dropAllUsersFromDatabase": 1}, NAME)
 
 
-def shape(case_name: str, reply: dict[str, Any]) -> Any:
-    """Return the compared parts of a reply."""
+def compared_parts(case_name: str, reply: dict[str, Any]) -> Any:
+    """Return the parts of a reply that the comparison uses."""
     if not reply.get("ok"):
         parts = {name: reply[name] for name in ("ok", "code", "codeName", "errorLabels") if name in reply}
         return {**parts, "fields": list(reply)}
@@ -80,24 +83,24 @@ def shape(case_name: str, reply: dict[str, Any]) -> Any:
 
 
 def is_refused(reply: dict[str, Any]) -> bool:
-    """Return True if the simulation does not support a command or a part."""
+    """Return True if the reply says that the simulation does not support the command or a part of the command."""
     return "the simulated deployment does not support" in reply.get("errmsg", "")
 
 
-def outcome(case: Case, real: dict[str, Any], simulated: dict[str, Any]) -> str:
-    """Return ``same``, ``refused`` or the kind of the difference."""
-    if _EXPIRED in (real.get("code"), simulated.get("code")):
+def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str, Any]) -> str:
+    """Return ``same``, ``refused``, or a text for the kind of difference between two replies."""
+    if _EXPIRED in (server_reply.get("code"), simulation_reply.get("code")):
         return "same"
-    expected, found = shape(case.name, real), shape(case.name, simulated)
+    expected, found = compared_parts(case.name, server_reply), compared_parts(case.name, simulation_reply)
     if bson.encode({"": expected}) == bson.encode({"": found}):
         return "same"
-    if is_refused(simulated):
+    if is_refused(simulation_reply):
         return "refused"
-    if "cannot execute" in simulated.get("errmsg", ""):
+    if "cannot execute" in simulation_reply.get("errmsg", ""):
         return "internal error"
-    if bool(real.get("ok")) != bool(simulated.get("ok")):
-        return "only the simulation fails" if real.get("ok") else "only the server fails"
-    if real.get("code") != simulated.get("code"):
+    if bool(server_reply.get("ok")) != bool(simulation_reply.get("ok")):
+        return "only the simulation fails" if server_reply.get("ok") else "only the server fails"
+    if server_reply.get("code") != simulation_reply.get("code"):
         return "another code"
     return "other fields"
 
@@ -108,9 +111,14 @@ def _drop_all(client: Client, database: str) -> None:
             client.run({"drop": each["name"]}, database)
 
 
-def differences(real: str, simulated: str, seed: int, count: int, counts: Counter[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield case, kind and both replies of each difference, and count all outcomes."""
-    clients = [Client(real), Client(simulated)]
+def differences(
+    server_address: str, simulation_address: str, seed: int, count: int, counts: Counter[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Run random cases on two servers. Count all outcomes in `counts`.
+
+    Yield the case, the outcome and the two replies of each case whose replies differ.
+    """
+    clients = [Client(server_address), Client(simulation_address)]
     for client in clients:
         _drop_all(client, "admin")
         _drop_all(client, NAME)

@@ -1,4 +1,4 @@
-"""Record the table of fields from a server: send each field with a value of each kind, and note the codes."""
+"""Record the table of command fields from a server: send values of each kind, and record the error codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS = ("number", "int", "long", "double", "decimal", "string", "bool", "objec
 _CONCERNS = (("writeConcern", {"w": 1}), ("readConcern", {"level": "majority"}))
 _EXPIRED = 50
 _MISSING = object()
-# Handlers check the parts of these fields.
+# The table has no rules for the parts of these fields, because handlers of the simulation check the parts.
 _OPAQUE = (*FREE, "documents", "update", "pipeline", "collation", "hint", "indexes", "storageEngine", "encryptedFields",
            "indexOptionDefaults", "idIndex", "timeseries.granularity")  # fmt: skip
 GENERIC = "generic"
@@ -42,7 +42,7 @@ TABLE = Path(fields.__file__).with_name("fields.jsonl")
 
 
 class Recorder:
-    """Sends commands to a server."""
+    """Sends the commands of the templates to a server, and makes the lines of the table from the error codes."""
 
     def __init__(self, address: str) -> None:
         self._client = Client(address)
@@ -51,7 +51,7 @@ class Recorder:
         self.names: dict[int, str] = {}
 
     def lines(self) -> Iterable[dict[str, Any]]:
-        """Return the lines of the table."""
+        """Return the lines of the table, in the order of their names."""
         found = templates()
         for template in sorted(found, key=lambda template: template.name != GENERIC):
             self._add(template)
@@ -62,7 +62,7 @@ class Recorder:
         return sorted(self._lines.values(), key=lambda line: line["name"])
 
     def _ask(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
-        """Return the code of the reply, or 0 if the command succeeds or only a statement fails."""
+        """Return the error code of a command, or 0 if the command succeeds or only a statement of the command fails."""
         if self._dirty:
             self._client.reset()
         case = Case(template.first, "", database or template.database, pairs)
@@ -76,55 +76,65 @@ class Recorder:
     def _add(self, template: Template) -> None:
         command = template.command
         base = [(name, value) for name, value in command.items() if name in (template.first, *template.needed)]
-        usual = self._ask(template, base)
+        valid_code = self._ask(template, base)
         line = self._line(template.name)
-        if template.name != GENERIC and self._ask(template, [*base, ("fooField", 1)]) not in (0, usual):
+        if template.name != GENERIC and self._ask(template, [*base, ("fooField", 1)]) not in (0, valid_code):
             line["unknown"] = self._ask(template, [*base, ("fooField", 1)])
-        refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != usual]
+        refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != valid_code]
         if refused and template.name != GENERIC:
             line["without"] = refused
         if self._ask(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:
             line["late"] = True
         other = self._ask(template, base, "gmongo_fields" if template.database == "admin" else "admin")
-        if other == 13 and usual != 13:
+        if other == 13 and valid_code != 13:
             line["admin"] = True
         for name, value in command.items():
             if name in template.skipped or (template.name == GENERIC and name == template.first):
                 continue
             pairs = [pair for pair in command.items() if pair in base or pair[0] == name]
-            place = [pair[0] for pair in pairs].index(name)
-            self._field(template, usual, pairs, place, [name], value, line)
+            pair_index = [pair[0] for pair in pairs].index(name)
+            self._field(template, valid_code, pairs, pair_index, [name], value, line)
 
     def _line(self, name: str) -> dict[str, Any]:
         return self._lines.setdefault(name, {"name": name, "fields": {}})
 
     def _field(
-        self, template: Template, usual: int, pairs: list[Any], place: int, path: list[str], value: Any, line: Any
+        self,
+        template: Template,
+        valid_code: int,
+        pairs: list[Any],
+        pair_index: int,
+        path: list[str],
+        value: Any,
+        line: Any,
     ) -> None:
-        """Record one field.
+        """Record the rules of one field, and of the fields inside the field.
 
-        :param usual: the code of the command without faults.
-        :param place: the index of the pair with the field or its document.
-        :param line: the line of the table of the command or document.
+        :param valid_code: the error code of the valid command.
+        :param pair_index: the index of the pair that contains the field.
+        :param path: the names that lead to the field.
+        :param line: the table line of the command or document that contains the field.
         """
 
         def ask(changed: Any) -> int:
-            name, whole = pairs[place]
-            made = [] if changed is _MISSING and len(path) == 1 else [(name, put(whole, path[1:], changed))]
-            code = self._ask(template, pairs[:place] + made + pairs[place + 1 :])
-            return 0 if code == usual else code
+            name, whole = pairs[pair_index]
+            made = (
+                [] if changed is _MISSING and len(path) == 1 else [(name, with_replaced_part(whole, path[1:], changed))]
+            )
+            code = self._ask(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
+            return 0 if code == valid_code else code
 
         codes = {leaf_of(probe): ask(probe) for probe in PROBES}
         name = path[-1]
-        rules = described(codes, value, template.also.get(".".join(path), ""))
+        rules = rules_of_field(codes, value, template.also.get(".".join(path), ""))
         generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
         if template.name != GENERIC and len(path) == 1 and name in generic:
-            # Few commands have special rules for these fields.
+            # Only some commands have special rules for generic fields.
             if name in ("maxTimeMS", "readConcern") and generic[name] != rules:
                 line["fields"][name] = rules
             return
         line["fields"][name] = rules
-        if (len(path) > 1 or place) and (code := ask(_MISSING)):
+        if (len(path) > 1 or pair_index) and (code := ask(_MISSING)):
             line.setdefault("missing", {})[name] = code
         document = value[0] if isinstance(value, list) and value else value
         if (
@@ -134,31 +144,38 @@ class Recorder:
         ):
             return
         below = self._line(f"{line['name']}.{name}")
-        if code := ask(put(value, [], {**document, "fooField": 1}, wrap=isinstance(value, list))):
+        if code := ask(with_replaced_part(value, [], {**document, "fooField": 1}, in_array=isinstance(value, list))):
             below["unknown"] = code
         for part in document:
-            self._field(template, usual, pairs, place, [*path, part], document[part], below)
+            self._field(template, valid_code, pairs, pair_index, [*path, part], document[part], below)
 
 
-def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
-    """Return a value with a replaced or removed part at a path. In an array, the path leads to the first element."""
+def with_replaced_part(value: Any, path: list[str], changed: Any, in_array: bool = False) -> Any:
+    """Return a copy of `value` in which `changed` replaces the part at a path, or in which the part is missing.
+
+    In an array, the path leads to the first element.
+
+    :param changed: The new part, or ``_MISSING`` to remove the part.
+    :param in_array: True to return the new part as the only element of an array.
+    """
     if not path:
-        return [changed] if wrap else changed
+        return [changed] if in_array else changed
     if isinstance(value, list):
-        return [put(value[0], path, changed)]
+        return [with_replaced_part(value[0], path, changed)]
     if changed is _MISSING and len(path) == 1:
         return {name: part for name, part in value.items() if name != path[0]}
-    return {**value, path[0]: put(value[path[0]], path[1:], changed)}
+    return {**value, path[0]: with_replaced_part(value[path[0]], path[1:], changed)}
 
 
-def described(codes: dict[str, int], value: Any, also: str) -> str:
-    """Return the rules of a field.
+def rules_of_field(codes: dict[str, int], value: Any, further_kinds: str) -> str:
+    """Return the rules of a field as text: the kinds of values that the server rejects, by error code.
 
-    A type is accepted if a template has a value of the type, or if the server accepts a value of the type. Codes of
-    text, documents and arrays of an accepted type are errors of the contents, which handlers check.
+    The field accepts a type if the template or the server accepts one value of the type. If the server rejects other
+    strings, documents or arrays of an accepted type, the content is wrong. Handlers of the simulation check the
+    content.
     """
     codes = dict(codes)
-    for word in also.split():
+    for word in further_kinds.split():
         codes.update(dict.fromkeys(leaves(word), 0))
     valid = leaf_of(value)
     for kind in {leaf.split("-")[0] for leaf in LEAVES}:
@@ -171,11 +188,11 @@ def described(codes: dict[str, int], value: Any, also: str) -> str:
         for leaf in parts:
             if free or leaf in (valid, "string-text"):
                 codes[leaf] = 0
-    return shortened(codes)
+    return shortest_rules(codes)
 
 
-def shortened(codes: dict[str, int]) -> str:
-    """Return the shortest words for the codes of the kinds."""
+def shortest_rules(codes: dict[str, int]) -> str:
+    """Return the shortest text that gives the error code of each kind of value."""
     return min((_words(codes, default) for default in sorted(set(codes.values()))), key=len)
 
 

@@ -1,1 +1,1 @@
-"""Random cases that the simulation and a real server must answer alike."""
+"""Random cases to which the simulation and a real server must give equal answers."""

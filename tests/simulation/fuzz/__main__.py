@@ -1,8 +1,8 @@
-"""Send random commands to a real server and to the simulation, and print the cases that they answer differently.
+"""Send random commands to a real server and to the simulation, and print the cases whose answers differ.
 
-``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. A printed case fits into a file of
-``tests/simulation/answers/data``. The run fails if more than 0.3 % of the operations differ, with a tolerance for a
-short run.
+``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is the format of the
+files in ``tests/simulation/answers/data``. The run fails if the answers of more than 0.3 % of the operations differ.
+The limit of a short run is higher.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.live.mongod import started
-from tests.simulation.answers.__main__ import common
+from tests.simulation.answers.__main__ import common_answer
 from tests.simulation.answers.case import NAME, Case, difference, run
 from tests.simulation.answers.notation import line
 
 from .grammar import Grammar
 from .minimise import minimised
 
-LIMIT = 0.003  # of the operations
-_SHOWN = 40  # cases that are minimised and printed
+LIMIT = 0.003  # maximum share of the operations whose answers differ
+_SHOWN = 40  # maximum number of cases that the program minimises and prints
 _REFUSED = 115
-_WITHOUT_DETAILS = ("$jsonSchema", "$nor", "$not")  # operators whose errors have no details in the simulation
+# Operators for which the simulation's validation errors have no details.
+_WITHOUT_DETAILS = ("$jsonSchema", "$nor", "$not")
 
 
 class Comparison:
-    """Runs cases on both servers.
+    """Runs cases on a real server and on the simulation, and compares the answers.
 
     :param server: a database of the real server.
     :param simulation: a database of the simulation.
@@ -47,8 +48,13 @@ class Comparison:
         self._server = server
         self._simulation = simulation
 
-    def scenario(self, name: str, fields: dict[str, Any]) -> None:
-        """Run a random scenario, count its operations, and keep a minimised case of each difference."""
+    def run_case(self, name: str, fields: dict[str, Any]) -> None:
+        """Run a random case on the server and the simulation, and count its operations by outcome.
+
+        Print a minimised case for each difference.
+
+        :param name: the name of the grammar rule of the case.
+        """
         each, check = fields.pop("each", False), fields.pop("check", None)
         commands = fields["run"]
         if check:
@@ -73,31 +79,40 @@ class Comparison:
 
     def _answers(self, database: Any, fields: dict[str, Any]) -> Any:
         replies = run(Case("fuzz", fields), database)
-        return [compared(command, reply) for command, reply in zip(fields["run"], replies, strict=True)]
+        return [
+            without_documented_differences(command, reply)
+            for command, reply in zip(fields["run"], replies, strict=True)
+        ]
 
     def _kind(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
-        """Return the codes of the last answers if they differ in a part that is the same in two runs on the server."""
+        """Return the error codes of the server and the simulation if their last answers differ, and None otherwise.
+
+        A part of the answer that changes between two runs on the server is no difference.
+        """
         try:
             first, second, found = (self._answers(side, fields)[-1] for side in (self._server, *self._sides))
-            if _code(found) != _REFUSED and difference(common(first, second), found) is not None:
+            if _code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
                 return _code(first), _code(found)
-        except Exception:  # the answer changes, or a minimised case is malformed
+        except Exception:  # the types of an answer change between two runs, or the minimised case is invalid
             return None
         return None
 
     def _keep(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
         fields = minimised(fields, lambda smaller: self._kind(smaller) == kind)
         answers = [self._answers(side, fields) for side in (self._server, *self._sides)]
-        text = difference(common(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
+        text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
         name = line(fields["run"][-1])[:100]
         if name not in self.shown:
-            case = {"name": name, **fields, "answers": common(*answers[:2]), "server": self._version}
+            case = {"name": name, **fields, "answers": common_answer(*answers[:2]), "server": self._version}
             self.shown[name] = case
             print(f"{line(case)}\n    {text[:300]}", flush=True)
 
 
-def compared(command: Any, reply: Any) -> Any:
-    """Omit documented differences: the order of a reply's own fields and of groups, and details of schemas."""
+def without_documented_differences(command: Any, reply: Any) -> Any:
+    """Return a reply without documented differences.
+
+    The documented differences are the order of fields in the reply, the order of groups, and details of schema errors.
+    """
     if not isinstance(reply, dict):
         return reply
     fields = {name: _without_details(reply[name]) for name in sorted(reply)}
@@ -120,19 +135,19 @@ def _without_details(value: Any) -> Any:
 
 
 def _code(answer: Any) -> Any:
-    """Return the code of the first error of an answer, or None."""
+    """Return the code of the first error in an answer, or None if the answer has no error."""
     if isinstance(answer, dict) and answer.get("writeErrors"):
         return answer["writeErrors"][0]["code"]
     return answer.get("code") if isinstance(answer, dict) else None
 
 
 def limit_of(operations: int) -> float:
-    """Return the limit for a number of operations, with three standard deviations of a short run."""
+    """Return the maximum share of differences for a number of operations: the limit and three standard deviations."""
     return LIMIT + 3 * (LIMIT / operations) ** 0.5 if operations else LIMIT
 
 
 def commit_seed() -> int:
-    """Return a number that is the same for a commit."""
+    """Return a number that depends only on the current commit."""
     text = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout
     return int(text[:8] or "0", 16)
 
@@ -147,30 +162,30 @@ def _server(uri: str | None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Compare for a time, print the counts, and return 1 above the limit."""
+    """Compare answers for a time, print the counts, and return 1 if too many answers differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="duration (60)")
-    parser.add_argument("--operations", type=int, help="number of operations, in place of the duration")
-    parser.add_argument("--seed", type=int, help="the seed; a number of the commit by default")
-    parser.add_argument("--uri", help="a replica set of one member, with test commands; started by default")
-    parser.add_argument("--rule", default="scenario", help="the rule of the grammar of each scenario (scenario)")
-    given = parser.parse_args()
-    seed = commit_seed() if given.seed is None else given.seed
-    chance = random.Random(seed)
+    parser.add_argument("--operations", type=int, help="run this number of operations instead of a time")
+    parser.add_argument("--seed", type=int, help="seed of the random cases; by default, a hash of the commit")
+    parser.add_argument("--uri", help="URI of a replica set of one member, with test commands; mongod by default")
+    parser.add_argument("--rule", default="scenario", help="grammar rule of each case (scenario)")
+    options = parser.parse_args()
+    seed = commit_seed() if options.seed is None else options.seed
+    rng = random.Random(seed)
     with (
-        _server(given.uri) as uri,
+        _server(options.uri) as uri,
         Deployment.replica_set(members=1, log=False, version="6.0.5") as deployment,
         MongoClient(uri) as real,
         MongoClient(deployment.uri) as simulated,
     ):
         name = f"{NAME}_{seed}"
         comparison = Comparison(real[name], simulated[name])
-        counts, end = comparison.counts, monotonic() + given.seconds
+        counts, end = comparison.counts, monotonic() + options.seconds
         total = 0
-        while total < given.operations if given.operations else monotonic() < end:
-            grammar = Grammar(chance)
-            family = grammar.choice(given.rule)
-            comparison.scenario(family, grammar.case(family))
+        while total < options.operations if options.operations else monotonic() < end:
+            grammar = Grammar(rng)
+            family = grammar.choice(options.rule)
+            comparison.run_case(family, grammar.case(family))
             total = counts["same"] + counts["differ"] + counts["refused"]
         real.drop_database(name)
     share = counts["differ"] / (total - counts["refused"])

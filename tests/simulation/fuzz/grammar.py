@@ -1,4 +1,4 @@
-"""Random values of the rules in ``grammar.json``."""
+"""Random values that follow the grammar rules in ``grammar.json``."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from typing import Any
 
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 _REFERENCE = re.compile(r"<([a-z ]+)>")
-_DEPTH = 8  # of rules, beyond which only the first alternative of a rule is chosen
+_DEPTH = 8  # at a greater depth of nested rules, the grammar takes the first alternative of each rule
 _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
 
 class Grammar:
-    """Expands rules.
+    """Makes random values from rules.
 
-    A text ``<rule>`` stands for an alternative of the rule, and ``$<rule>`` for a text with an alternative.
-    In a list, ``<rule>*`` stands for zero to three alternatives, and ``<rule>...`` for one to three.
-    A field ``name?`` exists in a third of the documents, and ``name?2`` in three quarters.
-    A field ``+``, with a digit if there are several, stands for the fields or elements of its value.
+    The text ``<rule>`` stands for a random alternative of the rule. In a longer text, such as ``$<rule>``, the text of
+    the alternative replaces ``<rule>``.
+    In a list, ``<rule>*`` stands for zero to three alternatives, and ``<rule>...`` for one to three alternatives.
+    A field ``name?`` exists in a third of the documents, and a field ``name?2`` in three quarters of the documents.
+    A field ``+`` inserts the fields or elements of its value into its document or list. Several such fields of one
+    document have digits after the ``+``.
 
-    :param chance: the source of the random choices.
+    :param rng: the source of the random choices.
     """
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
 
     def value(self, rule: str, depth: int = 0) -> Any:
-        """Return a random value of a rule, in the notation of the recorded answers."""
+        """Return a random value that follows a rule, in the notation of the recorded answers."""
         alternatives = RULES[rule]
-        chosen = alternatives[0] if depth > _DEPTH else self._chance.choice(alternatives)
+        chosen = alternatives[0] if depth > _DEPTH else self._rng.choice(alternatives)
         return self._expand(chosen, depth + 1)
 
     def case(self, rule: str) -> dict[str, Any]:
-        """Return the fields of a random case, whose documents have numbers as ``_id``."""
+        """Return the fields of a random case. The ``_id`` of each document is its index."""
         fields = self.value(rule)
         for name in ("documents", "others"):
             if name in fields:
@@ -43,9 +45,9 @@ class Grammar:
         return fields
 
     def choice(self, rule: str) -> str:
-        """Return a random rule of a rule whose alternatives are names, or the rule itself."""
+        """Return one of the rules that are alternatives of `rule`. Return `rule` if no alternative is a rule name."""
         names = [name for name in RULES[rule] if isinstance(name, str) and name in RULES]
-        return self._chance.choice(names) if names else rule
+        return self._rng.choice(names) if names else rule
 
     def _expand(self, part: Any, depth: int) -> Any:
         if isinstance(part, str):
@@ -67,14 +69,14 @@ class Grammar:
                 fields |= {key: inner for key, inner in self._expand(value, depth).items() if key not in fields}
                 continue
             text, optional, often = name.partition("?")
-            if not optional or self._chance.random() < (0.75 if often else 0.33):
+            if not optional or self._rng.random() < (0.75 if often else 0.33):
                 fields[self._text(text, depth)] = self._expand(value, depth)
         return fields
 
     def _elements(self, member: Any, depth: int) -> list[Any]:
         for suffix, counts in _REPEATS.items():
             if isinstance(member, str) and member.endswith(">" + suffix):
-                count = self._chance.choice(counts) if depth <= _DEPTH else counts[0]
+                count = self._rng.choice(counts) if depth <= _DEPTH else counts[0]
                 return [self._expand(member.removesuffix(suffix), depth) for _ in range(count)]
         return [self._expand(member, depth)]
 

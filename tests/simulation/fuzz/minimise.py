@@ -1,4 +1,4 @@
-"""Make a case smaller while it still shows a difference."""
+"""Make a case smaller as long as the answers of the server and the simulation still differ."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _ATTEMPTS = 60
 
 
 def minimised(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Return the smallest case that was found.
+    """Return the smallest case found in a limited number of attempts.
 
-    :param fields: the fields of a case whose last command shows the difference.
-    :param differs: returns whether a case shows a difference.
+    :param fields: the fields of a case. The answers to its last command differ.
+    :param differs: function that returns True if the answers to the last command of a case differ.
     """
     attempts = 0
     progress = True
@@ -33,7 +33,7 @@ def minimised(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool])
 def _candidates(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
     run = fields["run"]
     for index in range(len(run) - 1):
-        if "$answer" not in line(run[index + 1 :]):  # answers are numbered by command
+        if "$answer" not in line(run[index + 1 :]):  # `$answer` refers to earlier commands by number
             yield {**fields, "run": run[:index] + run[index + 1 :]}
     for name in ("documents", "others"):
         for documents in _smaller(fields.get(name, [])):
@@ -47,7 +47,7 @@ def _candidates(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _smaller(value: Any) -> Iterator[Any]:
-    """Yield the values with one part less, or with a part of a part in its place."""
+    """Yield copies of a value in which one part is missing, or in which a smaller value replaces one part."""
     if is_wrapper(value):
         return
     if isinstance(value, list):

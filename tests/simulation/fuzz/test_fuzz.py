@@ -1,4 +1,4 @@
-"""The grammar, the minimiser and the comparison of random cases."""
+"""Tests of the grammar, the minimiser and the comparison of random cases."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .grammar import RULES, Grammar
 from .minimise import minimised
 
 
-def test_references_of_the_grammar_name_rules():
+def test_grammar_references_each_rule_and_only_existing_rules():
     assert set(re.findall("<([a-z ]+)>", json.dumps(RULES))) | set(RULES["scenario"]) | {"scenario"} == set(RULES)
 
 
-def test_limit_of_short_runs_tolerates_three_standard_deviations():
+def test_limit_of_share_adds_three_standard_deviations():
     assert [round(limit_of(number), 5) for number in (0, 5000, 300_000)] == [LIMIT, 0.00532, 0.0033]
 
 
-def test_same_seed_gives_the_same_cases():
+def test_grammars_with_equal_seeds_produce_equal_cases():
     first, second = (Grammar(random.Random(5)) for _ in range(2))
     for family in RULES["scenario"]:
         assert first.case(family) == second.case(family)
 
 
-def test_minimised_case_keeps_what_differs():
+def test_minimised_case_contains_only_the_difference():
     fields = {
         "documents": [{"_id": 0, "a": [1, 2], "b": 1}, {"_id": 1}],
         "run": [{"find": "cases"}, {"count": "cases"}],
@@ -38,7 +38,7 @@ def test_minimised_case_keeps_what_differs():
     assert found == {"documents": [{"_id": 0, "a": 2}], "run": [{"count": "cases"}]}
 
 
-def test_comparison_counts_and_minimises_differences(capsys):
+def test_comparison_counts_difference_and_prints_minimised_case(capsys):
     with contextlib.ExitStack() as stack:
         first, second = (
             stack.enter_context(MongoClient(stack.enter_context(Deployment.replica_set(1, log=False)).uri)).fuzz
@@ -47,13 +47,13 @@ def test_comparison_counts_and_minimises_differences(capsys):
         comparison = Comparison(first, second)
         grammar = Grammar(random.Random(5))
         for family in RULES["scenario"]:
-            comparison.scenario(family, grammar.case(family))
+            comparison.run_case(family, grammar.case(family))
         assert comparison.counts["differ"] == 0 < comparison.counts["same"]
         answers = comparison._answers
         comparison._answers = lambda side, fields: [
             {**reply, "n": 7} if side is second and "n" in reply else reply for reply in answers(side, fields)
         ]
-        comparison.scenario("reads", {"each": True, "run": [{"find": "cases"}, {"count": "cases", "query": {"a": 1}}]})
+        comparison.run_case("reads", {"each": True, "run": [{"find": "cases"}, {"count": "cases", "query": {"a": 1}}]})
         assert comparison.counts["reads differ"] == 1
     shown = json.loads(capsys.readouterr().out.splitlines()[0])
     assert shown["run"] == [{"count": "cases"}]

@@ -1,4 +1,4 @@
-"""Waits of tests with PyMongo for a new primary."""
+"""Wait until a PyMongo client knows the new primary."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def await_another_primary(client: Any, address: str) -> None:
-    """Wait until PyMongo knows of another primary than the one at `address`.
+    """Wait until the PyMongo client has selected another primary than the server at `address`.
 
-    A write during this wait may fail. If a monitor marks the server as unknown after its selection, PyMongo sends the
-    write as not retryable.
+    A write before the end of this wait may fail. If a monitor marks a server as unknown after its selection for a
+    write, PyMongo does not retry the write.
     """
     host, port = address.split(":")
     while client.primary in (None, (host, int(port))):

@@ -1,4 +1,4 @@
-"""Users, mechanisms, TLS and compression."""
+"""Tests of simulated deployments with users, authentication mechanisms, TLS and compression."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def client(deployment):
         yield client
 
 
-def prove(client, server_first, bare, nonce, name, password, mechanism):
-    """Return the last message of the client."""
+def last_scram_messages(client, server_first, client_first, nonce, name, password, mechanism):
+    """Return the last SCRAM message of the client, and the message with which the server must reply."""
     fields = dict(part.split("=", 1) for part in server_first.split(","))
     assert fields["r"].startswith(nonce)
     digest = "sha256" if mechanism == "SCRAM-SHA-256" else "sha1"
@@ -39,7 +39,7 @@ def prove(client, server_first, bare, nonce, name, password, mechanism):
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
     client_key = hmac.digest(salted, b"Client Key", digest)
     without_proof = f"c=biws,r={fields['r']}"
-    signed = f"{bare},{server_first},{without_proof}".encode()
+    signed = f"{client_first},{server_first},{without_proof}".encode()
     signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
     expected = base64.b64encode(hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)).decode()
@@ -47,22 +47,23 @@ def prove(client, server_first, bare, nonce, name, password, mechanism):
 
 
 def first_step(mechanism, name="ada", **options):
-    bare = f"n={name},r=abcdefgh"
-    return bare, {"saslStart": 1, "mechanism": mechanism, "payload": b"n,," + bare.encode(), **options}
+    client_first = f"n={name},r=abcdefgh"
+    return client_first, {"saslStart": 1, "mechanism": mechanism, "payload": b"n,," + client_first.encode(), **options}
 
 
-def log_in(client, mechanism, name="ada", password="pencil", short=False):
-    bare, start = first_step(mechanism, name, options={"skipEmptyExchange": short})
+def log_in(client, mechanism, name="ada", password="pencil", skip_empty_exchange=False):
+    client_first, start = first_step(mechanism, name, options={"skipEmptyExchange": skip_empty_exchange})
     reply = client.run(start)
     if not reply["ok"]:
         return reply
-    final, verifier = prove(client, reply["payload"].decode(), bare, "abcdefgh", name, password, mechanism)
+    server_first = reply["payload"].decode()
+    final, verifier = last_scram_messages(client, server_first, client_first, "abcdefgh", name, password, mechanism)
     number = reply["conversationId"]
     reply = client.run({"saslContinue": 1, "conversationId": number, "payload": final})
     if reply["ok"]:
         assert reply["payload"] == verifier
-        assert reply["done"] is short
-    if reply["ok"] and not short:
+        assert reply["done"] is skip_empty_exchange
+    if reply["ok"] and not skip_empty_exchange:
         reply = client.run({"saslContinue": 1, "conversationId": number, "payload": b""})
     return reply
 
@@ -75,9 +76,9 @@ def test_command_without_authentication_is_refused(deployment, client):
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
-@pytest.mark.parametrize("short", [False, True])
-def test_scram_authenticates_user(client, mechanism, short):
-    reply = log_in(client, mechanism, short=short)
+@pytest.mark.parametrize("skip_empty_exchange", [False, True])
+def test_scram_authenticates_user(client, mechanism, skip_empty_exchange):
+    reply = log_in(client, mechanism, skip_empty_exchange=skip_empty_exchange)
     assert reply["done"] is True
     assert client.run({"find": "c"}, "db")["ok"] == 1
     assert client.run({"logout": 1})["ok"] == 1
@@ -86,7 +87,7 @@ def test_scram_authenticates_user(client, mechanism, short):
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
 @pytest.mark.parametrize(("name", "password"), [("ada", "wrong"), ("nobody", "pencil")])
-def test_wrong_credentials_return_error(client, mechanism, name, password):
+def test_authentication_with_wrong_credentials_returns_error(client, mechanism, name, password):
     reply = log_in(client, mechanism, name, password)
     assert (reply["code"], reply["codeName"]) == (18, "AuthenticationFailed")
     assert client.run({"find": "c"}, "db")["code"] == 13
@@ -112,22 +113,23 @@ def test_hello_lists_mechanisms_of_user(client):
     assert "saslSupportedMechs" not in client.run({"hello": 1, "saslSupportedMechs": "admin.nobody"})
 
 
-def test_speculative_authentication_returns_first_reply(client):
-    bare, start = first_step("SCRAM-SHA-256", options={"skipEmptyExchange": True}, db="admin")
+def test_hello_with_speculative_authentication_returns_first_scram_reply(client):
+    client_first, start = first_step("SCRAM-SHA-256", options={"skipEmptyExchange": True}, db="admin")
     reply = client.run({"hello": 1, "speculativeAuthenticate": start})["speculativeAuthenticate"]
-    final, _ = prove(client, reply["payload"].decode(), bare, "abcdefgh", "ada", "pencil", "SCRAM-SHA-256")
+    server_first = reply["payload"].decode()
+    final, _ = last_scram_messages(client, server_first, client_first, "abcdefgh", "ada", "pencil", "SCRAM-SHA-256")
     step = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": final}
     assert client.run(step)["done"] is True
     assert client.run({"find": "c"}, "db")["ok"] == 1
 
 
-def test_failed_speculative_authentication_is_omitted(client):
+def test_hello_omits_reply_to_failed_speculative_authentication(client):
     _, start = first_step("SCRAM-SHA-256", "nobody", db="admin")
     reply = client.run({"hello": 1, "speculativeAuthenticate": start})
     assert reply["ok"] == 1 and "speculativeAuthenticate" not in reply
 
 
-def test_users_are_created_updated_and_dropped(deployment, client):
+def test_user_commands_create_update_and_drop_users(deployment, client):
     log_in(client, "SCRAM-SHA-256")
     assert client.run({"createUser": "bob", "pwd": "one", "roles": ["read"], "mechanisms": ["SCRAM-SHA-1"]})["ok"] == 1
     assert client.run({"createUser": "bob", "pwd": "one", "roles": []})["code"] == 51003
@@ -141,7 +143,7 @@ def test_users_are_created_updated_and_dropped(deployment, client):
     assert client.run({"dropUser": "bob"})["code"] == 11
 
 
-def test_plain_authenticates_user():
+def test_plain_mechanism_authenticates_user():
     parameters = {"authenticationMechanisms": ["PLAIN"]}
     with standalone_client(users=USERS, parameters=parameters) as client:
         start = {"saslStart": 1, "mechanism": "PLAIN", "payload": b"\x00ada\x00wrong"}
@@ -182,7 +184,7 @@ def test_tls_handshake_with_generated_certificate_succeeds():
             assert client.run({"find": "c"}, "db")["cursor"]["firstBatch"] == big["documents"]
 
 
-def test_tls_handshake_with_given_context_succeeds():
+def test_tls_handshake_with_context_of_application_succeeds():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates().issue("127.0.0.1"))
     with Deployment.standalone(tls=context) as deployment, TlsClient(deployment.members[0].address) as client:
@@ -221,7 +223,7 @@ def test_x509_authenticates_subject_of_certificate():
 
 
 @pytest.mark.parametrize("name", ["zlib", "snappy", "zstd"])
-def test_replies_are_compressed_like_requests(name):
+def test_reply_uses_compressor_of_request(name):
     from gmongo.testing.simulation import compression
     from gmongo.testing.simulation.framing import write_reply
 
@@ -238,7 +240,7 @@ def test_replies_are_compressed_like_requests(name):
         assert (opcode, used.name, bson.decode(data[5:])["ok"]) == (2013, name, 1)
 
 
-def test_hello_omits_compressors_that_are_not_offered():
+def test_hello_reply_omits_compressors_that_server_does_not_support():
     with standalone_client(compressors=["zlib"]) as client:
         assert "compression" not in client.run({"hello": 1, "compression": ["zstd"]})
 
@@ -248,7 +250,7 @@ def test_unknown_compressor_raises_value_error():
         Deployment.standalone(compressors=["rar"])
 
 
-def test_connection_closed_during_handshake_affects_no_other():
+def test_connection_succeeds_after_other_connection_closed_during_tls_handshake():
     with Deployment.standalone(tls=True) as deployment:
         host, port = deployment.members[0].address.split(":")
         socket.create_connection((host, int(port))).close()

@@ -1,4 +1,4 @@
-"""A deployment in a separate process, with PyMongo as its client."""
+"""Tests of the program ``python -m gmongo.testing``, a deployment in a separate process. The client is PyMongo."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_pymongo_survives_a_step_down(client):
     assert client.db.c.count_documents({}) == 2
 
 
-def test_pymongo_retries_after_fail_point(client):
+def test_pymongo_retries_command_that_fail_point_fails(client):
     data = {"failCommands": ["insert"], "closeConnection": True}
     client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
     client.db.c.insert_one({"_id": 1})
@@ -81,7 +81,7 @@ def test_pymongo_retries_after_fail_point(client):
         client.db.c.find_one()
 
 
-def test_fault_of_process_reaches_member(replica_set, client):
+def test_fault_method_of_process_changes_member(replica_set, client):
     client.db.c.insert_one({"_id": 1})
     addresses = replica_set.uri.split("/")[2].split(",")
     number = addresses.index(f"127.0.0.1:{client.primary[1]}")
@@ -140,7 +140,7 @@ def test_program_serves_until_signal_or_end_of_input(end):
         ["--parameter", "a"],
     ],
 )
-def test_invalid_argument_is_explained(arguments, capsys):
+def test_invalid_argument_prints_explanation(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2

@@ -1,4 +1,4 @@
-"""Write concerns, server parameters, rate limits, and diagnostic commands."""
+"""Tests of write concerns, server parameters, rate limits, and diagnostic commands in simulated deployments."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ def standalone():
 
 
 @pytest.fixture
-def limited(virtual_time):
-    """A standalone with limits in virtual time. Its buckets do not refill while the machine is busy."""
+def virtual_standalone(virtual_time):
+    """Yield a standalone in virtual time, on which a test sets rate limits.
+
+    In virtual time, a busy machine does not increase the number of permitted requests.
+    """
     with Deployment.standalone() as deployment:
         yield deployment
 
@@ -48,7 +51,7 @@ def client(standalone):
 
 
 @pytest.mark.parametrize("w", [1, 2, 3, "majority", "twoCentres"])
-def test_satisfiable_write_concern_succeeds(primary, w):
+def test_write_with_satisfiable_write_concern_succeeds(primary, w):
     reply = primary.run(insert(w=w), "db")
     assert reply["n"] == 1 and "writeConcernError" not in reply
 
@@ -56,7 +59,7 @@ def test_satisfiable_write_concern_succeeds(primary, w):
 @pytest.mark.parametrize(
     ("w", "code", "name"), [(4, 100, "UnsatisfiableWriteConcern"), ("none", 79, "UnknownReplWriteConcern")]
 )
-def test_unsatisfiable_write_concern_returns_error(primary, w, code, name):
+def test_write_with_unsatisfiable_write_concern_returns_error(primary, w, code, name):
     reply = primary.run(insert(w=w), "db")
     assert (reply["ok"], reply["n"]) == (1, 1)
     assert (reply["writeConcernError"]["code"], reply["writeConcernError"]["codeName"]) == (code, name)
@@ -103,29 +106,29 @@ def test_unknown_parameter_is_refused():
         Deployment.standalone(parameters={"noSuch": 1})
 
 
-def test_requests_above_rate_limit_fail(limited):
-    limited.rate_limit(requests=5)
-    with WireClient(limited.members[0].address) as client:
+def test_requests_above_rate_limit_fail(virtual_standalone):
+    virtual_standalone.rate_limit(requests=5)
+    with WireClient(virtual_standalone.members[0].address) as client:
         replies = [client.run({"ping": 1}) for _ in range(8)]
         assert [each["ok"] for each in replies] == [1] * 5 + [0] * 3
         assert (replies[-1]["code"], replies[-1]["codeName"]) == (462, "IngressRequestRateLimitExceeded")
         assert set(replies[-1]["errorLabels"]) == {"SystemOverloadedError", "RetryableError"}
         assert client.run({"hello": 1})["ok"] == 1, "a handshake is never refused"
-        limited.rate_limit()
+        virtual_standalone.rate_limit()
         assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_request_rate_limit_refills(limited):
-    limited.rate_limit(requests=100, burst=0.01)
-    with WireClient(limited.members[0].address) as client:
+def test_requests_succeed_again_after_rate_limit_interval(virtual_standalone):
+    virtual_standalone.rate_limit(requests=100, burst=0.01)
+    with WireClient(virtual_standalone.members[0].address) as client:
         assert [client.run({"ping": 1})["ok"] for _ in range(2)] == [1, 0]
         gevent.sleep(0.015)
         assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_connections_above_rate_limit_are_closed(limited):
-    limited.rate_limit(connections=2)
-    address = limited.members[0].address
+def test_connections_above_rate_limit_are_closed(virtual_standalone):
+    virtual_standalone.rate_limit(connections=2)
+    address = virtual_standalone.members[0].address
     with WireClient(address) as first, WireClient(address) as second, WireClient(address) as third:
         assert first.run({"ping": 1})["ok"] == second.run({"ping": 1})["ok"] == 1
         assert third.is_closed()
@@ -142,7 +145,7 @@ def test_diagnostic_commands_succeed(client, command):
     assert client.run({command: 1})["ok"] == 1
 
 
-def test_where_supports_only_sleep(client):
+def test_where_operator_supports_only_sleep(client):
     client.run({"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}, "db")
     for condition in ("sleep(20) || true", "function() { sleep(20); return true; }"):
         began = monotonic()
@@ -154,7 +157,7 @@ def test_where_supports_only_sleep(client):
 
 
 @pytest.mark.parametrize(("version", "code"), [("4.4", 14), ("4.4.14", None), ("8.0", None)])
-def test_comment_of_old_version_must_be_string(version, code):
+def test_old_server_version_refuses_comment_that_is_not_string(version, code):
     with standalone_client(version=version) as client:
         reply = client.run({"distinct": "c", "key": "x", "comment": {"a": 1}}, "db")
     assert reply.get("code") == code
@@ -176,7 +179,7 @@ def test_server_status_counts_connections(standalone, client):
     assert status["connections"]["current"] == 2
 
 
-def test_whatsmyuri_returns_address_of_client(client):
+def test_whatsmyuri_command_returns_address_of_client(client):
     host, port = client.socket.getsockname()
     assert client.run({"whatsmyuri": 1})["you"] == f"{host}:{port}"
 

@@ -1,4 +1,4 @@
-"""gmongo's client on each kind of deployment, the fixtures, and the hub of the caller."""
+"""Tests of a gmongo client on each kind of simulated deployment, of the fixtures, and of the caller's hub."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_client_reads_and_writes_on_each_kind(kind):
+def test_client_reads_and_writes_on_each_kind_of_deployment(kind):
     with KINDS[kind]() as deployment, MongoClient(deployment.uri) as client:
         collection = client.db.people
         collection.insert_many([{"_id": number} for number in range(250)])
@@ -80,19 +80,19 @@ def test_closed_deployment_does_not_reply():
     with Deployment.standalone() as deployment:
         uri, port = deployment.uri, deployment.members[0].port
     with (
-        closing(reserve(port)),  # no other program can listen on the port
+        closing(reserve(port)),  # reserve the port, so that no other program can listen on the port
         MongoClient(uri, serverSelectionTimeoutMS=20) as client,
         pytest.raises(ServerSelectionTimeoutError),
     ):
         client.admin.command("ping")
 
 
-def test_second_start_raises_runtime_error():
+def test_second_start_of_deployment_raises_runtime_error():
     with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="started already"):
         deployment.start()
 
 
-def test_uri_before_start_raises_runtime_error():
+def test_uri_of_deployment_before_start_raises_runtime_error():
     with pytest.raises(RuntimeError, match="not been started"):
         Deployment.standalone().uri  # noqa: B018
 

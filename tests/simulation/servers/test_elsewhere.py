@@ -1,4 +1,7 @@
-"""Deployments in another process or native thread, for programs without gevent. The client is PyMongo."""
+"""Tests of remote deployments, which run in another process or native thread for programs without gevent.
+
+The client is PyMongo.
+"""
 
 from __future__ import annotations
 
@@ -39,26 +42,26 @@ def client(replica_set):
         yield client
 
 
-def public(thing):
-    return {name for name in dir(thing) if not name.startswith("_")}
+def public_names(object_):
+    return {name for name in dir(object_) if not name.startswith("_")}
 
 
 def test_remote_deployment_has_api_of_deployment(replica_set):
     with Deployment.replica_set() as here:
-        assert public(here) <= public(replica_set)
-        assert public(here.members) <= public(replica_set.members)
-        assert public(Network()) - {"loses"} <= public(replica_set.network)
-        assert public(here.commands) <= public(replica_set.commands)
+        assert public_names(here) <= public_names(replica_set)
+        assert public_names(here.members) <= public_names(replica_set.members)
+        assert public_names(Network()) - {"loses"} <= public_names(replica_set.network)
+        assert public_names(here.commands) <= public_names(replica_set.commands)
 
 
 def test_remote_member_has_public_api_of_member(replica_set):
-    # The other attributes of a member are for the simulation itself.
+    # Only the simulation uses these attributes of a member.
     inner = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
         "parameters", "service_id", "start", "stop", "topology_version",
     }  # fmt: skip
     with Deployment.replica_set() as here:
-        assert public(here.members[0]) - inner <= public(replica_set.members[0])
+        assert public_names(here.members[0]) - inner <= public_names(replica_set.members[0])
     assert {name for name in inner if not hasattr(Member, name)} == {
         "cluster", "fail_points", "faults", "operations", "parameters", "service_id"
     }  # fmt: skip
@@ -207,7 +210,7 @@ def test_advance_causes_election_in_thread():
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
-def test_documents_of_a_ttl_index_expire(where):
+def test_advance_expires_documents_of_ttl_index(where):
     with where.standalone() as deployment, MongoClient(deployment.uri) as client:
         client.db.c.create_index("at", expireAfterSeconds=3600)
         client.db.c.insert_one({"at": client.admin.command("hello")["localTime"]})
@@ -217,10 +220,10 @@ def test_documents_of_a_ttl_index_expire(where):
         assert client.db.c.count_documents({}) == 0
 
 
-def test_native_threads_share_remote_deployment(replica_set, client):
+def test_writes_of_several_native_threads_succeed_during_faults(replica_set, client):
     def work(number):
         for turn in range(20):
-            # PyMongo may send a write without retry, if another thread has just marked the server as unknown.
+            # PyMongo does not retry a write if another thread marks the server as unknown after the server selection.
             for _ in range(3):
                 with contextlib.suppress(AutoReconnect):
                     client.db.c.update_one({"_id": f"{number}-{turn}"}, {"$set": {"x": 1}}, upsert=True)
@@ -236,7 +239,7 @@ def test_native_threads_share_remote_deployment(replica_set, client):
     assert client.db.c.count_documents({}) == 100
 
 
-def test_async_pymongo_survives_kill_of_primary(replica_set):
+def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
     async def work():
         async with AsyncMongoClient(replica_set.uri) as client:
             await client.drop_database("db")
@@ -263,12 +266,12 @@ def test_remote_deployment_trusts_authority_of_this_process(where):
             MongoClient(deployment.uri, **login) as client,
             pytest.raises(
                 OperationFailure, match=r"'CN=ada,.* is not a user of"
-            ),  # after verification of the certificate
+            ),  # the server refuses the user only after the verification of the certificate
         ):
             client.admin.command("ping")
 
 
-def test_ssl_context_for_process_raises_value_error():
+def test_ssl_context_as_tls_of_process_raises_value_error():
     with pytest.raises(ValueError, match="SSLContext, which stays in this process"):
         DeploymentProcess.standalone(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
@@ -288,13 +291,13 @@ def test_invalid_setting_raises_value_error_before_start(where, kind, settings, 
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
-def test_start_on_port_in_use_raises_error(where):
+def test_start_of_deployment_on_port_in_use_raises_error(where):
     with Deployment.standalone() as here, pytest.raises((OSError, RuntimeError), match="in use"):
         where.standalone(port=here.members[0].port).start()
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
-def test_access_before_start_and_after_close_raises_runtime_error(where):
+def test_use_of_deployment_before_start_or_after_close_raises_runtime_error(where):
     deployment = where.sharded()
     for _ in range(2):
         for name in ("uri", "commands", "network"):
@@ -308,7 +311,7 @@ def test_access_before_start_and_after_close_raises_runtime_error(where):
             deployment.advance(1)
 
 
-def test_close_of_thread_leaves_no_files_and_threads():
+def test_close_of_deployment_thread_leaves_no_open_files_and_threads():
     def open_files():
         return len(os.listdir("/proc/self/fd"))
 
@@ -384,11 +387,11 @@ WAITING = {
     ("waiting", "kind"),
     [*((waiting, "replica_set") for waiting in WAITING), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
 )
-def test_client_that_blocks_its_deployment_receives_error(waiting, kind):
+def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, kind):
     before = "import pymongo\n" if "before" in waiting else ""
     program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
-    for patience in ("2_500", "30_000"):  # a busy machine may reply late
-        command = [sys.executable, "-c", program + WAITING[waiting].replace("PATIENCE", patience)]
+    for timeout_ms in ("2_500", "30_000"):  # on a busy machine the first timeout may be too short
+        command = [sys.executable, "-c", program + WAITING[waiting].replace("PATIENCE", timeout_ms)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         *_, message = done.stderr.splitlines()
         assert done.returncode == 1
@@ -397,8 +400,8 @@ def test_client_that_blocks_its_deployment_receives_error(waiting, kind):
     assert "other drivers need a DeploymentThread or a DeploymentProcess" in message
 
 
-def test_busy_thread_is_not_reported_as_blocked():
-    # The thread is in the code of a socket at one check.
+def test_thread_that_computes_is_not_reported_as_blocked():
+    # The main thread blocks its event loop for a time. At one check, the thread runs code of a module named `socket`.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

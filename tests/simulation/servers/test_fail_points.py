@@ -1,4 +1,4 @@
-"""configureFailPoint."""
+"""Tests of the command configureFailPoint in simulated deployments."""
 
 from __future__ import annotations
 
@@ -35,37 +35,39 @@ def fail(client, mode, name="failCommand", **data):
     return reply
 
 
-def codes(client, command, times):
+def error_codes(client, command, times):
     return [client.run(command, "db").get("code") for _ in range(times)]
 
 
-def test_times_counts_only_matching_commands(client):
+def test_mode_times_counts_only_matching_commands(client):
     fail(client, {"times": 2}, failCommands=["find", "count"], errorCode=91)
     assert client.run({"ping": 1})["ok"] == 1
-    assert codes(client, {"find": "c"}, 3) == [91, 91, None]
+    assert error_codes(client, {"find": "c"}, 3) == [91, 91, None]
 
 
-def test_skip_ignores_first_commands(client):
+def test_mode_skip_lets_first_commands_succeed(client):
     fail(client, {"skip": 2}, failCommands=["find"], errorCode=91)
-    assert codes(client, {"find": "c"}, 4) == [None, None, 91, 91]
+    assert error_codes(client, {"find": "c"}, 4) == [None, None, 91, 91]
 
 
-def test_configure_returns_count_of_previous_fail_point(client):
+def test_configure_fail_point_returns_count_of_previous_fail_point(client):
     fail(client, "alwaysOn", failCommands=["find"], errorCode=2)
-    assert codes(client, {"find": "c"}, 3) == [2, 2, 2]
+    assert error_codes(client, {"find": "c"}, 3) == [2, 2, 2]
     assert fail(client, "off")["count"] == 3
-    assert codes(client, {"find": "c"}, 1) == [None]
+    assert error_codes(client, {"find": "c"}, 1) == [None]
 
 
 @pytest.mark.parametrize("data", ["errorCode", "writeConcernError"])
-@pytest.mark.parametrize(("code", "is_there"), [(189, True), (10107, True), (11602, True), (91, False), (11600, False)])
-def test_error_not_primary_has_the_topology_version(client, data, code, is_there):
+@pytest.mark.parametrize(
+    ("code", "has_version"), [(189, True), (10107, True), (11602, True), (91, False), (11600, False)]
+)
+def test_only_state_change_errors_contain_topology_version(client, data, code, has_version):
     fail(client, {"times": 1}, failCommands=["insert"], **{data: code if data == "errorCode" else {"code": code}})
     version = client.run(INSERT, "db").get("topologyVersion")
-    assert version == (client.run({"hello": 1})["topologyVersion"] if is_there else None)
+    assert version == (client.run({"hello": 1})["topologyVersion"] if has_version else None)
 
 
-def test_read_ignores_a_write_concern_error(client):
+def test_reply_to_read_has_no_write_concern_error_of_fail_point(client):
     fail(client, "alwaysOn", failCommands=["find"], writeConcernError={"code": 64})
     assert "writeConcernError" not in client.run({"find": "c"}, "db")
 
@@ -73,35 +75,35 @@ def test_read_ignores_a_write_concern_error(client):
 @pytest.mark.parametrize(("probability", "outcomes"), [(0, {None}), (1, {91}), (0.5, {None, 91})])
 def test_activation_probability_fails_some_commands(client, probability, outcomes):
     fail(client, {"activationProbability": probability}, failCommands=["find"], errorCode=91)
-    assert set(codes(client, {"find": "c"}, 60)) == outcomes
+    assert set(error_codes(client, {"find": "c"}, 60)) == outcomes
 
 
-def test_error_has_name_of_its_code(client):
+def test_error_of_fail_point_has_name_of_error_code(client):
     fail(client, {"times": 1}, failCommands=["find"], errorCode=10107)
     reply = client.run({"find": "c"}, "db")
     assert reply["codeName"] == "NotWritablePrimary"
 
 
-def test_close_connection_closes_without_reply(client):
+def test_fail_point_close_connection_sends_no_reply(client):
     fail(client, {"times": 1}, failCommands=["find"], closeConnection=True)
     client.send({"find": "c"}, "db")
     assert client.is_closed()
 
 
-def test_block_connection_delays_reply(client):
+def test_fail_point_block_connection_delays_reply(client):
     fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=50)
     began = monotonic()
     assert client.run({"find": "c"}, "db")["ok"] == 1
     assert monotonic() - began >= 0.05
 
 
-def test_max_time_ends_a_block(client):
+def test_max_time_ms_interrupts_blocked_command(client):
     fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=60_000)
     reply = client.run({"find": "c", "maxTimeMS": 20}, "db")
     assert (reply["code"], reply["codeName"]) == (50, "MaxTimeMSExpired")
 
 
-def test_blocked_command_fails_after_block(client):
+def test_command_with_block_and_error_code_fails_after_block(client):
     fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=10, errorCode=6)
     assert client.run({"find": "c"}, "db")["code"] == 6
 
@@ -124,7 +126,7 @@ def test_error_labels_replace_labels_of_server(client, labels):
     assert client.run(RETRYABLE, "db")["errorLabels"] == labels
 
 
-def test_write_concern_error_comes_after_the_write(client):
+def test_fail_point_returns_write_concern_error_after_write(client):
     fail(client, {"times": 1}, failCommands=["insert"], writeConcernError={"code": 91, "errmsg": "shutting down"})
     reply = client.run(RETRYABLE, "db")
     assert (reply["ok"], reply["n"]) == (1, 1)
@@ -133,7 +135,7 @@ def test_write_concern_error_comes_after_the_write(client):
     assert len(client.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 1
 
 
-def test_app_name_selects_client(deployment, client):
+def test_fail_point_with_app_name_affects_only_this_application(deployment, client):
     fail(client, "alwaysOn", failCommands=["ping"], errorCode=2, appName="victim")
     metadata = {"application": {"name": "victim"}}
     with WireClient(deployment.members[0].address) as victim:
@@ -143,7 +145,7 @@ def test_app_name_selects_client(deployment, client):
 
 
 @pytest.mark.parametrize("name", ["hello", "isMaster"])
-def test_app_name_matches_hello_that_sends_name(deployment, client, name):
+def test_fail_point_with_app_name_affects_first_hello_of_application(deployment, client, name):
     fail(client, "alwaysOn", failCommands=[name], closeConnection=True, appName="victim")
     with WireClient(deployment.members[0].address) as victim:
         victim.send({name: 1, "client": {"application": {"name": "victim"}}})
@@ -151,7 +153,7 @@ def test_app_name_matches_hello_that_sends_name(deployment, client, name):
     assert client.run({name: 1, "client": {"application": {"name": "other"}}})["ok"] == 1
 
 
-def test_fail_get_more_of_a_change_stream_is_resumable(client):
+def test_failed_get_more_has_resumable_label_only_for_change_stream(client):
     assert client.run(INSERT, "db")["ok"] == 1
     stream = client.run({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}}, "db")["cursor"]
     query = client.run({"find": "c", "batchSize": 0}, "db")["cursor"]
@@ -161,24 +163,24 @@ def test_fail_get_more_of_a_change_stream_is_resumable(client):
         assert (reply["code"], reply.get("errorLabels")) == (6, labels)
 
 
-def test_namespace_selects_collection(client):
+def test_fail_point_with_namespace_affects_only_this_collection(client):
     fail(client, "alwaysOn", failCommands=["find"], errorCode=2, namespace="db.c")
-    assert codes(client, {"find": "c"}, 1) == [2]
-    assert codes(client, {"find": "other"}, 1) == [None]
+    assert error_codes(client, {"find": "c"}, 1) == [2]
+    assert error_codes(client, {"find": "other"}, 1) == [None]
 
 
-def test_error_extra_info_adds_fields(client):
+def test_fail_point_error_extra_info_adds_fields_to_error(client):
     fail(client, {"times": 1}, failCommands=["find"], errorCode=2, errorExtraInfo={"more": 1})
     assert client.run({"find": "c"}, "db")["more"] == 1
 
 
-def test_legacy_name_matches_command(client):
+def test_fail_point_for_ismaster_does_not_affect_hello(client):
     fail(client, {"times": 1}, failCommands=["ismaster"], errorCode=91)
     assert client.run({"hello": 1})["ok"] == 1
     assert client.run({"isMaster": 1})["code"] == 91
 
 
-def test_streamed_hello_fails(client):
+def test_fail_point_fails_streamed_hello(client):
     known = client.run({"hello": 1})["topologyVersion"]
     client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 10})
     assert client.receive()[1] is True
@@ -189,7 +191,7 @@ def test_streamed_hello_fails(client):
     assert reply[0]["code"] == 91 and reply[1] is False
 
 
-def test_on_primary_transactional_write_loses_the_reply(deployment, client):
+def test_on_primary_transactional_write_executes_write_and_closes_connection(deployment, client):
     fail(client, {"times": 1}, name="onPrimaryTransactionalWrite")
     assert client.run(INSERT, "db")["ok"] == 1
     client.send(RETRYABLE, "db")
@@ -234,16 +236,16 @@ def test_fail_point_needs_test_commands():
         assert client.run({"configureFailPoint": "failCommand", "mode": "off"})["code"] == 59
 
 
-def test_fail_point_reply_is_document(client):
+def test_hello_reply_can_be_encoded_as_bson(client):
     assert bson.encode(client.run({"hello": 1}))
 
 
-def test_fail_command_of_no_commands_lets_all_pass(client):
+def test_fail_command_without_command_names_fails_no_command(client):
     assert client.run({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"errorCode": 2}})["ok"] == 1
     assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_max_time_always_time_out_fails_commands_with_max_time(client):
+def test_max_time_always_time_out_fails_only_commands_with_max_time_ms(client):
     assert client.run({"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn"})["ok"] == 1
     assert client.run({"ping": 1, "maxTimeMS": 10_000})["code"] == 50
     assert client.run({"ping": 1})["ok"] == 1
@@ -269,7 +271,7 @@ def test_max_time_always_time_out_fails_commands_with_max_time(client):
         (("failGetMoreAfterCursorCheckout", "alwaysOn", {"x": 1}), "no field 'x', only closeConnection, errorCode"),
     ],
 )
-def test_wrong_fail_point_is_refused_with_nearest_name(arguments, message):
+def test_error_of_wrong_fail_point_contains_nearest_valid_name(arguments, message):
     with Deployment.standalone() as deployment, pytest.raises(CommandError, match=re.escape(message)):
         deployment.set_fail_point(*arguments)
 
@@ -280,7 +282,7 @@ def test_fail_point_accepts_names_of_commands(deployment, name):
 
 
 @pytest.mark.parametrize("kind", [Deployment, DeploymentThread])
-def test_handle_counts_failed_commands_of_all_members(kind):
+def test_fail_point_handle_counts_failed_commands_of_all_members(kind):
     with kind.replica_set(members=2) as deployment:
         handle = deployment.set_fail_point("failCommand", {"times": 2}, {"failCommands": ["ping"], "errorCode": 91})
         other = deployment.set_fail_point("maxTimeAlwaysTimeOut")

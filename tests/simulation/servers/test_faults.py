@@ -1,4 +1,4 @@
-"""Fault methods of members and networks."""
+"""Tests of the fault methods of members and of the simulated network."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def client(member):
         yield client
 
 
-def silent(client):
+def has_no_reply(client):
     with gevent.Timeout(0.03, False):
         client.receive()
         return False
@@ -55,7 +55,7 @@ def test_kill_closes_and_restart_listens_on_the_same_port(member, client):
         assert again.run(PING)["ok"] == 1
 
 
-def test_killed_member_reserves_its_port(standalone, member):
+def test_port_of_killed_member_stays_reserved(standalone, member):
     def bind():
         with socket.socket() as other:
             other.bind((member.host, member.port))
@@ -79,7 +79,7 @@ def test_frozen_member_replies_after_thaw(member, client):
     client.send(PING)
     with WireClient(member.address) as newcomer:
         newcomer.send(PING)
-        assert silent(client) and silent(newcomer)
+        assert has_no_reply(client) and has_no_reply(newcomer)
         member.thaw()
         assert client.receive()[0]["ok"] == 1 and newcomer.receive()[0]["ok"] == 1
 
@@ -87,7 +87,7 @@ def test_frozen_member_replies_after_thaw(member, client):
 def test_message_to_partitioned_member_is_lost(standalone, member, client):
     member.partition()
     client.send({"insert": "c", "documents": [{}]}, "db")
-    assert silent(client)
+    assert has_no_reply(client)
     member.heal()
     assert client.is_closed()
     with WireClient(member.address) as again:
@@ -101,7 +101,7 @@ def test_delay_of_member_delays_reply(member, client):
     assert monotonic() - began >= 0.05
 
 
-def test_drop_after_closes_connection_inside_next_reply_only(member, client):
+def test_drop_after_cuts_only_the_next_reply(member, client):
     member.drop_after(20)
     client.send(PING)
     with pytest.raises(EOFError) as caught:
@@ -111,14 +111,14 @@ def test_drop_after_closes_connection_inside_next_reply_only(member, client):
         assert again.run(PING)["ok"] == 1
 
 
-def test_drop_after_for_a_command_ignores_other_commands(member, client):
+def test_drop_after_for_command_does_not_cut_replies_to_other_commands(member, client):
     member.drop_after(0, command="find")
     assert client.run(PING)["ok"] == 1
     client.send({"find": "c"}, "db")
     assert client.is_closed()
 
 
-def test_garbage_replaces_next_reply(member, client):
+def test_fault_garbage_replaces_next_reply(member, client):
     member.garbage()
     client.send(PING)
     assert client.read(16) == b"\xff" * 16
@@ -142,7 +142,7 @@ def test_network_loss_closes_some_connections(standalone, member):
     assert outcomes == {True, False}
 
 
-def test_log_has_received_commands(standalone, member, client):
+def test_command_log_has_received_commands(standalone, member, client):
     standalone.commands.clear()
     client.run({"ping": 1, "comment": "logged"})
     client.run({"find": "c", "filter": {"x": 1}}, "db")
@@ -164,7 +164,7 @@ def test_log_has_received_commands(standalone, member, client):
         (20).to_bytes(4, "little") + bytes(8) + (2002).to_bytes(4, "little") + bytes(4),
     ],
 )
-def test_malformed_message_closes_its_connection_only(member, client, bytes_sent):
+def test_malformed_message_closes_only_its_connection(member, client, bytes_sent):
     with WireClient(member.address) as other:
         other.socket.sendall(bytes_sent)
         assert other.is_closed()
@@ -219,7 +219,7 @@ def greenlets():
 
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize("kind", ["standalone", "load_balanced"])
-def test_no_greenlet_remains_after_kill(kind, frozen):
+def test_deployment_leaves_no_greenlet_after_kill_of_member(kind, frozen):
     before = greenlets()
     with getattr(Deployment, kind)() as deployment:
         member = deployment.members[0]
@@ -236,7 +236,7 @@ def test_no_greenlet_remains_after_kill(kind, frozen):
             client.close()
 
 
-def test_log_is_limited_by_commands_and_bytes(monkeypatch):
+def test_command_log_is_limited_by_number_of_commands_and_bytes(monkeypatch):
     monkeypatch.setattr(command_log, "MOST_COMMANDS", 10)
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         for _ in range(25):

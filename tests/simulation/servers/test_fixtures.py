@@ -1,4 +1,4 @@
-"""The pytest fixtures of remote deployments, as in programs without gevent."""
+"""Tests of the pytest fixtures that start remote deployments for programs without gevent."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ WHERE = {"thread": DeploymentThread, "process": DeploymentProcess}
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize(
-    ("fixture", "fact"),
+    ("fixture", "hello_field"),
     [
         ("mongodb_standalone", ("isWritablePrimary", True)),
         ("mongodb_replica_set", ("setName", "rs0")),
         ("mongodb_sharded_cluster", ("msg", "isdbgrid")),
     ],
 )
-def test_fixture_of_remote_deployment_serves_pymongo(request, where, fixture, fact):
+def test_fixture_of_remote_deployment_serves_pymongo(request, where, fixture, hello_field):
     deployment = request.getfixturevalue(f"{fixture}_{where}")
     assert isinstance(deployment, WHERE[where])
     with MongoClient(deployment.uri) as client:
         hello = client.admin.command("hello")
         client.db.c.insert_one({})
-    assert fact in hello.items() and deployment.commands.named("insert")
+    assert hello_field in hello.items() and deployment.commands.named("insert")

@@ -1,4 +1,4 @@
-"""hello: the fields of each kind of deployment, awaitable and streamed replies."""
+"""Tests of the command hello: its fields on each kind of deployment, awaitable hellos and streamed replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def hello_of(deployment, member=0, **fields):
         return client.run({"hello": 1, **fields})
 
 
-def test_standalone_describes_itself():
+def test_hello_of_standalone_has_fields_of_standalone():
     with Deployment.standalone() as deployment:
         reply = hello_of(deployment, helloOk=True)
     assert reply["ok"] == 1 and reply["helloOk"] is True and reply["isWritablePrimary"] is True
@@ -29,7 +29,7 @@ def test_standalone_describes_itself():
     ("version", "wire_version"),
     [("4.2", 8), ("4.4", 9), ("5.0", 13), ("6.0", 17), ("7.0", 21), ("8.0", 25), ("8.0.4", 25)],
 )
-def test_version_selects_wire_version(version, wire_version):
+def test_server_version_selects_wire_version(version, wire_version):
     with Deployment.standalone(version=version) as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run({"isMaster": 1})["maxWireVersion"] == wire_version
         assert client.run({"buildInfo": 1})["version"].startswith(version)
@@ -54,7 +54,7 @@ def test_invalid_version_raises_value_error():
         Deployment.standalone(version="3.6")
 
 
-def test_replica_set_members_describe_their_roles():
+def test_hello_of_member_has_fields_of_its_role():
     with Deployment.replica_set(members=3, name="tests", arbiters=1, hidden=1, tags=[{"dc": "ny"}]) as deployment:
         addresses = [member.address for member in deployment.members]
         primary, secondary, hidden, arbiter = (hello_of(deployment, number) for number in range(4))
@@ -69,13 +69,13 @@ def test_replica_set_members_describe_their_roles():
     assert {"opTime", "lastWriteDate"} <= set(primary["lastWrite"])
 
 
-def test_mongos_describes_itself():
+def test_hello_of_mongos_has_fields_of_mongos():
     with Deployment.sharded() as deployment:
         assert hello_of(deployment, 1)["msg"] == "isdbgrid"
 
 
 @pytest.mark.parametrize(("version", "outcome"), [("8.0", 1), ("6.0", 0)])
-def test_metadata_of_a_sharded_cluster_are_consistent(version, outcome):
+def test_check_metadata_consistency_succeeds_on_new_mongos(version, outcome):
     with Deployment.sharded(version=version) as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run({"checkMetadataConsistency": 1}, "db")["ok"] == outcome
 
@@ -127,7 +127,7 @@ def test_streamed_hello_returns_at_each_interval():
         assert [client.receive()[0]["topologyVersion"] for _ in range(3)] == [known] * 3
 
 
-def test_closed_connection_is_not_counted():
+def test_member_forgets_closed_connection_with_streamed_hello():
     with Deployment.standalone() as deployment:
         member = deployment.members[0]
         with WireClient(member.address) as client:
@@ -138,7 +138,7 @@ def test_closed_connection_is_not_counted():
         eventually(lambda: not member.connections)
 
 
-def test_hello_before_end_of_connection_is_not_awaited(virtual_time):
+def test_end_of_connection_ends_awaited_hello(virtual_time):
     with Deployment.standalone() as deployment:
         with WireClient(deployment.members[0].address) as client:
             known = client.run({"hello": 1})["topologyVersion"]
@@ -147,6 +147,6 @@ def test_hello_before_end_of_connection_is_not_awaited(virtual_time):
         assert connection.gone.wait(1)
 
 
-def test_one_await_field_without_the_other_is_refused():
+def test_hello_with_max_await_time_but_no_topology_version_is_refused():
     with Deployment.standalone() as deployment:
         assert hello_of(deployment, maxAwaitTimeMS=10)["code"] == 31368

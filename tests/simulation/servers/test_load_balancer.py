@@ -1,4 +1,4 @@
-"""Services behind a load balancer."""
+"""Tests of a simulated load balancer and the services behind the load balancer."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ def deployment():
 
 
 @pytest.fixture
-def front(deployment):
+def load_balancer(deployment):
     return deployment.uri.split("/")[2]
 
 
-def service_of(address):
+def service_id_of(address):
     with WireClient(address) as client:
         return client.run(HELLO)["serviceId"]
 
 
-def test_load_balancer_distributes_connections(deployment, front):
+def test_load_balancer_distributes_connections_over_services(deployment, load_balancer):
     assert deployment.uri.endswith("/?loadBalanced=true")
-    services = [service_of(front) for _ in range(4)]
+    services = [service_id_of(load_balancer) for _ in range(4)]
     assert services[0] == services[2] != services[1] == services[3]
 
 
-def test_connection_keeps_its_service(front):
-    with WireClient(front) as client:
+def test_connection_keeps_its_service(load_balancer):
+    with WireClient(load_balancer) as client:
         assert client.run(HELLO)["serviceId"] == client.run({"hello": 1})["serviceId"]
 
 
-def test_client_without_load_balanced_mode_is_refused(front):
-    with WireClient(front) as client:
+def test_hello_without_load_balanced_option_is_refused(load_balancer):
+    with WireClient(load_balancer) as client:
         reply = client.run({"hello": 1})
     assert (reply["code"], reply["codeName"]) == (354, "LoadBalancerSupportMismatch")
 
 
-def test_killed_service_gets_no_connections(deployment, front):
+def test_killed_service_gets_no_connections(deployment, load_balancer):
     survivor = deployment.members[1].service_id
     deployment.members[0].kill()
-    assert {service_of(front) for _ in range(3)} == {survivor}
+    assert {service_id_of(load_balancer) for _ in range(3)} == {survivor}
 
 
-def test_connection_is_closed_without_service(deployment, front):
+def test_load_balancer_closes_connections_if_no_service_is_alive(deployment, load_balancer):
     for member in deployment.members:
         member.kill()
-    with WireClient(front) as client:
+    with WireClient(load_balancer) as client:
         assert client.is_closed()
 
 

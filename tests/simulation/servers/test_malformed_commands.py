@@ -1,4 +1,4 @@
-"""Malformed commands and operands: the simulation has no internal error."""
+"""Tests that no malformed command and no malformed operand causes an internal error of the simulation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def succeeds(call, *args, **kwargs):
     return True
 
 
-# Servers of version 6.0, which recorded the cases, have no bulkWrite.
+# The recorded cases contain no bulkWrite, because the server of version 6.0 that recorded them has no bulkWrite.
 def test_malformed_field_of_bulk_write_returns_no_internal_error(shell):
     needed = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
     for field in TABLE["bulkWrite"].fields:

@@ -1,4 +1,4 @@
-"""Operations of a member: ``currentOp``, ``killOp`` and ``serverStatus``."""
+"""Tests of the commands ``currentOp``, ``killOp`` and ``serverStatus`` on simulated members."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def client(deployment):
         yield client
 
 
-def running(client, **conditions):
+def current_operations(client, **conditions):
     return client.admin.command("currentOp", **conditions)["inprog"]
 
 
-def found_by_stage(client, *stages):
+def current_operations_of_stage(client, *stages):
     return client.admin.aggregate([{"$currentOp": {}}, *stages]).to_list()
 
 
@@ -48,36 +48,36 @@ FIND = {"op": "query", "ns": "shop.orders"}
 
 def test_current_op_lists_running_operation(client):
     find = sleeping_find(client)
-    eventually(lambda: running(client, **FIND))
-    (shown,) = running(client, **FIND)
+    eventually(lambda: current_operations(client, **FIND))
+    (shown,) = current_operations(client, **FIND)
     assert shown["active"] is True and shown["type"] == "op" and shown["appName"] == "tests"
     assert shown["command"]["find"] == "orders" and shown["lsid"] == shown["command"]["lsid"]
     told = {"host", "desc", "connectionId", "client", "secs_running", "microsecs_running", "waitingForLock"}
     assert told <= set(shown)
-    (by_stage,) = found_by_stage(client, {"$match": FIND})
+    (by_stage,) = current_operations_of_stage(client, {"$match": FIND})
     assert by_stage["opid"] == shown["opid"] and by_stage["connectionId"] == shown["connectionId"]
     client.admin.command("killOp", op=shown["opid"])
     assert find.get(timeout=5) == 11601
-    assert running(client, **FIND) == []
+    assert current_operations(client, **FIND) == []
 
 
-def test_current_op_lists_itself(client):
-    (shown,) = running(client, **{"command.currentOp": {"$exists": True}})
+def test_current_op_lists_its_own_command(client):
+    (shown,) = current_operations(client, **{"command.currentOp": {"$exists": True}})
     assert shown["op"] == "command" and shown["ns"] == "admin.$cmd"
-    assert any("aggregate" in one["command"] for one in found_by_stage(client))
+    assert any("aggregate" in one["command"] for one in current_operations_of_stage(client))
 
 
-def test_current_op_lists_idle_connections_on_request(client):
-    assert all(one["active"] for one in running(client))
-    assert not all(one["active"] for one in running(client, **{"$all": True}))
+def test_current_op_lists_idle_connections_only_on_request(client):
+    assert all(one["active"] for one in current_operations(client))
+    assert not all(one["active"] for one in current_operations(client, **{"$all": True}))
     shown = client.admin.aggregate([{"$currentOp": {"idleConnections": True}}, {"$match": {"active": False}}]).to_list()
     assert shown and all("opid" not in one for one in shown)
 
 
 def test_current_op_accepts_query_conditions(client):
     conditions = {"$or": [{"op": "command"}, {"op": "x"}], "secs_running": {"$lt": 1000}}
-    assert running(client, **conditions)
-    assert running(client, op="none") == []
+    assert current_operations(client, **conditions)
+    assert current_operations(client, op="none") == []
 
 
 @pytest.mark.parametrize("options", [{"nope": True}, {"idleConnections": 1}])
@@ -104,13 +104,13 @@ def test_kill_op_of_unknown_operation_succeeds(client):
         client.admin.command("killOp", op="x")
 
 
-def kill(client, **conditions):
-    eventually(lambda: running(client, **conditions))
-    for one in running(client, **conditions):
+def kill_operations(client, **conditions):
+    eventually(lambda: current_operations(client, **conditions))
+    for one in current_operations(client, **conditions):
         client.admin.command("killOp", op=one["opid"])
 
 
-def code_of(call):
+def error_code_of(call):
     try:
         call()
     except OperationFailure as error:
@@ -121,8 +121,8 @@ def code_of(call):
 def test_kill_op_interrupts_command_between_documents(client, monkeypatch):
     monkeypatch.setattr(pacing, "_SLICE", -1.0)
     client.shop.orders.insert_many([{"_id": number} for number in range(5, 20_000)])
-    update = gevent.spawn(code_of, lambda: client.shop.orders.update_many({}, {"$set": {"v": 1}}))
-    kill(client, op="update")
+    update = gevent.spawn(error_code_of, lambda: client.shop.orders.update_many({}, {"$set": {"v": 1}}))
+    kill_operations(client, op="update")
     assert update.get(timeout=20) == 11601
     assert client.shop.orders.count_documents({"v": 1}) < 20_000
 
@@ -130,16 +130,16 @@ def test_kill_op_interrupts_command_between_documents(client, monkeypatch):
 def test_kill_op_interrupts_write_that_waits_for_transaction(client):
     with client.start_session() as session, session.start_transaction():
         client.shop.orders.update_one({"_id": 1}, {"$set": {"v": 1}}, session=session)
-        update = gevent.spawn(code_of, lambda: client.shop.orders.update_one({"_id": 1}, {"$set": {"v": 2}}))
-        kill(client, op="update")
+        update = gevent.spawn(error_code_of, lambda: client.shop.orders.update_one({"_id": 1}, {"$set": {"v": 2}}))
+        kill_operations(client, op="update")
         assert update.get(timeout=5) == 11601
     assert client.shop.orders.find_one({"_id": 1}) == {"_id": 1, "v": 1}
 
 
-def test_kill_op_interrupts_await_of_change_stream(client):
+def test_kill_op_interrupts_get_more_that_awaits_change_event(client):
     with client.shop.orders.watch(max_await_time_ms=60_000) as stream:
-        waiting = gevent.spawn(code_of, stream.next)
-        kill(client, op="getmore")
+        waiting = gevent.spawn(error_code_of, stream.next)
+        kill_operations(client, op="getmore")
         assert waiting.get(timeout=5) == 11601
 
 
@@ -154,7 +154,7 @@ def test_server_status_counts_operations(client):
         client.shop.command("nope")
     after = client.admin.command("serverStatus")
 
-    def grown(*path):
+    def growth_of(*path):
         values = []
         for status in (before, after):
             for name in path:
@@ -162,13 +162,13 @@ def test_server_status_counts_operations(client):
             values.append(status)
         return values[1] - values[0]
 
-    assert [grown("opcounters", name) for name in ("insert", "query", "update", "delete")] == [3, 1, 1, 1]
-    assert grown("opcounters", "getmore") >= 3
-    assert [grown("metrics", "document", name) for name in ("inserted", "updated", "deleted")] == [3, 8, 1]
-    assert grown("metrics", "document", "returned") == 8
-    assert grown("asserts", "user") == 1
-    assert grown("network", "numRequests") >= 9
-    assert grown("network", "bytesIn") > 0 and grown("network", "bytesOut") > 0
+    assert [growth_of("opcounters", name) for name in ("insert", "query", "update", "delete")] == [3, 1, 1, 1]
+    assert growth_of("opcounters", "getmore") >= 3
+    assert [growth_of("metrics", "document", name) for name in ("inserted", "updated", "deleted")] == [3, 8, 1]
+    assert growth_of("metrics", "document", "returned") == 8
+    assert growth_of("asserts", "user") == 1
+    assert growth_of("network", "numRequests") >= 9
+    assert growth_of("network", "bytesIn") > 0 and growth_of("network", "bytesOut") > 0
 
 
 def test_server_status_has_sections(client):

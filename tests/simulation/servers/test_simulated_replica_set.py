@@ -1,4 +1,4 @@
-"""Elections, and the commands that members refuse because of their state."""
+"""Tests of elections, and of commands that a member refuses because of its state."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def replica_set():
         yield deployment
 
 
-def test_members_have_roles_and_traits(replica_set):
+def test_first_member_is_primary_and_others_are_secondaries(replica_set):
     assert replica_set.members.primary is replica_set.members[0]
     assert replica_set.members.secondaries == list(replica_set.members[1:])
     assert replica_set.uri.endswith("/?replicaSet=rs0")
 
 
-def test_step_down_elects_another_with_a_greater_election_id(replica_set):
+def test_step_down_elects_another_primary_with_greater_election_id(replica_set):
     old = replica_set.members.primary
     with WireClient(old.address) as client:
         before = client.run({"hello": 1})["electionId"]
@@ -43,13 +43,13 @@ def test_step_down_elects_another_with_a_greater_election_id(replica_set):
 
 
 @pytest.mark.parametrize("fault", ["kill", "freeze", "partition"])
-def test_unreachable_primary_is_replaced(replica_set, fault):
+def test_election_replaces_unreachable_primary(replica_set, fault):
     old = replica_set.members.primary
     getattr(old, fault)()
     assert await_primary(replica_set, old) is not old
 
 
-def test_missing_primary_raises_lookup_error():
+def test_access_to_missing_primary_raises_lookup_error():
     for kind in (Deployment, DeploymentThread):
         with kind.standalone() as deployment, pytest.raises(LookupError, match="no primary now"):
             _ = deployment.members.primary
@@ -59,7 +59,7 @@ def test_missing_primary_raises_lookup_error():
             deployment.members.primary.kill()
 
 
-def test_no_primary_without_majority(replica_set):
+def test_replica_set_without_majority_has_no_primary(replica_set):
     replica_set.members[1].kill()
     assert replica_set.members.primary is replica_set.members[0]
     replica_set.members[2].kill()

@@ -1,4 +1,4 @@
-"""The Stable API of simulated servers."""
+"""Tests of the Stable API on simulated servers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_command_of_stable_api_succeeds(client, command):
     assert client.run(command)["ok"] == 1
 
 
-def test_version_2_needs_server_parameter():
+def test_api_version_2_without_server_parameter_is_refused():
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run({"ping": 1, "apiVersion": "2"})["code"] == 322
 

@@ -1,4 +1,4 @@
-"""A plain client of the wire protocol."""
+"""A client that sends and receives single wire protocol messages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PATIENCE = 30.0
 
 @contextmanager
 def standalone_client(**settings: Any) -> Iterator[WireClient]:
-    """Yield a connection to a new standalone."""
+    """Yield a connection to a new simulated standalone."""
     with Deployment.standalone(**settings) as deployment, WireClient(deployment.members[0].address) as client:
         yield client
 
 
 class WireClient:
-    """One connection, which the context manager closes."""
+    """Context manager of one connection to a server. The end of the block closes the connection."""
 
     def __init__(self, address: str) -> None:
         host, port = address.rsplit(":", 1)
@@ -42,7 +42,7 @@ class WireClient:
         self.socket.sendall(message)
 
     def receive(self) -> tuple[dict[str, Any], bool]:
-        """Return the next reply, and True if another reply follows without a request."""
+        """Return the next reply. The second value is True if the server sends another reply without a request."""
         length, _, _, opcode = struct.unpack("<iiii", self.read(16))
         payload = self.read(length - 16)
         assert opcode == 2013
@@ -59,18 +59,18 @@ class WireClient:
         return data
 
     def run(self, command: dict[str, Any], database: str = "admin") -> dict[str, Any]:
-        """Send a command, and return the reply or error."""
+        """Send a command, and return the reply. The reply can be an error."""
         self.send(command, database)
         reply, more = self.receive()
         assert not more
         return reply
 
     def stream(self, command: dict[str, Any]) -> None:
-        """Request a stream of replies."""
+        """Send a command for which the server may send several replies."""
         self.send(command, flags=EXHAUST_ALLOWED)
 
     def is_closed(self) -> bool:
-        """Wait for the server to close the connection."""
+        """Return True if the server closes the connection before it sends data. Wait for one of these events."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:

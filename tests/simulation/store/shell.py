@@ -1,4 +1,4 @@
-"""A client of a store, without a server."""
+"""A client that calls a simulated store directly, without a server."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gmongo.testing.store.fields import check
 
 
 class Shell:
-    """Sends commands like a client of one member.
+    """Sends commands to a store, like a client of one member.
 
-    :param fields: common fields of all commands, such as ``lsid``.
+    :param fields: fields that the shell adds to every command, such as ``lsid``.
     """
 
     def __init__(self, store: Store, member: str = "a:1", **fields: Any) -> None:
@@ -32,31 +32,34 @@ class Shell:
         return self.store.execute(request)
 
     def find(self, collection: str = "c", filter: Any = None, **fields: Any) -> list[dict[str, Any]]:
-        """Return the first batch of a find."""
+        """Run a find, and return the documents of the first batch."""
         return self("find", collection, filter=filter or {}, **fields)["cursor"]["firstBatch"]
 
     def insert(self, *documents: Any, collection: str = "c", **fields: Any) -> dict[str, Any]:
         return self("insert", collection, documents=list(documents), **fields)
 
     def update(self, q: Any, u: Any, collection: str = "c", **statement: Any) -> dict[str, Any]:
-        """Run one update statement."""
+        """Run one update statement, and return the reply."""
         return self("update", collection, updates=[{"q": q, "u": u, **statement}])
 
     def aggregate(self, *pipeline: Any, collection: Any = "c", **fields: Any) -> list[dict[str, Any]]:
-        """Return the first batch of an aggregation."""
+        """Run an aggregation, and return the documents of the first batch."""
         reply = self("aggregate", collection, pipeline=list(pipeline), cursor={}, **fields)
         return reply["cursor"]["firstBatch"]
 
     def with_session(self, member: str | None = None) -> Shell:
-        """Return a shell in a new session."""
+        """Return a shell whose commands belong to a new session."""
         return Shell(self.store, member or self.member, lsid={"id": Binary(uuid.uuid4().bytes, 4)})
 
     def transaction(self, number: int, **fields: Any) -> Shell:
-        """Return a shell in a transaction of this session."""
+        """Return a shell whose commands belong to the transaction with this number in the session of this shell."""
         return Shell(self.store, self.member, **{**self.fields, "txnNumber": number, "autocommit": False, **fields})
 
     def finish(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Commit or abort a transaction."""
+        """Send a command that ends the transaction of this shell.
+
+        :param name: ``commitTransaction`` or ``abortTransaction``.
+        """
         return self(name, 1, "admin", **fields)
 
 
@@ -69,5 +72,5 @@ def standalone(**options: Any) -> Shell:
 
 
 def sharded(**options: Any) -> Shell:
-    """Return a shell on a mongos."""
+    """Return a shell whose commands run on a mongos."""
     return Shell(Store(replicated=False, sharded=True, **options))

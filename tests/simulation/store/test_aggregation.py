@@ -1,4 +1,4 @@
-"""Aggregation pipelines."""
+"""Tests of aggregation pipelines in a simulated store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shell():
     return shell
 
 
-def test_expression_uses_variables(shell):
+def test_aggregation_expression_uses_variables(shell):
     [document] = shell.aggregate(
         {"$limit": 1}, {"$replaceWith": {"now": "$$NOW", "x": "$$x"}}, let={"x": {"$add": [1, 2]}}
     )
@@ -35,7 +35,7 @@ def test_unsupported_accumulator_is_refused(shell):
     assert caught.value.code == 115
 
 
-def test_out_replaces_collection(shell):
+def test_out_stage_replaces_collection(shell):
     assert shell.aggregate({"$match": {"g": "a"}}, {"$project": {"v": 1}}, {"$out": "d"}) == []
     assert shell.find("d") == [{"_id": 1, "v": 1}, {"_id": 3, "v": 7}]
     shell.aggregate({"$out": {"db": "other", "coll": "e"}})
@@ -45,7 +45,7 @@ def test_out_replaces_collection(shell):
     assert caught.value.code == 40601
 
 
-def test_stage_without_collection_returns_documents():
+def test_stages_that_need_no_collection_return_documents():
     shell = replica_set().with_session()
     reply = shell("aggregate", 1, "admin", pipeline=[{"$listLocalSessions": {}}, {"$count": "n"}], cursor={})
     assert reply["cursor"]["firstBatch"] == [{"n": 1}]
@@ -62,6 +62,6 @@ def test_statistics_stages_return_statistics(shell):
     assert [one["name"] for one in shell.aggregate({"$indexStats": {}})] == ["_id_"]
 
 
-def test_explain_option_returns_plan(shell):
+def test_aggregate_with_explain_returns_plan(shell):
     reply = shell("aggregate", "c", pipeline=[{"$match": {"g": "a"}}], explain=True)
     assert "queryPlanner" in reply

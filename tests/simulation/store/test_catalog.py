@@ -1,4 +1,4 @@
-"""Collections, views, databases, indexes, and their statistics."""
+"""Tests of collections, views, databases and indexes in a simulated store, and of their statistics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gmongo.testing.command import CommandError
 from .shell import standalone
 
 
-def code_of(call, *args, **kwargs):
+def error_code_of(call, *args, **kwargs):
     with pytest.raises(CommandError) as caught:
         call(*args, **kwargs)
     return caught.value.code
@@ -23,7 +23,7 @@ def test_created_collection_is_listed_until_drop():
     shell = standalone()
     assert shell("create", "c", capped=True, size=1000) == {}
     assert shell("create", "c", capped=True, size=1000) == {}
-    assert code_of(shell, "create", "c") == 48
+    assert error_code_of(shell, "create", "c") == 48
     shell.insert({"x": 1}, collection="d")
     assert names(shell) == ["c", "d"]
     assert names(shell, filter={"options.capped": True}) == ["c"]
@@ -39,15 +39,15 @@ def test_created_collection_is_listed_until_drop():
 
 
 def test_drop_of_missing_collection_fails_before_7_0():
-    assert code_of(standalone(version=(6, 0)), "drop", "c") == 26
+    assert error_code_of(standalone(version=(6, 0)), "drop", "c") == 26
 
 
 @pytest.mark.parametrize(("database", "name"), [("local", "oplog.rs"), ("db", "system.profile")])
 def test_write_to_system_collection_is_refused(database, name):
-    assert code_of(standalone(), "find", name, database) == 115
+    assert error_code_of(standalone(), "find", name, database) == 115
 
 
-def test_databases_are_listed_until_drop():
+def test_created_database_is_listed_until_drop():
     shell = standalone()
     shell.insert({"x": 1})
     shell("insert", "c", "other", documents=[{"x": 1}])
@@ -56,7 +56,7 @@ def test_databases_are_listed_until_drop():
     assert shell("listDatabases", 1, "admin")["totalSize"] > 0
     assert shell("dropDatabase", 1, "other") == {}
     assert "other" not in [one["name"] for one in shell("listDatabases", 1, "admin")["databases"]]
-    assert code_of(shell, "listDatabases", 1) == 13
+    assert error_code_of(shell, "listDatabases", 1) == 13
 
 
 def test_created_index_is_listed_until_drop():
@@ -66,10 +66,10 @@ def test_created_index_is_listed_until_drop():
         "numIndexesBefore": 1, "numIndexesAfter": 2, "createdCollectionAutomatically": True,
     }  # fmt: skip
     assert shell("createIndexes", "c", indexes=[x])["note"] == "all indexes already exist"
-    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "other"}]) == 85
-    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "x_1"}]) == 86
-    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "y", "foo": 1}]) == 197
-    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": "foo"}, "name": "y"}]) == 67
+    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "other"}]) == 85
+    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "x_1"}]) == 86
+    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "y", "foo": 1}]) == 197
+    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": "foo"}, "name": "y"}]) == 67
     shell("createIndexes", "c", indexes=[{"key": {"y": -1}, "name": "y", "expireAfterSeconds": 5, "sparse": True}])
     assert shell("listIndexes", "c")["cursor"]["firstBatch"] == [
         {"v": 2, "key": {"_id": 1}, "name": "_id_"},
@@ -77,12 +77,12 @@ def test_created_index_is_listed_until_drop():
         {"v": 2, "key": {"y": -1}, "name": "y", "expireAfterSeconds": 5, "sparse": True},
     ]
     assert shell("dropIndexes", "c", index="x_1") == {"nIndexesWas": 3}
-    assert code_of(shell, "dropIndexes", "c", index="x_1") == 27
-    assert code_of(shell, "dropIndexes", "c", index="_id_") == 72
+    assert error_code_of(shell, "dropIndexes", "c", index="x_1") == 27
+    assert error_code_of(shell, "dropIndexes", "c", index="_id_") == 72
     shell("dropIndexes", "c", index="*")
     assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
-    assert code_of(shell, "listIndexes", "none") == 26
-    assert code_of(shell, "dropIndexes", "none", index="*") == 26
+    assert error_code_of(shell, "listIndexes", "none") == 26
+    assert error_code_of(shell, "dropIndexes", "none", index="*") == 26
 
 
 def test_statistics_commands_return_statistics():
@@ -92,7 +92,7 @@ def test_statistics_commands_return_statistics():
     assert shell("dbStats", 1)["objects"] == 2
     assert shell("validate", "c")["valid"] is True
     assert shell("serverStatus", 1, "admin")["process"] == "mongod"
-    assert code_of(shell, "validate", "none") == 26
+    assert error_code_of(shell, "validate", "none") == 26
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_statistics_commands_return_statistics():
         ("dropSearchIndex", {"name": "a"}),
     ],
 )
-def test_search_indexes_are_refused(command):
+def test_command_for_search_indexes_is_refused(command):
     name, fields = command
     with pytest.raises(CommandError, match="Atlas"):
         standalone()(name, "c", **fields)
@@ -111,7 +111,7 @@ def test_search_indexes_are_refused(command):
         standalone().aggregate({"$listSearchIndexes": {}})
 
 
-def test_explain_returns_plan():
+def test_explain_command_returns_plan():
     shell = standalone()
     shell.insert({"_id": 1}, {"_id": 2})
     planner = shell("explain", {"find": "c", "filter": {"_id": {"$gt": 1}}})["queryPlanner"]
@@ -119,9 +119,9 @@ def test_explain_returns_plan():
     assert planner["winningPlan"]["inputStage"]["indexName"] == "_id_"
     scan = shell("explain", {"find": "c", "filter": {"x": 1}})
     assert scan["queryPlanner"]["winningPlan"]["stage"] == "COLLSCAN"
-    assert code_of(shell, "explain", {"delete": "c", "deletes": [{"q": {}, "limit": 0}]}) == 115
-    assert code_of(shell, "explain", {"find": "c", "sort": {"x": 1}}) == 115
-    assert code_of(shell, "explain", {"find": "c", "foo": 1}) == 40415
+    assert error_code_of(shell, "explain", {"delete": "c", "deletes": [{"q": {}, "limit": 0}]}) == 115
+    assert error_code_of(shell, "explain", {"find": "c", "sort": {"x": 1}}) == 115
+    assert error_code_of(shell, "explain", {"find": "c", "foo": 1}) == 40415
 
 
 def test_unknown_command_is_refused():
@@ -129,4 +129,4 @@ def test_unknown_command_is_refused():
     assert shell.store.handles("find")
     assert shell.store.handles("findandmodify")
     assert not shell.store.handles("ping")
-    assert code_of(shell, "ping", 1) == 59
+    assert error_code_of(shell, "ping", 1) == 59

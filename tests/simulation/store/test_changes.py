@@ -1,4 +1,4 @@
-"""Change streams."""
+"""Tests of change streams in a simulated store."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from gmongo.testing.command import CommandError
 from .shell import replica_set, standalone
 
 
-def code_of(call, *args, **kwargs):
+def error_code_of(call, *args, **kwargs):
     with pytest.raises(CommandError) as caught:
         call(*args, **kwargs)
     return caught.value.code
 
 
-class Stream:
+class ChangeStream:
     def __init__(self, shell, collection="c", *stages, database="db", **options):
         self.shell = shell
         pipeline = [{"$changeStream": options}, *stages]
-        self.take(shell("aggregate", collection, database, pipeline=pipeline, cursor={})["cursor"])
+        self.keep_cursor(shell("aggregate", collection, database, pipeline=pipeline, cursor={})["cursor"])
         self.first = self.events
 
-    def take(self, cursor):
+    def keep_cursor(self, cursor):
         self.cursor, self.token = cursor, cursor["postBatchResumeToken"]
         self.events = cursor.get("firstBatch", cursor.get("nextBatch"))
 
-    def more(self, wait=1, **fields):
+    def get_more(self, wait=1, **fields):
         database, _, collection = self.cursor["ns"].partition(".")
         reply = self.shell("getMore", self.cursor["id"], database, collection=collection, maxTimeMS=wait, **fields)
-        self.take(reply["cursor"])
+        self.keep_cursor(reply["cursor"])
         return self.events
 
-    def kinds(self, **fields):
-        return [event["operationType"] for event in self.more(**fields)]
+    def next_event_types(self, **fields):
+        return [event["operationType"] for event in self.get_more(**fields)]
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def shell():
     return shell
 
 
-def test_events_describe_changes_of_documents(shell):
-    stream = Stream(shell)
+def test_change_events_describe_changes_of_documents(shell):
+    stream = ChangeStream(shell)
     shell.insert({"_id": 2, "x": 2})
     shell.update({"_id": 2}, {"$set": {"y": {"z": 1}}, "$unset": {"x": ""}})
     shell.update({"_id": 2}, {"w": 1})
     shell("delete", "c", deletes=[{"q": {"_id": 2}, "limit": 1}])
-    insert, update, replace, delete = stream.more()
+    insert, update, replace, delete = stream.get_more()
     assert list(insert) == ["_id", "operationType", "clusterTime", "wallTime", "fullDocument", "ns", "documentKey"]
     assert insert["fullDocument"] == {"_id": 2, "x": 2}
     assert insert["ns"] == {"db": "db", "coll": "c"}
@@ -63,12 +63,12 @@ def test_events_describe_changes_of_documents(shell):
     assert insert["clusterTime"] < update["clusterTime"]
 
 
-def test_update_description_has_changed_and_truncated_arrays(shell):
+def test_update_description_lists_changed_fields_and_truncated_arrays(shell):
     shell.insert({"_id": 5, "a": [1, 2, 3], "b": {"c": 1, "d": 2}})
-    stream = Stream(shell)
+    stream = ChangeStream(shell)
     shell.update({"_id": 5}, {"$set": {"a.1": 9, "b.c": 5}})
     shell.update({"_id": 5}, [{"$set": {"a": {"$slice": ["$a", 2]}}}])
-    first, second = (event["updateDescription"] for event in stream.more())
+    first, second = (event["updateDescription"] for event in stream.get_more())
     assert first["updatedFields"] == {"a.1": 9, "b.c": 5}
     assert second["truncatedArrays"] == [{"field": "a", "newSize": 2}]
 
@@ -88,19 +88,20 @@ def test_update_description_has_changed_and_truncated_arrays(shell):
     ],
 )
 def test_update_description_has_whole_array_except_after_append(shell, change, path):
-    # A server logs the whole array after each operator (``array_culling_node.cpp``, ``pop_node.cpp``,
-    # ``addtoset_node.cpp``), except after an append (``push_node.cpp``).
+    # After most array operators, a server writes the whole array to the oplog (``array_culling_node.cpp``,
+    # ``pop_node.cpp``, ``addtoset_node.cpp``). After an append, the oplog has only the new elements
+    # (``push_node.cpp``).
     shell.insert({"_id": 5, "a": [1, 2, 3], "b": [{"c": [6, 7]}]})
-    stream = Stream(shell)
+    stream = ChangeStream(shell)
     shell.update({"_id": 5}, change)
-    (event,) = stream.more()
+    (event,) = stream.get_more()
     assert list(event["updateDescription"]["updatedFields"]) == [path]
     assert event["updateDescription"]["truncatedArrays"] == []
 
 
 def test_get_more_waits_for_event(shell):
-    stream = Stream(shell)
-    waiting = gevent.spawn(stream.kinds, wait=5000)
+    stream = ChangeStream(shell)
+    waiting = gevent.spawn(stream.next_event_types, wait=5000)
     gevent.sleep(0)
     shell.insert({"_id": 2}, collection="other")
     gevent.sleep(0)
@@ -109,147 +110,149 @@ def test_get_more_waits_for_event(shell):
     assert waiting.get(timeout=2) == ["insert"]
 
 
-def test_stream_has_events_of_its_scope(shell):
-    collection, database = Stream(shell), Stream(shell, 1)
-    cluster = Stream(shell, 1, database="admin", allChangesForCluster=True)
+def test_stream_has_only_events_of_its_collection_database_or_deployment(shell):
+    collection, database = ChangeStream(shell), ChangeStream(shell, 1)
+    cluster = ChangeStream(shell, 1, database="admin", allChangesForCluster=True)
     shell.insert({"_id": 2}, collection="d")
     shell("insert", "c", "other", documents=[{"_id": 2}])
-    assert collection.more() == []
-    assert [event["ns"] for event in database.more()] == [{"db": "db", "coll": "d"}]
-    assert [event["ns"]["db"] for event in cluster.more()] == ["db", "other"]
+    assert collection.get_more() == []
+    assert [event["ns"] for event in database.get_more()] == [{"db": "db", "coll": "d"}]
+    assert [event["ns"]["db"] for event in cluster.get_more()] == ["db", "other"]
     assert database.cursor["ns"] == "db.$cmd.aggregate"
 
 
-def test_creation_of_view_is_expanded_event(shell):
-    plain, expanded = Stream(shell, 1), Stream(shell, 1, showExpandedEvents=True)
+def test_only_stream_with_expanded_events_has_creation_of_view(shell):
+    plain, expanded = ChangeStream(shell, 1), ChangeStream(shell, 1, showExpandedEvents=True)
     shell("create", "v", viewOn="c")
-    assert plain.more() == []
-    assert [(event["operationType"], event["ns"]["coll"]) for event in expanded.more()] == [("create", "v")]
+    assert plain.get_more() == []
+    assert [(event["operationType"], event["ns"]["coll"]) for event in expanded.get_more()] == [("create", "v")]
 
 
-def test_sharding_is_an_expanded_event(shell):
-    plain, expanded = Stream(shell), Stream(shell, showExpandedEvents=True)
+def test_only_stream_with_expanded_events_has_sharding_of_collection(shell):
+    plain, expanded = ChangeStream(shell), ChangeStream(shell, showExpandedEvents=True)
     shell.store.note_sharding("db", "c", {"_id": 1})
-    assert plain.more() == []
-    assert [(event["operationType"], event["operationDescription"]) for event in expanded.more()] == [
+    assert plain.get_more() == []
+    assert [(event["operationType"], event["operationDescription"]) for event in expanded.get_more()] == [
         ("shardCollection", {"shardKey": {"_id": 1}})
     ]
 
 
-def test_change_inside_element_has_its_path(shell):
+def test_update_description_contains_path_inside_array_element(shell):
     shell.insert({"_id": 9, "a": [{"1": 1, "x": 0}, {"y": 1}]})
-    stream = Stream(shell, showExpandedEvents=True)
+    stream = ChangeStream(shell, showExpandedEvents=True)
     shell("update", "c", updates=[{"q": {"_id": 9}, "u": {"$set": {"a.0.1": 2}, "$unset": {"a.0.x": 1}}}])
-    description = stream.more()[0]["updateDescription"]
+    description = stream.get_more()[0]["updateDescription"]
     assert description["updatedFields"] == {"a.0.1": 2}
     assert description["removedFields"] == ["a.0.x"]
     assert description["disambiguatedPaths"] == {"a.0.1": ["a", 0, "1"], "a.0.x": ["a", 0, "x"]}
 
 
 @pytest.mark.parametrize("option", ["resumeAfter", "startAfter"])
-def test_resumed_stream_has_later_events(shell, option):
-    stream = Stream(shell)
+def test_resumed_stream_has_only_events_after_resume_token(shell, option):
+    stream = ChangeStream(shell)
     beginning = stream.token
     shell.insert({"_id": 2}, {"_id": 3}, {"_id": 4})
-    first = stream.more(batchSize=1)[0]
+    first = stream.get_more(batchSize=1)[0]
     assert stream.token == first["_id"]
-    rest = Stream(shell, "c", **{option: first["_id"]})
+    rest = ChangeStream(shell, "c", **{option: first["_id"]})
     assert [event["documentKey"]["_id"] for event in rest.first] == [3, 4]
-    assert Stream(shell, "c", **{option: rest.token}).first == []
-    assert len(Stream(shell, "c", **{option: beginning}).first) == 3
-    assert code_of(Stream, shell, "c", **{option: {"_data": "00"}}) == 260
+    assert ChangeStream(shell, "c", **{option: rest.token}).first == []
+    assert len(ChangeStream(shell, "c", **{option: beginning}).first) == 3
+    assert error_code_of(ChangeStream, shell, "c", **{option: {"_data": "00"}}) == 260
 
 
-def test_stream_starts_at_operation_time(shell):
+def test_stream_has_events_since_start_at_operation_time(shell):
     shell.insert({"_id": 2})
     time = shell.store.now()
     shell.insert({"_id": 3})
-    stream = Stream(shell, "c", startAtOperationTime=time)
+    stream = ChangeStream(shell, "c", startAtOperationTime=time)
     assert [event["documentKey"]["_id"] for event in stream.first] == [2, 3]
 
 
-def test_drop_invalidates_stream(shell):
-    stream, database = Stream(shell), Stream(shell, 1)
+def test_drop_of_collection_invalidates_stream(shell):
+    stream, database = ChangeStream(shell), ChangeStream(shell, 1)
     shell("drop", "c")
-    assert stream.kinds() == ["drop", "invalidate"]
+    assert stream.next_event_types() == ["drop", "invalidate"]
     assert stream.cursor["id"] == 0
     dropped, invalidated = stream.events
-    assert code_of(Stream, shell, "c", resumeAfter=invalidated["_id"]) == 260
-    resumed = Stream(shell, "c", startAfter=invalidated["_id"])
-    assert [event["operationType"] for event in Stream(shell, "c", resumeAfter=dropped["_id"]).first] == ["invalidate"]
+    assert error_code_of(ChangeStream, shell, "c", resumeAfter=invalidated["_id"]) == 260
+    resumed = ChangeStream(shell, "c", startAfter=invalidated["_id"])
+    assert [event["operationType"] for event in ChangeStream(shell, "c", resumeAfter=dropped["_id"]).first] == [
+        "invalidate"
+    ]
     shell.insert({"_id": 9})
-    assert resumed.kinds() == ["insert"]
+    assert resumed.next_event_types() == ["insert"]
     shell("dropDatabase", 1)
-    assert database.kinds() == ["drop", "insert", "drop", "dropDatabase", "invalidate"]
+    assert database.next_event_types() == ["drop", "insert", "drop", "dropDatabase", "invalidate"]
 
 
-def test_rename_invalidates_stream(shell):
-    stream = Stream(shell)
+def test_rename_of_collection_invalidates_stream(shell):
+    stream = ChangeStream(shell)
     shell("renameCollection", "db.c", "admin", to="db.d")
-    rename, invalidate = stream.more()
+    rename, invalidate = stream.get_more()
     assert (rename["ns"], rename["to"]) == ({"db": "db", "coll": "c"}, {"db": "db", "coll": "d"})
     assert invalidate["operationType"] == "invalidate"
 
 
-def test_expanded_events_describe_ddl(shell):
-    plain, stream = Stream(shell, 1), Stream(shell, 1, showExpandedEvents=True)
+def test_expanded_events_describe_changes_of_collections_and_indexes(shell):
+    plain, stream = ChangeStream(shell, 1), ChangeStream(shell, 1, showExpandedEvents=True)
     shell("create", "new")
     shell("createIndexes", "new", indexes=[{"key": {"x": 1}, "name": "x"}])
     shell("collMod", "new", index={"name": "x", "hidden": True})
     shell("dropIndexes", "new", index="x")
-    assert plain.more() == []
-    assert stream.kinds() == ["create", "createIndexes", "modify", "dropIndexes"]
+    assert plain.get_more() == []
+    assert stream.next_event_types() == ["create", "createIndexes", "modify", "dropIndexes"]
     assert stream.events[1]["operationDescription"] == {"indexes": [{"v": 2, "key": {"x": 1}, "name": "x"}]}
     assert stream.events[0]["collectionUUID"].subtype == 4
 
 
-def test_full_document_options_select_document_versions(shell):
+def test_full_document_options_select_versions_of_document_in_event(shell):
     options = ({"fullDocument": "updateLookup"}, {"fullDocument": "whenAvailable"},
                {"fullDocumentBeforeChange": "whenAvailable"}, {"fullDocument": "required"})  # fmt: skip
-    lookup, after, before, required = (Stream(shell, "c", **one) for one in options)
+    lookup, after, before, required = (ChangeStream(shell, "c", **one) for one in options)
     shell.update({"_id": 1}, {"$set": {"x": 2}})
     shell.update({"_id": 1}, {"$set": {"x": 3}})
-    assert [event["fullDocument"]["x"] for event in lookup.more()] == [3, 3]
-    assert [event["fullDocument"] for event in after.more()] == [None, None]
-    assert code_of(required.more) == 47
+    assert [event["fullDocument"]["x"] for event in lookup.get_more()] == [3, 3]
+    assert [event["fullDocument"] for event in after.get_more()] == [None, None]
+    assert error_code_of(required.get_more) == 47
     shell("collMod", "c", changeStreamPreAndPostImages={"enabled": True})
     shell.update({"_id": 1}, {"$set": {"x": 4}})
-    assert after.more()[0]["fullDocument"] == {"_id": 1, "x": 4}
-    assert before.more()[-1]["fullDocumentBeforeChange"] == {"_id": 1, "x": 3}
+    assert after.get_more()[0]["fullDocument"] == {"_id": 1, "x": 4}
+    assert before.get_more()[-1]["fullDocumentBeforeChange"] == {"_id": 1, "x": 3}
     shell("delete", "c", deletes=[{"q": {}, "limit": 0}])
-    assert before.more()[0]["fullDocumentBeforeChange"] == {"_id": 1, "x": 4}
+    assert before.get_more()[0]["fullDocumentBeforeChange"] == {"_id": 1, "x": 4}
 
 
-def test_pipeline_filters_and_projects_events(shell):
-    stream = Stream(shell, "c", {"$match": {"operationType": "insert"}}, {"$project": {"fullDocument": 1}})
+def test_pipeline_of_stream_filters_and_projects_events(shell):
+    stream = ChangeStream(shell, "c", {"$match": {"operationType": "insert"}}, {"$project": {"fullDocument": 1}})
     shell.insert({"_id": 2})
     shell.update({"_id": 2}, {"$set": {"x": 1}})
-    [event] = stream.more()
+    [event] = stream.get_more()
     assert event == {"_id": event["_id"], "fullDocument": {"_id": 2}}
-    assert code_of(Stream, shell, "c", {"$group": {"_id": 1}}) == 20
-    assert code_of(Stream, shell, "c", {"$foo": {}}) == 40324
+    assert error_code_of(ChangeStream, shell, "c", {"$group": {"_id": 1}}) == 20
+    assert error_code_of(ChangeStream, shell, "c", {"$foo": {}}) == 40324
 
 
-def test_removal_of_resume_token_is_refused(shell):
-    stream = Stream(shell, "c", {"$project": {"_id": 0}})
+def test_stage_that_removes_resume_token_fails_stream(shell):
+    stream = ChangeStream(shell, "c", {"$project": {"_id": 0}})
     shell.insert({"_id": 2})
     with pytest.raises(CommandError) as caught:
-        stream.more()
+        stream.get_more()
     assert (caught.value.code, caught.value.labels) == (280, ["NonResumableChangeStreamError"])
-    assert code_of(stream.more) == 43
+    assert error_code_of(stream.get_more) == 43
 
 
 def test_events_of_transaction_appear_at_commit(shell):
-    stream = Stream(shell)
+    stream = ChangeStream(shell)
     session = shell.with_session()
     session.transaction(1, startTransaction=True).insert({"_id": 2})
     session.transaction(1).insert({"_id": 3})
-    assert stream.more() == []
+    assert stream.get_more() == []
     session.transaction(1).finish("commitTransaction")
-    first, second = stream.more()
+    first, second = stream.get_more()
     assert first["clusterTime"] == second["clusterTime"]
     assert (first["lsid"], first["txnNumber"]) == (session.fields["lsid"], 1)
-    assert [one["documentKey"]["_id"] for one in Stream(shell, "c", resumeAfter=first["_id"]).first] == [3]
+    assert [one["documentKey"]["_id"] for one in ChangeStream(shell, "c", resumeAfter=first["_id"]).first] == [3]
 
 
 @pytest.mark.parametrize(
@@ -262,9 +265,9 @@ def test_events_of_transaction_appear_at_commit(shell):
         ({"allChangesForCluster": True}, 72),
     ],
 )
-def test_invalid_option_is_refused(shell, options, code):
-    assert code_of(Stream, shell, "c", **options) == code
+def test_invalid_option_of_change_stream_is_refused(shell, options, code):
+    assert error_code_of(ChangeStream, shell, "c", **options) == code
 
 
 def test_standalone_refuses_change_streams():
-    assert code_of(Stream, standalone()) == 40573
+    assert error_code_of(ChangeStream, standalone()) == 40573

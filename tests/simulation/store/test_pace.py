@@ -1,4 +1,7 @@
-"""Long commands yield to other greenlets. The tests count the calls between yields, and run other commands."""
+"""Tests that long commands of a simulated store yield to other greenlets.
+
+The tests count the function calls between two yields, and run other commands while a long command yields.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ MANY = 1500
 
 @pytest.fixture(autouse=True)
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Yield to other greenlets after every fourth item."""
+    """Let every command yield to other greenlets after every fourth item."""
     monkeypatch.setattr(pacing, "_SLICE", -1.0)
     monkeypatch.setattr(pacing, "_CHECK_EVERY", 4)
     monkeypatch.setattr(pacing, "_RUN", 64)
@@ -34,39 +37,39 @@ def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 DOCUMENTS = [{"_id": n, "k": n * 7919 % MANY, "g": n % 10, "s": f"t{n % 1000}", "a": [1]} for n in range(MANY)]
 
 
-def filled(shell: Shell) -> Shell:
+def fill(shell: Shell) -> Shell:
     shell("insert", "c", documents=DOCUMENTS)
     return shell
 
 
-class Calls:
-    """The maximum of function calls between two yields. A step over all documents makes at least `MANY` calls."""
+class CallCounter:
+    """Counter of the function calls between two yields. A command that never yields makes at least `MANY` calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self._count = 0
         pause = Pace.pause
 
         def counted(pace: Pace) -> None:
-            self._note()
+            self._keep_maximum()
             pause(pace)
             self._count = 0
 
         monkeypatch.setattr(Pace, "pause", counted)
 
-    def _note(self) -> None:
+    def _keep_maximum(self) -> None:
         self.most = max(self.most, self._count)
 
-    def _called(self, _frame: Any, event: str, _argument: Any) -> None:
+    def _count_call(self, _frame: Any, event: str, _argument: Any) -> None:
         self._count += event in ("call", "c_call")
 
     def during(self, run: Callable[[], Any]) -> int:
         self.most = self._count = 0
-        sys.setprofile(self._called)
+        sys.setprofile(self._count_call)
         try:
             run()
         finally:
             sys.setprofile(None)
-        self._note()
+        self._keep_maximum()
         return self.most
 
 
@@ -136,8 +139,8 @@ PIPELINES = {
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_aggregation_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell = filled(standalone())
-    calls = Calls(monkeypatch)
+    shell = fill(standalone())
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell.aggregate(*PIPELINES[name])) < MANY
 
 
@@ -158,33 +161,33 @@ def view(shell: Shell) -> Shell:
 
 
 COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
-    "find": (filled, lambda shell: shell.find(filter={"s": "x"})),
-    "find all": (filled, lambda shell: shell.find(batchSize=MANY)),
-    "find sorted": (filled, lambda shell: shell.find(sort={"k": 1}, batchSize=MANY)),
-    "find in a view": (lambda shell: view(filled(shell)), lambda shell: shell.find("v", {"s": "x"})),
-    "find by a range": (lambda shell: indexed(filled(shell)), lambda shell: shell.find(filter={"k": {"$gte": 0}})),
+    "find": (fill, lambda shell: shell.find(filter={"s": "x"})),
+    "find all": (fill, lambda shell: shell.find(batchSize=MANY)),
+    "find sorted": (fill, lambda shell: shell.find(sort={"k": 1}, batchSize=MANY)),
+    "find in a view": (lambda shell: view(fill(shell)), lambda shell: shell.find("v", {"s": "x"})),
+    "find by a range": (lambda shell: indexed(fill(shell)), lambda shell: shell.find(filter={"k": {"$gte": 0}})),
     "tail": (capped, lambda shell: shell.find("p", tailable=True, batchSize=MANY)),
-    "count": (filled, lambda shell: shell("count", "c", query={"s": "x"})),
-    "distinct": (filled, lambda shell: shell("distinct", "c", key="k")),
-    "explain": (lambda shell: indexed(filled(shell)),
+    "count": (fill, lambda shell: shell("count", "c", query={"s": "x"})),
+    "distinct": (fill, lambda shell: shell("distinct", "c", key="k")),
+    "explain": (lambda shell: indexed(fill(shell)),
                 lambda shell: shell("explain", {"find": "c", "filter": {"k": {"$gte": 0}}})),
-    "insert": (lambda shell: shell, filled),
+    "insert": (lambda shell: shell, fill),
     "insert into a capped collection": (capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
-    "update": (filled, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
-    "updates": (filled, lambda shell: shell(
+    "update": (fill, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
+    "updates": (fill, lambda shell: shell(
         "update", "c", updates=[{"q": {"_id": n}, "u": {"$set": {"z": 1}}} for n in range(MANY)])),
-    "bulkWrite": (filled, lambda shell: shell(
+    "bulkWrite": (fill, lambda shell: shell(
         "bulkWrite", 1, "admin", ops=[{"delete": 0, "filter": {"_id": n}} for n in range(MANY)],
         nsInfo=[{"ns": "db.c"}])),
-    "sorted update": (filled, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
-    "delete": (filled, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
-    "createIndexes": (filled, indexed),
-    "collStats": (filled, lambda shell: shell("collStats", "c")),
-    "dbStats": (filled, lambda shell: shell("dbStats", 1)),
-    "listDatabases": (filled, lambda shell: shell("listDatabases", 1, "admin")),
-    "drop": (lambda shell: indexed(filled(shell)), lambda shell: shell("drop", "c")),
-    "dropDatabase": (filled, lambda shell: shell("dropDatabase", 1)),
-    "renameCollection": (lambda shell: capped(filled(shell)), lambda shell: shell(
+    "sorted update": (fill, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
+    "delete": (fill, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
+    "createIndexes": (fill, indexed),
+    "collStats": (fill, lambda shell: shell("collStats", "c")),
+    "dbStats": (fill, lambda shell: shell("dbStats", 1)),
+    "listDatabases": (fill, lambda shell: shell("listDatabases", 1, "admin")),
+    "drop": (lambda shell: indexed(fill(shell)), lambda shell: shell("drop", "c")),
+    "dropDatabase": (fill, lambda shell: shell("dropDatabase", 1)),
+    "renameCollection": (lambda shell: capped(fill(shell)), lambda shell: shell(
         "renameCollection", "db.p", "admin", to="db.c", dropTarget=True)),
 }  # fmt: skip
 
@@ -193,37 +196,37 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
 def test_command_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare, run = COMMANDS[name]
     shell = prepare(standalone())
-    calls = Calls(monkeypatch)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: run(shell)) < MANY
 
 
 def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = replica_set()
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
-    filled(shell)
-    calls = Calls(monkeypatch)
+    fill(shell)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
 
 
 @pytest.mark.parametrize("end", ["commitTransaction", "abortTransaction"])
 def test_end_of_transaction_yields_between_writes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    transaction = written_in_a_transaction(filled(replica_set()))
-    calls = Calls(monkeypatch)
+    transaction = written_in_a_transaction(fill(replica_set()))
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: transaction.finish(end)) < MANY
 
 
-def test_removal_of_expired_documents_yields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = standalone()
     index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 1}
     shell("createIndexes", "c", indexes=[index])
     shell.insert(*({"_id": n, "at": datetime.datetime(2000, 1, 1)} for n in range(MANY)))
     parameters = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
-    calls = Calls(monkeypatch)
+    calls = CallCounter(monkeypatch)
     assert calls.during(lambda: shell.store.run_due_work(parameters)) < MANY
     assert shell.find() == []
 
 
-def test_codec_of_long_messages_yields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoding_and_decoding_of_long_message_yields(monkeypatch: pytest.MonkeyPatch) -> None:
     yields: list[None] = []
     monkeypatch.setattr(Pace, "pause", lambda pace: yields.append(None))
     documents = [{"_id": n, "s": "x" * 100} for n in range(MANY)]
@@ -246,16 +249,16 @@ def test_each_pause_runs_the_event_loop_once() -> None:
     assert len(turns) >= 10
 
 
-class Counted:
-    """A key that counts its comparisons."""
+class CountedKey:
+    """A sort key. The class counts the comparisons of all keys."""
 
     compared = 0
 
     def __init__(self, value: int) -> None:
         self.value = value
 
-    def __lt__(self, other: Counted) -> bool:
-        Counted.compared += 1
+    def __lt__(self, other: CountedKey) -> bool:
+        CountedKey.compared += 1
         return self.value < other.value
 
 
@@ -263,25 +266,25 @@ def test_sort_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatch) 
     most: list[int] = []
 
     def note(_pace: Pace) -> None:
-        most.append(Counted.compared)
-        Counted.compared = 0
+        most.append(CountedKey.compared)
+        CountedKey.compared = 0
 
     monkeypatch.setattr(Pace, "pause", note)
     items = [n * 7919 % 20_011 for n in range(20_000)]
-    assert list(Pace().in_order(items, Counted)) == sorted(items)
+    assert list(Pace().in_order(items, CountedKey)) == sorted(items)
     assert max(most) <= 64 * 12
 
 
 @pytest.mark.parametrize("most", [None, 1, 7, 64, 1500, 3000, 9000])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_sort_in_runs_is_stable(most: int | None, reverse: bool) -> None:
+def test_sort_in_several_runs_is_stable(most: int | None, reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
     found = list(Pace().in_order(items, lambda item: item[0], reverse, most))
     assert found == sorted(items, key=lambda item: item[0], reverse=reverse)[:most]
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Run a function, and each step in one of its pauses."""
+    """Run `run`, and call each step in one of the pauses in which `run` yields. Return the result of `run`."""
 
     def others() -> None:
         for step in steps:
@@ -295,12 +298,12 @@ def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], An
         other.get()
 
 
-def key_is_found(shell: Shell, key: int) -> list[Any]:
+def ids_with_key(shell: Shell, key: int) -> list[Any]:
     return [one["_id"] for one in shell.find(filter={"k": key}, hint="k")]
 
 
-def test_index_has_writes_during_its_build() -> None:
-    shell = filled(standalone())
+def test_index_contains_writes_of_other_commands_during_its_build() -> None:
+    shell = fill(standalone())
     run_with_steps(
         shell,
         lambda: indexed(shell),
@@ -309,15 +312,15 @@ def test_index_has_writes_during_its_build() -> None:
         lambda: shell.update({"_id": MANY - 1}, {"$set": {"k": "changed"}}),
         lambda: shell("delete", "c", deletes=[{"q": {"_id": {"$in": [1, MANY - 2]}}, "limit": 0}]),
     )
-    assert key_is_found(shell, "new") == ["new"]  # type: ignore[arg-type]
-    assert sorted(key_is_found(shell, "changed")) == [0, MANY - 1]  # type: ignore[arg-type]
+    assert ids_with_key(shell, "new") == ["new"]  # type: ignore[arg-type]
+    assert sorted(ids_with_key(shell, "changed")) == [0, MANY - 1]  # type: ignore[arg-type]
     for document in shell.find(batchSize=2 * MANY):
-        assert document["_id"] in key_is_found(shell, document["k"])
-    assert key_is_found(shell, 7919 % MANY) == []
+        assert document["_id"] in ids_with_key(shell, document["k"])
+    assert ids_with_key(shell, 7919 % MANY) == []
 
 
-def test_unfinished_index_is_not_listed_and_not_used() -> None:
-    shell = filled(standalone())
+def test_index_is_neither_listed_nor_used_before_end_of_its_build() -> None:
+    shell = fill(standalone())
     seen: list[Any] = []
     run_with_steps(
         shell,
@@ -328,8 +331,8 @@ def test_unfinished_index_is_not_listed_and_not_used() -> None:
     assert seen == [1, MANY]
 
 
-def test_duplicate_during_build_fails_unique_index() -> None:
-    shell = filled(standalone())
+def test_insert_of_duplicate_during_build_fails_unique_index() -> None:
+    shell = fill(standalone())
     spec = {"key": {"k": 1}, "name": "k", "unique": True}
     with pytest.raises(CommandError) as caught:
         run_with_steps(
@@ -342,14 +345,14 @@ def test_duplicate_during_build_fails_unique_index() -> None:
 
 
 def test_drop_of_collection_aborts_index_build() -> None:
-    shell = filled(standalone())
+    shell = fill(standalone())
     with pytest.raises(CommandError) as caught:
         run_with_steps(shell, lambda: indexed(shell), lambda: shell("drop", "c"))
     assert caught.value.code == 276
 
 
 def test_range_read_continues_while_index_changes() -> None:
-    shell = indexed(filled(standalone()))
+    shell = indexed(fill(standalone()))
     found = run_with_steps(
         shell,
         lambda: shell.find(filter={"k": {"$gte": 0}}, batchSize=2 * MANY),
@@ -368,8 +371,8 @@ def written_in_a_transaction(shell: Shell) -> Shell:
     return transaction
 
 
-def test_commit_is_atomic_for_other_commands() -> None:
-    shell = filled(replica_set())
+def test_other_command_sees_all_or_no_writes_of_commit() -> None:
+    shell = fill(replica_set())
     transaction = written_in_a_transaction(shell)
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     seen: list[int] = []
@@ -384,8 +387,8 @@ def test_commit_is_atomic_for_other_commands() -> None:
     assert seen == [MANY, MANY]
 
 
-def test_running_query_continues_after_commit() -> None:
-    shell = filled(replica_set())
+def test_query_that_runs_during_commit_completes() -> None:
+    shell = fill(replica_set())
     transaction = written_in_a_transaction(shell)
     query = gevent.spawn(lambda: shell("count", "c", query={"z": 1})["n"])
     gevent.sleep(1e-6)
@@ -393,8 +396,8 @@ def test_running_query_continues_after_commit() -> None:
     assert 0 < query.get() <= MANY
 
 
-def test_commit_is_complete_after_kill_of_greenlet() -> None:
-    shell = filled(replica_set())
+def test_kill_of_greenlet_during_commit_does_not_lose_writes() -> None:
+    shell = fill(replica_set())
     transaction = written_in_a_transaction(shell)
     commit = gevent.spawn(transaction.finish, "commitTransaction")
     gevent.sleep(1e-6)
@@ -402,8 +405,8 @@ def test_commit_is_complete_after_kill_of_greenlet() -> None:
     assert shell("count", "c", query={"z": 1})["n"] in (0, MANY)
 
 
-def test_out_replaces_documents_atomically() -> None:
-    shell = filled(standalone())
+def test_other_command_sees_old_or_new_documents_during_out_stage() -> None:
+    shell = fill(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])
     seen: list[int] = []
@@ -413,8 +416,8 @@ def test_out_replaces_documents_atomically() -> None:
     assert [one["name"] for one in shell("listIndexes", "d")["cursor"]["firstBatch"]] == ["_id_", "k"]
 
 
-def test_failed_out_changes_nothing() -> None:
-    shell = filled(standalone())
+def test_failed_out_stage_changes_no_collection() -> None:
+    shell = fill(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"g": 1}, "name": "g", "unique": True}])
     with pytest.raises(CommandError) as caught:
@@ -425,8 +428,8 @@ def test_failed_out_changes_nothing() -> None:
     assert names == ["c", "d"]
 
 
-def test_cursor_serves_one_command_at_a_time() -> None:
-    shell = filled(standalone())
+def test_second_get_more_on_busy_cursor_fails() -> None:
+    shell = fill(standalone())
     cursor = shell("find", "c", batchSize=0)["cursor"]["id"]
     codes: list[int] = []
 
@@ -440,8 +443,8 @@ def test_cursor_serves_one_command_at_a_time() -> None:
     assert codes == [12051] and len(batch["cursor"]["nextBatch"]) == MANY - 1
 
 
-def test_events_during_a_batch_are_in_next_batch() -> None:
-    shell = filled(replica_set())
+def test_change_events_during_get_more_are_in_next_batch() -> None:
+    shell = fill(replica_set())
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     shell.update({}, {"$set": {"z": 1}}, multi=True)
 

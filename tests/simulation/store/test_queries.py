@@ -1,4 +1,4 @@
-"""Queries: matching, sorting and projection."""
+"""Tests of queries in a simulated store: matching, sorting and projection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_unsupported_query_is_refused(query):
     assert caught.value.code == 115
 
 
-def test_types_have_sort_order_of_server():
+def test_values_of_different_types_have_sort_order_of_server():
     values = [
         MaxKey(),
         Regex("a"),
@@ -44,7 +44,7 @@ def test_types_have_sort_order_of_server():
         None,
         MinKey(),
     ]
-    # An array is sorted by its lowest element, so an array of an array is compared as an array.
+    # The sort key of an array is its lowest element. The sort key of an array that contains an array is an array.
     documents = [{"v": [value] if isinstance(value, list) else value} for value in values]
     found = compile_sort({"v": 1}, BINARY)(documents, lambda document: document)
     shown = [type(one["v"]).__name__ for one in found]
@@ -60,7 +60,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES, VALUES)
-def test_comparison_is_a_total_order(a, b, c):
+def test_comparison_of_values_is_total_order(a, b, c):
     assert (compare(a, b) > 0) == (compare(b, a) < 0)
     if compare(a, b) <= 0 and compare(b, c) <= 0:
         assert compare(a, c) <= 0
@@ -102,7 +102,7 @@ def test_unknown_field_is_refused_and_generic_fields_are_accepted():
     assert caught.value.code == 2
 
 
-def test_let_is_refused_before_5_0():
+def test_server_before_5_0_refuses_let():
     with pytest.raises(CommandError) as caught:
         standalone(version=(4, 4))("update", "c", updates=[{"q": {}, "u": {}}], let={})
     assert caught.value.message == "BSON field 'update.let' is an unknown field."

@@ -1,4 +1,4 @@
-"""A scan skips a record only if the record cannot match."""
+"""Tests that a scan skips a record only if the record cannot match the query."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ RECORDS[len(VALUES),] = Record(len(VALUES), {"_id": "without"})
 
 @pytest.mark.parametrize("collation", [BINARY, Collation.of({"locale": "en", "strength": 2})], ids=["binary", "folded"])
 @pytest.mark.parametrize("other", [{}, {"b": 1}, {"$or": [{"b": 1}]}], ids=str)
-@pytest.mark.parametrize("wanted", VALUES, ids=lambda value: f"{type(value).__name__} {value!r:.20}")
-def test_scan_contains_matches_of_equality(wanted, other, collation):
-    query = {**other, "a": wanted}
-    match = compile_filter({"a": wanted}, collation=collation)
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__} {value!r:.20}")
+def test_scan_contains_records_that_match_equality(value, other, collation):
+    query = {**other, "a": value}
+    match = compile_filter({"a": value}, collation=collation)
     keys = list(scanned(RECORDS, query, collation, Pace()))
     assert keys == sorted(keys)
     if "b" not in other:
@@ -43,7 +43,7 @@ def test_scan_contains_matches_of_equality(wanted, other, collation):
 
 @pytest.mark.parametrize("collation", [BINARY, Collation.of({"locale": "en", "strength": 2})], ids=["binary", "folded"])
 @pytest.mark.parametrize("name", ["$eq", "$gt", "$gte", "$lt", "$lte"])
-def test_scan_contains_matches_of_bounds(name, collation):
+def test_scan_contains_records_that_match_bounds(name, collation):
     for bound in VALUES:
         for condition in ({name: bound}, {"$exists": True, name: bound}, {name: bound, "$ne": 7}):
             try:

@@ -1,4 +1,4 @@
-"""Cursors: batches, ends, and access by other users."""
+"""Tests of cursors in a simulated store: batches, the end of a cursor, and use by another client or session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gmongo.testing.command import CommandError
 from .shell import Shell, replica_set, standalone
 
 
-def code_of(call, *args, **kwargs):
+def error_code_of(call, *args, **kwargs):
     with pytest.raises(CommandError) as caught:
         call(*args, **kwargs)
     return caught.value.code
@@ -24,11 +24,11 @@ def shell():
     return shell
 
 
-def opened(shell, **fields):
+def open_cursor(shell, **fields):
     return shell("find", "c", **fields)["cursor"]
 
 
-def more(shell, cursor, **fields):
+def get_more(shell, cursor, **fields):
     database, _, collection = cursor["ns"].partition(".")
     return shell("getMore", cursor["id"], database, collection=collection, **fields)["cursor"]
 
@@ -36,56 +36,56 @@ def more(shell, cursor, **fields):
 def test_default_batch_has_101_documents():
     shell = standalone()
     shell.insert(*({"_id": number} for number in range(150)))
-    cursor = opened(shell)
+    cursor = open_cursor(shell)
     assert len(cursor["firstBatch"]) == 101
     assert isinstance(cursor["id"], Int64)
-    assert len(more(shell, cursor)["nextBatch"]) == 49
+    assert len(get_more(shell, cursor)["nextBatch"]) == 49
 
 
 def test_batch_is_limited_by_message_size():
     shell = standalone()
     shell.insert(*({"_id": number, "x": "x" * 6_000_000} for number in range(5)))
-    cursor = opened(shell)
+    cursor = open_cursor(shell)
     assert len(cursor["firstBatch"]) == 2
-    assert len(more(shell, cursor)["nextBatch"]) == 2
+    assert len(get_more(shell, cursor)["nextBatch"]) == 2
 
 
-def test_kill_cursors_closes_cursor(shell):
-    cursor = opened(shell, batchSize=1)
+def test_kill_cursors_command_closes_cursor(shell):
+    cursor = open_cursor(shell, batchSize=1)
     reply = shell("killCursors", "c", cursors=[cursor["id"], Int64(5)])
     assert (reply["cursorsKilled"], reply["cursorsNotFound"]) == ([cursor["id"]], [5])
-    assert code_of(more, shell, cursor) == 43
+    assert error_code_of(get_more, shell, cursor) == 43
 
 
-def test_get_more_with_other_owner_is_refused(shell):
-    cursor = opened(shell, batchSize=1)
-    assert code_of(shell, "getMore", cursor["id"], collection="d") == 13
-    assert code_of(more, Shell(shell.store, "b:1"), cursor) == 43
-    assert code_of(more, shell.with_session(), cursor) == 50738
-    assert code_of(shell, "getMore", cursor["id"], collection="c", batchSize=-1) == 51024
-    assert code_of(shell, "getMore", cursor["id"], collection="c", maxTimeMS=5) == 2
-    assert more(shell, cursor)["id"] == 0
+def test_get_more_of_other_collection_member_or_session_is_refused(shell):
+    cursor = open_cursor(shell, batchSize=1)
+    assert error_code_of(shell, "getMore", cursor["id"], collection="d") == 13
+    assert error_code_of(get_more, Shell(shell.store, "b:1"), cursor) == 43
+    assert error_code_of(get_more, shell.with_session(), cursor) == 50738
+    assert error_code_of(shell, "getMore", cursor["id"], collection="c", batchSize=-1) == 51024
+    assert error_code_of(shell, "getMore", cursor["id"], collection="c", maxTimeMS=5) == 2
+    assert get_more(shell, cursor)["id"] == 0
 
 
-@pytest.mark.parametrize("how", ["member", "session", "end", "time"])
-def test_cursor_ends_with_its_owner(shell, how):
+@pytest.mark.parametrize("end", ["member", "session", "end", "time"])
+def test_cursor_ends_at_loss_of_member_end_of_session_or_expiry(shell, end):
     session = shell.with_session()
-    cursor = opened(session, batchSize=1)
+    cursor = open_cursor(session, batchSize=1)
     lsid = bytes(session.fields["lsid"]["id"])
     {
         "member": lambda: shell.store.member_lost("a:1"),
         "session": lambda: shell.store.kill_session(lsid),
         "end": lambda: shell("endSessions", [session.fields["lsid"]], "admin"),
         "time": shell.store.expire,
-    }[how]()
-    assert code_of(more, session, cursor) == 43
+    }[end]()
+    assert error_code_of(get_more, session, cursor) == 43
 
 
 def test_cursor_without_timeout_does_not_expire(shell):
-    cursor = opened(shell, batchSize=1, noCursorTimeout=True)
+    cursor = open_cursor(shell, batchSize=1, noCursorTimeout=True)
     shell.store.expire()
     shell.store.member_lost("b:1")
-    assert len(more(shell, cursor)["nextBatch"]) == 5
+    assert len(get_more(shell, cursor)["nextBatch"]) == 5
 
 
 def capped():
@@ -95,21 +95,21 @@ def capped():
     return shell
 
 
-def test_await_data_waits_for_insert():
+def test_get_more_of_awaiting_cursor_waits_for_insert():
     shell = capped()
-    cursor = opened(shell, tailable=True, awaitData=True)
-    waiting = gevent.spawn(more, shell, cursor, maxTimeMS=5000)
+    cursor = open_cursor(shell, tailable=True, awaitData=True)
+    waiting = gevent.spawn(get_more, shell, cursor, maxTimeMS=5000)
     gevent.sleep(0)
     assert not waiting.ready()
     shell.insert({"_id": 3})
     assert waiting.get(timeout=2)["nextBatch"] == [{"_id": 3}]
-    assert more(shell, cursor, maxTimeMS=1)["nextBatch"] == []
+    assert get_more(shell, cursor, maxTimeMS=1)["nextBatch"] == []
 
 
 def test_waiting_get_more_fails_after_kill_of_cursor():
     shell = capped()
-    cursor = opened(shell, tailable=True, awaitData=True)
-    waiting = gevent.spawn(code_of, more, shell, cursor, maxTimeMS=5000)
+    cursor = open_cursor(shell, tailable=True, awaitData=True)
+    waiting = gevent.spawn(error_code_of, get_more, shell, cursor, maxTimeMS=5000)
     gevent.sleep(0)
     shell("killCursors", "c", cursors=[cursor["id"]])
     assert waiting.get(timeout=2) == 43

@@ -1,4 +1,4 @@
-"""Indexes of queries, transactions and snapshots."""
+"""Tests of indexes in a simulated store: queries, transactions and snapshots use the indexes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def with_index(shell, keys, **options):
 
 
 @pytest.fixture(scope="module")
-def large():
+def large_collection():
     shell = with_index(standalone(), {"i": 1})
     for start in range(0, MANY, 10_000):
         shell.insert(*({"_id": number, "i": number, "u": number} for number in range(start, start + 10_000)))
     return shell
 
 
-def calls_of(function):
-    """Return the number of function calls."""
+def count_calls(function):
+    """Return the number of Python and C function calls in a call of `function`."""
     count = 0
 
     def profile(_frame, event, _argument):
         nonlocal count
         count += event in ("call", "c_call")
 
-    function()  # fills caches
+    function()  # the first call fills caches
     sys.setprofile(profile)
     try:
         function()
@@ -44,37 +44,37 @@ def calls_of(function):
     return count
 
 
-def test_find_by_index_costs_at_most_2_5_times_find_by_id(large):
-    by_identity = calls_of(lambda: large.find(filter={"_id": 14_000}, limit=1))
-    by_index = calls_of(lambda: large.find(filter={"i": 14_000}, limit=1))
+def test_find_by_index_costs_at_most_2_5_times_find_by_id(large_collection):
+    by_identity = count_calls(lambda: large_collection.find(filter={"_id": 14_000}, limit=1))
+    by_index = count_calls(lambda: large_collection.find(filter={"i": 14_000}, limit=1))
     assert by_index <= 2.5 * by_identity
-    assert calls_of(lambda: large.find(filter={"u": 14_000}, limit=1)) > 10 * by_identity
+    assert count_calls(lambda: large_collection.find(filter={"u": 14_000}, limit=1)) > 10 * by_identity
 
 
 @pytest.mark.parametrize("change", [{"$set": {"x": 1}}, {"$inc": {"n": 1}}])
-def test_update_by_index_costs_at_most_2_5_times_update_by_id(large, change):
-    by_identity = calls_of(lambda: large.update({"_id": 10_000}, change))
-    assert calls_of(lambda: large.update({"i": 10_001}, change)) <= 2.5 * by_identity
+def test_update_by_index_costs_at_most_2_5_times_update_by_id(large_collection, change):
+    by_identity = count_calls(lambda: large_collection.update({"_id": 10_000}, change))
+    assert count_calls(lambda: large_collection.update({"i": 10_001}, change)) <= 2.5 * by_identity
 
 
-def test_lookup_by_index_does_not_scan(large):
+def test_lookup_stage_with_index_does_not_scan(large_collection):
     def join(field):
         stage = {"$lookup": {"from": "c", "localField": "i", "foreignField": field, "as": "r"}}
-        found = large.aggregate({"$match": {"_id": {"$in": [1, 2]}}}, stage)
+        found = large_collection.aggregate({"$match": {"_id": {"$in": [1, 2]}}}, stage)
         assert [one["r"][0]["_id"] for one in found] == [1, 2]
 
-    assert calls_of(lambda: join("i")) < 2000
+    assert count_calls(lambda: join("i")) < 2000
 
 
-def test_duplicate_is_found_without_scan(large):
+def test_unique_index_finds_duplicate_without_scan(large_collection):
     with_unique = {"key": {"u": 1}, "name": "u", "unique": True}
-    large("createIndexes", "c", indexes=[with_unique])
-    assert calls_of(lambda: large.insert({"u": 5})) < 1000
-    assert large.insert({"u": 5})["writeErrors"][0]["code"] == 11000
-    large("dropIndexes", "c", index="u")
+    large_collection("createIndexes", "c", indexes=[with_unique])
+    assert count_calls(lambda: large_collection.insert({"u": 5})) < 1000
+    assert large_collection.insert({"u": 5})["writeErrors"][0]["code"] == 11000
+    large_collection("dropIndexes", "c", index="u")
 
 
-def examined(shell, query, collation=None):
+def count_examined_records(shell, query, collation=None):
     collection = shell.store._state.catalog["db", "c"]
     plan = plan_of(collection.indexes.values(), query, Collation.of(collation))
     return len(collection.records) if plan is None else len(set(plan.keys()))
@@ -106,19 +106,19 @@ def examined(shell, query, collation=None):
 def test_query_uses_index(keys, options, query, number):
     shell = with_index(standalone(), keys, **options)
     shell.insert(*({"_id": n, "a": n, "b": n % 2, "s": str(n)} for n in range(20)))
-    assert examined(shell, query) == number
+    assert count_examined_records(shell, query) == number
 
 
-def test_query_uses_index_with_its_collation():
+def test_query_uses_index_only_with_collation_of_index():
     shell = with_index(standalone(), {"s": 1}, collation={"locale": "en", "strength": 2})
     shell.insert({"_id": 1, "s": "A"}, {"_id": 2, "s": "a"}, {"_id": 3, "s": "b"})
     collation = {"locale": "en", "strength": 2}
-    assert examined(shell, {"s": "a"}, collation=collation) == 2
+    assert count_examined_records(shell, {"s": "a"}, collation=collation) == 2
     assert [one["_id"] for one in shell.find(filter={"s": "a"}, collation=collation)] == [1, 2]
     assert [one["_id"] for one in shell.find(filter={"s": "a"})] == [2]
 
 
-def test_index_read_in_transaction_returns_its_snapshot():
+def test_read_by_index_in_transaction_returns_snapshot_of_transaction():
     shell = with_index(replica_set(), {"a": 1})
     shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 1})
     transaction = shell.with_session().transaction(1)
@@ -131,7 +131,7 @@ def test_index_read_in_transaction_returns_its_snapshot():
     assert [one["_id"] for one in shell.find(filter={"a": 1})] == [2]
 
 
-def test_index_read_returns_snapshot_of_the_time():
+def test_read_by_index_at_cluster_time_returns_snapshot_of_that_time():
     shell = with_index(replica_set(), {"a": 1})
     shell.insert({"_id": 1, "a": 1})
     time = shell("find", "c", readConcern={"level": "snapshot"})["cursor"]["atClusterTime"]

@@ -1,4 +1,4 @@
-"""Transactions, retryable writes, snapshot reads and sessions."""
+"""Tests of transactions, retryable writes, snapshot reads and sessions in a simulated store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def error_of(call, *args, **kwargs):
 
 
 def start_transaction(session, number=1):
-    """Start a transaction with its first statement."""
+    """Start a transaction with a find. Return a shell for the further commands of the transaction."""
     session.transaction(number, startTransaction=True).find()
     return session.transaction(number)
 
@@ -72,7 +72,7 @@ def test_write_concern_before_commit_is_refused(shell):
 
 
 PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
-PLAIN_WRITES = {
+WRITES_OUTSIDE_TRANSACTION = {
     "update": {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]},
     "delete": {"deletes": [{"q": {"_id": 1}, "limit": 1}]},
     "findAndModify": {"query": {}, "sort": {"_id": 1}, "update": {"$inc": {"n": 1}}},
@@ -80,12 +80,12 @@ PLAIN_WRITES = {
 }
 
 
-@pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_waits_for_transaction(shell, name):
+@pytest.mark.parametrize("name", WRITES_OUTSIDE_TRANSACTION)
+def test_write_outside_transaction_waits_for_transaction(shell, name):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
-    write = gevent.spawn(shell, name, "c", **PLAIN_WRITES[name])
+    write = gevent.spawn(shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name])
     gevent.sleep(0)
     assert not write.ready()
     transaction.finish("abortTransaction")
@@ -93,26 +93,26 @@ def test_plain_write_waits_for_transaction(shell, name):
     assert shell.find(filter={"x": 5}) == []
 
 
-@pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_that_waits_times_out(shell, name):
+@pytest.mark.parametrize("name", WRITES_OUTSIDE_TRANSACTION)
+def test_write_that_waits_for_transaction_times_out(shell, name):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
-    assert error_of(shell, name, "c", **PLAIN_WRITES[name], maxTimeMS=10).code == 50
+    assert error_of(shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name], maxTimeMS=10).code == 50
 
 
-@pytest.mark.parametrize("name", PLAIN_WRITES)
-def test_plain_write_that_waits_fails_at_step_down(shell, name):
+@pytest.mark.parametrize("name", WRITES_OUTSIDE_TRANSACTION)
+def test_write_that_waits_for_transaction_fails_at_step_down(shell, name):
     transaction = start_transaction(shell.with_session("b:1"))
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     transaction.insert({"_id": 9})
-    write = gevent.spawn(error_of, shell, name, "c", **PLAIN_WRITES[name])
+    write = gevent.spawn(error_of, shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name])
     gevent.sleep(0)
     shell.store.member_lost(shell.member)
     assert write.get(timeout=5).code == 11602
 
 
-def test_plain_write_evaluates_query_after_commit(shell):
+def test_write_that_waits_for_transaction_matches_document_again_after_commit(shell):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     write = gevent.spawn(shell.update, {"x": {"$ne": 5}, "_id": 1}, {"$set": {"y": 1}})
@@ -121,7 +121,7 @@ def test_plain_write_evaluates_query_after_commit(shell):
     assert write.get(timeout=5) == {"n": 0, "nModified": 0}
 
 
-def test_plain_write_aborts_expired_transaction(shell):
+def test_write_outside_transaction_aborts_expired_transaction(shell):
     shell.store.run_due_work({**PARAMETERS, "transactionLifetimeLimitSeconds": 0.01})
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
@@ -162,13 +162,13 @@ of_writes = pytest.mark.parametrize("write", WRITES_OF_3.values(), ids=WRITES_OF
 
 
 @pytest.fixture
-def unique(shell):
+def shell_with_unique_index(shell):
     shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}])
     return shell
 
 
-def code_of(write, shell):
-    """Return the error code of a write, or 0."""
+def error_code_of(write, shell):
+    """Return the error code of a write, or 0 if the write succeeds."""
     try:
         reply = write(shell)
     except CommandError as error:
@@ -178,10 +178,10 @@ def code_of(write, shell):
 
 @of_writes
 @pytest.mark.parametrize(("end", "code"), [("commitTransaction", 11000), ("abortTransaction", 0)])
-def test_write_waits_for_transaction_with_same_unique_value(unique, write, end, code):
-    transaction = start_transaction(unique.with_session())
+def test_write_waits_for_transaction_with_same_unique_value(shell_with_unique_index, write, end, code):
+    transaction = start_transaction(shell_with_unique_index.with_session())
     transaction.insert({"_id": 3, "x": 3})
-    waiting = gevent.spawn(code_of, write, unique)
+    waiting = gevent.spawn(error_code_of, write, shell_with_unique_index)
     gevent.sleep(0.01)
     assert not waiting.ready()
     transaction.finish(end)
@@ -189,44 +189,44 @@ def test_write_waits_for_transaction_with_same_unique_value(unique, write, end, 
 
 
 @of_writes
-def test_transactions_with_same_unique_value_conflict(unique, write):
-    first, second = (start_transaction(unique.with_session()) for _ in range(2))
+def test_transactions_with_same_unique_value_conflict(shell_with_unique_index, write):
+    first, second = (start_transaction(shell_with_unique_index.with_session()) for _ in range(2))
     first.update({"_id": 1}, {"$set": {"x": 3}})
-    assert code_of(write, second) == 112
+    assert error_code_of(write, second) == 112
     assert first.finish("commitTransaction") == {}
-    assert [one["_id"] for one in unique.find(filter={"x": 3})] == [1]
+    assert [one["_id"] for one in shell_with_unique_index.find(filter={"x": 3})] == [1]
 
 
 @of_writes
-def test_unique_value_stored_after_snapshot_conflicts(unique, write):
-    transaction = start_transaction(unique.with_session())
-    unique.insert({"_id": 5, "x": 3})
-    assert code_of(write, transaction) == 112
+def test_write_of_unique_value_stored_after_snapshot_conflicts(shell_with_unique_index, write):
+    transaction = start_transaction(shell_with_unique_index.with_session())
+    shell_with_unique_index.insert({"_id": 5, "x": 3})
+    assert error_code_of(write, transaction) == 112
 
 
 @of_writes
-def test_unique_value_of_snapshot_is_duplicate(unique, write):
-    unique.insert({"_id": 5, "x": 3})
-    transaction = start_transaction(unique.with_session())
-    unique("delete", "c", deletes=[{"q": {"_id": 5}, "limit": 1}])
-    assert code_of(write, transaction) == 11000
+def test_write_of_unique_value_in_snapshot_is_duplicate(shell_with_unique_index, write):
+    shell_with_unique_index.insert({"_id": 5, "x": 3})
+    transaction = start_transaction(shell_with_unique_index.with_session())
+    shell_with_unique_index("delete", "c", deletes=[{"q": {"_id": 5}, "limit": 1}])
+    assert error_code_of(write, transaction) == 11000
 
 
-def test_write_does_not_wait_for_unchanged_unique_value(unique):
-    transaction = start_transaction(unique.with_session())
+def test_write_of_other_unique_value_does_not_wait_for_transaction(shell_with_unique_index):
+    transaction = start_transaction(shell_with_unique_index.with_session())
     transaction.insert({"_id": 3, "x": 3})
-    assert unique.update({"_id": 1}, {"$set": {"y": 1}})["nModified"] == 1
-    assert unique.insert({"_id": 4, "x": 4}) == {"n": 1}
+    assert shell_with_unique_index.update({"_id": 1}, {"$set": {"y": 1}})["nModified"] == 1
+    assert shell_with_unique_index.insert({"_id": 4, "x": 4}) == {"n": 1}
     assert transaction.finish("commitTransaction") == {}
 
 
-def test_wait_for_unique_value_times_out(unique):
-    transaction = start_transaction(unique.with_session())
+def test_write_that_waits_for_unique_value_times_out(shell_with_unique_index):
+    transaction = start_transaction(shell_with_unique_index.with_session())
     transaction.insert({"_id": 3, "x": 3})
-    assert error_of(unique.insert, {"_id": 4, "x": 3}, maxTimeMS=20).code == 50
+    assert error_of(shell_with_unique_index.insert, {"_id": 4, "x": 3}, maxTimeMS=20).code == 50
 
 
-def test_transaction_reuses_unique_value_that_it_replaced(shell):
+def test_transaction_inserts_unique_value_that_it_has_replaced(shell):
     shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}])
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 9}})
@@ -235,7 +235,7 @@ def test_transaction_reuses_unique_value_that_it_replaced(shell):
     assert [one["x"] for one in shell.find()] == [9, 1]
 
 
-def test_failed_write_aborts_transaction(shell):
+def test_failed_write_in_transaction_aborts_transaction(shell):
     transaction = start_transaction(shell.with_session())
     reply = transaction.insert({"_id": 1}, {"_id": 9}, ordered=False)
     assert [error["code"] for error in reply["writeErrors"]] == [11000]
@@ -301,7 +301,7 @@ def test_cursor_of_transaction_ends_with_transaction(shell):
     assert error_of(session, "getMore", cursor["id"], collection="c").code == 43
 
 
-def test_loss_of_member_aborts_transactions(shell):
+def test_loss_of_member_aborts_transactions_of_member(shell):
     for lose in (lambda: shell.store.member_lost("a:1"), shell.store.abort_transactions):
         transaction = start_transaction(shell.with_session())
         transaction.update({"_id": 1}, {"$set": {"x": 5}})
@@ -310,13 +310,13 @@ def test_loss_of_member_aborts_transactions(shell):
         assert shell.update({"_id": 1}, {"$set": {"x": 1}})["n"] == 1
 
 
-def test_kill_all_sessions_aborts_transaction(shell):
+def test_kill_all_sessions_command_aborts_transaction(shell):
     transaction = start_transaction(shell.with_session())
     shell("killAllSessions", [], "admin")
     assert error_of(transaction.find).code == 251
 
 
-def test_mongos_refuses_transaction_of_other_mongos():
+def test_mongos_refuses_command_in_transaction_of_other_mongos():
     shell = sharded()
     session = shell.with_session()
     reply = session.transaction(1, startTransaction=True).insert({"_id": 1})
@@ -330,7 +330,7 @@ def test_mongos_refuses_transaction_of_other_mongos():
     assert shell.find() == [{"_id": 1}]
 
 
-def test_recovery_aborts_uncommitted_transaction():
+def test_commit_on_other_mongos_with_recovery_token_aborts_uncommitted_transaction():
     shell = sharded()
     session = shell.with_session()
     token = session.transaction(1, startTransaction=True).insert({"_id": 1})["recoveryToken"]
@@ -379,7 +379,7 @@ def test_transaction_number_on_unsupported_command_is_refused(shell):
     assert error_of(shell.insert, {"_id": 5}, txnNumber=1).code == 72
 
 
-def test_snapshot_read_returns_documents_of_the_time(shell):
+def test_snapshot_read_at_cluster_time_returns_documents_of_that_time(shell):
     reply = shell("find", "c", readConcern={"level": "snapshot"}, filter={})
     time = reply["cursor"]["atClusterTime"]
     assert time == shell.store.now()

@@ -1,4 +1,4 @@
-"""Expiry of documents, and long commands."""
+"""Tests of the expiry of documents and of long commands in a simulated store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def with_ttl(shell, **options):
     )
 
 
-def left(shell):
+def remaining_ids(shell):
     return [document["_id"] for document in shell.find()]
 
 
@@ -37,7 +37,7 @@ def test_documents_of_ttl_index_expire():
     with_ttl(shell)
     token = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]
     shell.store.run_due_work(PARAMETERS)
-    assert left(shell) == ["new", "no date", "missing"]
+    assert remaining_ids(shell) == ["new", "no date", "missing"]
     events = shell("getMore", token["id"], collection="c", maxTimeMS=1)["cursor"]["nextBatch"]
     assert [event["operationType"] for event in events] == ["delete", "delete"]
 
@@ -47,37 +47,37 @@ def test_documents_remain_until_ttl_monitor_runs():
     with_ttl(shell)
     shell.store.run_due_work({**PARAMETERS, "ttlMonitorSleepSecs": 60})
     shell.store.run_due_work({**PARAMETERS, "ttlMonitorEnabled": False})
-    assert len(left(shell)) == 5
+    assert len(remaining_ids(shell)) == 5
 
 
-def test_partial_ttl_index_expires_its_documents_only():
+def test_partial_ttl_index_expires_only_documents_in_index():
     shell = standalone()
     with_ttl(shell, partialFilterExpression={"_id": "one is old"})
     shell.store.run_due_work(PARAMETERS)
-    assert left(shell) == ["old", "new", "no date", "missing"]
+    assert remaining_ids(shell) == ["old", "new", "no date", "missing"]
 
 
-def test_document_of_open_transaction_expires_later():
+def test_document_written_in_open_transaction_does_not_expire_before_end_of_transaction():
     shell = replica_set()
     with_ttl(shell)
     transaction = shell.with_session().transaction(1)
     transaction("update", "c", updates=[{"q": {"_id": "old"}, "u": {"$set": {"x": 1}}}], startTransaction=True)
     shell.store.run_due_work(PARAMETERS)
-    assert "old" in left(shell)
+    assert "old" in remaining_ids(shell)
     transaction.finish("abortTransaction")
     shell.store.run_due_work(PARAMETERS)
-    assert "old" not in left(shell)
+    assert "old" not in remaining_ids(shell)
 
 
-def heavy(shell):
+def insert_many_and_return_slow_pipeline(shell):
     shell.insert(*({"_id": number, "v": "x" * 50} for number in range(3000)))
     return [{"$project": {"n": {"$reduce": {"input": {"$range": [0, 50]}, "initialValue": 0,
                                              "in": {"$add": ["$$value", "$$this"]}}}}}]  # fmt: skip
 
 
-def test_other_greenlets_run_during_pipeline():
+def test_other_greenlets_run_during_long_pipeline():
     shell = standalone()
-    pipeline = heavy(shell)
+    pipeline = insert_many_and_return_slow_pipeline(shell)
     runs = []
 
     def count():
@@ -94,7 +94,7 @@ def test_other_greenlets_run_during_pipeline():
 @pytest.mark.parametrize("command", ["aggregate", "find", "update"])
 def test_time_limit_interrupts_long_command(command):
     shell = standalone()
-    pipeline = heavy(shell)
+    pipeline = insert_many_and_return_slow_pipeline(shell)
     slow = {"$expr": {"$lt": [pipeline[0]["$project"]["n"], 0]}}
     fields = {
         "aggregate": {"pipeline": pipeline, "cursor": {}},
@@ -106,9 +106,9 @@ def test_time_limit_interrupts_long_command(command):
     assert caught.value.code == 50
 
 
-def test_update_matches_documents_again_after_pause():
+def test_update_skips_documents_that_no_longer_match_after_pause():
     shell = standalone()
-    heavy(shell)
+    insert_many_and_return_slow_pipeline(shell)
     slow = {"$expr": {"$gte": [{"$size": {"$range": [0, 300]}}, 0]}}
     update = gevent.spawn(
         shell, "update", "c", updates=[{"q": {"done": None, **slow}, "u": {"$set": {"done": 1}}, "multi": True}]

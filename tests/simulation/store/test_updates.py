@@ -1,4 +1,4 @@
-"""Update operators."""
+"""Tests of update operators in a simulated store."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .shell import standalone
         *({"$inc": {"d.$[]": 1}}, {"$push": {"d": {"$each": [0], "$sort": 1}}}, [{"$set": {"b": 2}}, {"$unset": "a"}]),
     ],
 )
-def test_update_does_not_change_its_input(update):
+def test_update_does_not_change_original_document(update):
     before = {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
     Update(update, {}).apply(before)
     assert before == {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
 
 
-def test_arithmetic_keeps_number_types():
+def test_arithmetic_operators_keep_number_types():
     found = Update({"$inc": {"a": 1, "b": 1, "c": Decimal128("0.5"), "d": 1.5}}, {}).apply(
         {"_id": 1, "a": Int64(1), "b": 1, "c": 1, "d": 1}
     )
@@ -36,7 +36,7 @@ def test_arithmetic_keeps_number_types():
     assert found["c"] == Decimal128("1.5")
 
 
-def test_new_fields_are_in_order_of_names():
+def test_set_adds_new_fields_in_alphabetical_order():
     assert list(Update({"$set": {"z": 1, "a": 1}}, {}).apply({"_id": 1})) == ["_id", "a", "z"]
 
 
@@ -48,12 +48,12 @@ def test_positional_operator_updates_matched_element():
     assert caught.value.code == 2
 
 
-def test_array_filter_selects_elements():
+def test_array_filter_selects_elements_to_update():
     update = Update({"$set": {"a.$[big].y": 1}}, {}, array_filters=[{"big.x": {"$gt": 1}}])
     assert update.apply({"_id": 1, "a": [{"x": 1}, {"x": 2}]}) == {"_id": 1, "a": [{"x": 1}, {"x": 2, "y": 1}]}
 
 
-def test_upsert_inserts_equalities_of_query():
+def test_upsert_inserts_document_with_equalities_of_query():
     shell = standalone()
     reply = shell.update(
         {"a": 1, "b": {"$gt": 5}, "c.d": {"$eq": 2}}, {"$set": {"x": 1}, "$setOnInsert": {"y": 2}}, upsert=True
@@ -67,7 +67,7 @@ def test_upsert_inserts_equalities_of_query():
     assert shell.update({"_id": 7}, {"$setOnInsert": {"y": 1}}, upsert=True) == {"n": 1, "nModified": 0}
 
 
-def test_update_counts_changed_documents_only():
+def test_update_reply_counts_only_changed_documents_as_modified():
     shell = standalone()
     shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
     assert shell.update({}, {"$set": {"x": 1}}, multi=True) == {"n": 2, "nModified": 1}
@@ -79,7 +79,7 @@ def test_update_counts_changed_documents_only():
     assert shell.update({}, {"x": 1}, multi=True)["writeErrors"][0]["code"] == 9
 
 
-def test_current_date_sets_current_time():
+def test_current_date_operator_sets_current_time():
     document = Update({"$currentDate": {"a": True, "b": {"$type": "timestamp"}}}, {}).apply({"_id": 1})
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
     assert abs(now - document["a"]) < datetime.timedelta(minutes=1)

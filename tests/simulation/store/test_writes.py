@@ -1,4 +1,4 @@
-"""Inserts, deletes, bulk writes, unique indexes and validators."""
+"""Tests of inserts, deletes, bulk writes, unique indexes and validators in a simulated store."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gmongo.testing.command import CommandError
 from .shell import replica_set, standalone
 
 
-def code_of(call, *args, **kwargs):
+def error_code_of(call, *args, **kwargs):
     with pytest.raises(CommandError) as caught:
         call(*args, **kwargs)
     return caught.value.code
 
 
-def test_insert_puts_id_first_and_generates_missing_id():
+def test_insert_moves_id_to_first_field_and_generates_missing_id():
     shell = standalone()
     assert shell.insert({"x": 1, "_id": 5}, {"y": 1}) == {"n": 2}
     first, second = shell.find()
@@ -24,7 +24,7 @@ def test_insert_puts_id_first_and_generates_missing_id():
     assert isinstance(second["_id"], ObjectId)
 
 
-def test_inserted_document_is_a_copy():
+def test_stored_document_is_copy_of_inserted_document():
     shell = standalone()
     document = {"_id": 1, "x": [1]}
     shell.insert(document)
@@ -66,7 +66,7 @@ def test_unique_index_refuses_duplicates():
     assert shell.update({"_id": 4}, {"$set": {"a": 9}})["nModified"] == 1
 
 
-def test_json_schema_error_has_details_of_document():
+def test_json_schema_error_has_details_of_invalid_document():
     shell = standalone()
     schema = {"required": ["x"], "properties": {"x": {"bsonType": "string"}}}
     shell("create", "c", validator={"$jsonSchema": schema})
@@ -81,13 +81,13 @@ def test_json_schema_error_has_details_of_document():
     assert shell.insert({"_id": 1, "x": 5}, bypassDocumentValidation=True) == {"n": 1}
 
 
-def bulk(shell, *ops, **options):
+def run_bulk_write(shell, *ops, **options):
     return shell("bulkWrite", 1, "admin", ops=list(ops), nsInfo=[{"ns": "db.c"}, {"ns": "other.d"}], **options)
 
 
 def test_bulk_write_returns_result_of_each_operation():
     shell = replica_set()
-    reply = bulk(
+    reply = run_bulk_write(
         shell,
         {"insert": 0, "document": {"_id": 1}},
         {"insert": 1, "document": {"_id": 1}},
@@ -112,10 +112,10 @@ def test_bulk_write_returns_result_of_each_operation():
 
 
 @pytest.mark.parametrize(("ordered", "inserted"), [(True, 1), (False, 2)])
-def test_ordered_bulk_write_stops_at_first_error(ordered, inserted):
+def test_only_ordered_bulk_write_stops_at_first_error(ordered, inserted):
     shell = replica_set()
     documents = [{"insert": 0, "document": {"_id": identity}} for identity in (1, 1, 2)]
-    reply = bulk(shell, *documents, ordered=ordered, errorsOnly=True)
+    reply = run_bulk_write(shell, *documents, ordered=ordered, errorsOnly=True)
     assert (reply["nErrors"], reply["nInserted"]) == (1, inserted)
     [error] = reply["cursor"]["firstBatch"]
     assert (error["ok"], error["idx"], error["code"], error["keyValue"]) == (0.0, 1, 11000, {"_id": 1})
@@ -124,14 +124,14 @@ def test_ordered_bulk_write_stops_at_first_error(ordered, inserted):
 def test_bulk_write_cursor_has_batches_of_results():
     shell = replica_set()
     documents = [{"insert": 0, "document": {"_id": identity}} for identity in range(5)]
-    cursor = bulk(shell, *documents, cursor={"batchSize": 2})["cursor"]
+    cursor = run_bulk_write(shell, *documents, cursor={"batchSize": 2})["cursor"]
     assert len(cursor["firstBatch"]) == 2
     more = shell("getMore", cursor["id"], "admin", collection="$cmd.bulkWrite")["cursor"]
     assert [one["idx"] for one in more["nextBatch"]] == [2, 3, 4]
     assert more["id"] == 0
 
 
-def test_bulk_write_needs_admin_database_and_version_8_0():
+def test_bulk_write_command_needs_admin_database_and_version_8_0():
     body = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
-    assert code_of(replica_set(), "bulkWrite", 1, **body) == 13
-    assert code_of(replica_set(version=(7, 0)), "bulkWrite", 1, "admin", **body) == 59
+    assert error_code_of(replica_set(), "bulkWrite", 1, **body) == 13
+    assert error_code_of(replica_set(version=(7, 0)), "bulkWrite", 1, "admin", **body) == 59

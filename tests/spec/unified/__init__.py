@@ -1,1 +1,1 @@
-"""Runner of tests in the unified test format."""
+"""Runner of official tests in the unified test format."""

@@ -1,7 +1,8 @@
-"""Blocked commands in files that test timeouts.
+"""Longer delays of blocked commands in files that test timeouts.
 
-In these files, the delay of the server is slightly longer than the timeout of the client. On a busy machine, both
-times may pass at once, and the reply would arrive in time. The runner therefore makes the delay very long.
+In these files, the delay of the server is slightly longer than the timeout of the client. If a busy machine suspends
+the process for this time, the reply arrives before the client checks the timeout. The runner therefore makes the delay
+long.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NEVER_MS = 60_000
 
 
 def leave_unanswered(part: Any) -> None:
-    """Replace the delays of blocked commands in a file by 60 seconds."""
+    """Replace each ``blockTimeMS`` in a part of a file by 60 seconds."""
     if isinstance(part, list):
         for each in part:
             leave_unanswered(each)

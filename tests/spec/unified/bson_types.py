@@ -1,4 +1,4 @@
-"""BSON types by their names in ``$type``."""
+"""Checks of BSON types. The names of the types are the names of the operator ``$type``."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ BSON = tuple({kind for kinds in _CLASSES.values() for kind in kinds} | {int})
 
 
 def is_number(value: Any) -> bool:
-    """Return True for int and float values."""
+    """Return True if the value is an int or a float, and not a bool."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_of_type(value: Any, name: str) -> bool:
     """Return True if `value` has the BSON type with this name.
 
-    :raises FormatError: The type is unknown.
+    :raises FormatError: The name of the type is unknown.
     """
     if name == "number":
         return is_number(value) or isinstance(value, Decimal128)

@@ -1,4 +1,4 @@
-"""Client entities."""
+"""Client entities of the unified test format."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _OIDC = "MONGODB-OIDC"
 
 
 class Token(OIDCCallback):
-    """Callback that returns the token of the deployments."""
+    """OIDC callback that returns the token that the deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         return OIDCCallbackResult(TOKEN)
 
 
 class ClientEntity:
-    """Client of a test with its recorded events, log messages and spans.
+    """Client of a case, with its recorded events, log messages and spans.
 
-    :param spec: Definition of the entity.
-    :param running: Deployment of the client.
-    :param defaults: Client options for missing options of the definition.
+    :param spec: Definition of the entity in the file.
+    :param deployment: Deployment to which the client connects.
+    :param defaults: Client options for options that the definition does not contain.
     """
 
-    def __init__(self, spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]) -> None:
         check_known(spec, _FIELDS, "a client")
         self.name: str = spec["id"]
         self.recorder = Observer(
@@ -64,7 +64,7 @@ class ClientEntity:
         self.stored = self._store(spec.get("storeEventsAsEntities", ()))
         self.logs = LogCollector(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
         self.spans = SpanCollector() if "observeTracingMessages" in spec else None
-        uri, options = _connection(spec, running, defaults)
+        uri, options = _connection(spec, deployment, defaults)
         if self.spans is not None:
             options["tracing"] = self.spans.options(spec["observeTracingMessages"])
         with ExitStack() as undo:
@@ -86,10 +86,10 @@ class ClientEntity:
         return entities
 
     def _await_pools(self, size: int, seconds: float) -> None:
-        """Wait until the pools have their minimum size, without recording."""
-        self._listen(False)
+        """Wait until each pool has the minimum number of connections. Record no events during the wait."""
+        self._set_listening(False)
         filled = self.recorder.wait_until(lambda: self._pools_have(size), seconds)
-        self._listen(True)
+        self._set_listening(True)
         if not filled:
             raise Mismatch(f"the pools of {self.name} have no {size} connections after {seconds} s")
 
@@ -100,10 +100,10 @@ class ClientEntity:
         return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
 
     def settle(self) -> None:
-        """Wait until the client has discovered all servers, because discovery logs messages."""
+        """Wait until the client has discovered all servers, because the discovery logs messages."""
         self.recorder.wait_until(self._pools_are_ready)
 
-    def _listen(self, listen: bool) -> None:
+    def _set_listening(self, listen: bool) -> None:
         self.recorder.listening = listen
         if self.logs is not None:
             self.logs.recording = listen
@@ -111,8 +111,8 @@ class ClientEntity:
             self.spans.recording = listen
 
     def stop_listening(self) -> None:
-        """End the recording of events, log messages and spans."""
-        self._listen(False)
+        """Stop the recording of events, log messages and spans."""
+        self._set_listening(False)
         if self.logs is not None:
             self.logs.remove()
 
@@ -122,9 +122,9 @@ class ClientEntity:
 
 
 def _connection(
-    spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]
+    spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the URI and the options of a client."""
+    """Return the URI and the options with which a client entity is created."""
     options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
     if "serverApi" in spec:
         api = spec["serverApi"]
@@ -132,13 +132,13 @@ def _connection(
         options["server_api"] = ServerApi(api["version"], api.get("strict"), api.get("deprecationErrors"))
     if "autoEncryptOpts" in spec:
         options["auto_encryption_opts"] = automatic(spec["autoEncryptOpts"])
-    return _uri(spec, running, options), options
+    return _uri(spec, deployment, options), options
 
 
-def _uri(spec: Mapping[str, Any], running: RunningDeployment, options: Mapping[str, Any]) -> str:
-    # Without `useMultipleMongoses` the client gets one mongos, because a fail point applies to one mongos only.
+def _uri(spec: Mapping[str, Any], deployment: RunningDeployment, options: Mapping[str, Any]) -> str:
+    # Without `useMultipleMongoses`, the URI contains one mongos only, because a fail point applies to one mongos only.
     multiple = spec.get("useMultipleMongoses", False)
-    uri = running.uri_of_one() if options.get("directConnection") else running.uri(multiple)
+    uri = deployment.uri_of_one() if options.get("directConnection") else deployment.uri(multiple)
     return without_user(uri) if options.get("authMechanism") == _OIDC else uri
 
 
@@ -152,4 +152,4 @@ def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
 def _placeholder_value(name: str, options: Mapping[str, Any]) -> Any:
     if name == "authMechanismProperties" and options.get("authMechanism") == _OIDC:
         return {"OIDC_CALLBACK": Token()}
-    raise FormatError(f"there is no value for the placeholder of {name}")
+    raise FormatError(f"the runner has no value for the placeholder of the option {name}")

@@ -1,4 +1,4 @@
-"""Entities of cursors and change streams."""
+"""Cursor and change stream entities of the unified test format."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ _NOTHING = object()
 
 
 class CursorEntity:
-    """Cursor or change stream.
+    """A cursor or change stream of a case.
 
-    :param cursor: Object of the driver.
-    :param first: Document for the first iteration, which an earlier iteration has read.
+    :param cursor: Cursor or change stream of the driver.
+    :param first: Document that was already read. The first iteration of the entity returns this document.
     """
 
     def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
         self._cursor = cursor
         self._first = first
-        self.timeout_ms: float | None = None  # timeout of one iteration in milliseconds
+        self.timeout_ms: float | None = None  # time limit of each iteration in milliseconds
 
     @classmethod
     def opened(cls, cursor: Any) -> CursorEntity:
-        """Send the query of a cursor with a first iteration."""
+        """Send the query of a cursor with a first iteration, and return an entity of the cursor."""
         return cls(cursor, next(cursor, _NOTHING))
 
     def iterate_until_document(self) -> Any:
-        """Iterate until a document arrives, because an iteration of a tailable cursor can return no document."""
+        """Iterate until the cursor returns a document.
+
+        An iteration of a tailable cursor can return no document.
+        """
         first = self._take_first()
         if first is not _NOTHING:
             return first
@@ -42,7 +45,7 @@ class CursorEntity:
                     raise EOFError("the cursor is at its end")
 
     def iterate_once(self) -> Any:
-        """Iterate once and return the next document, or None."""
+        """Iterate once. Return the next document, or None if the cursor returns no document."""
         first = self._take_first()
         if first is not _NOTHING:
             return first
@@ -58,7 +61,7 @@ class CursorEntity:
         return first
 
     def close(self) -> None:
-        """Close the cursor and suppress errors of the server."""
+        """Close the cursor. Ignore errors of the server."""
         try:
             self._cursor.close()
         except PyMongoError:

@@ -1,4 +1,4 @@
-"""Simulated deployments of the cases, which start on demand and are shared."""
+"""Simulated deployments for the cases. Several cases share a deployment, and the first of these cases starts it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HARMLESS = (11601, 13, 59)
 
 
 class RunningDeployment:
-    """Running deployment with an internal client of the runner."""
+    """A simulated deployment that runs, and the internal client of the runner for this deployment."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -42,7 +42,7 @@ class RunningDeployment:
         # The internal client connects to one mongos only.
         self.internal: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
         self.kill_sessions()
-        # After discovery, the internal client logs no messages, so that later messages belong to clients of tests.
+        # The internal client discovers its servers now. Later log messages then belong to clients of cases.
         servers = self.internal.topology_description.server_descriptions()
         recorder.wait_until(lambda: recorder.ready_pools == len(servers))
 
@@ -51,9 +51,9 @@ class RunningDeployment:
         self._deployment.close()
 
     def uri(self, multiple: bool | None = None) -> str:
-        """Return the connection string.
+        """Return the URI of the deployment.
 
-        :param multiple: Value of ``useMultipleMongoses``.
+        :param multiple: Value of ``useMultipleMongoses`` in the definition of the client.
         """
         first = self._deployment.members[0].address
         if multiple is False and self.setting.topology == "sharded":
@@ -63,7 +63,7 @@ class RunningDeployment:
         return self._deployment.uri
 
     def uri_of_one(self) -> str:
-        """Return the connection string of one writable server."""
+        """Return the URI of one writable server."""
         members = self._deployment.members
         return self._deployment.uri_of((members.primary if members.has_primary else members[0]).address)
 
@@ -81,12 +81,12 @@ class RunningDeployment:
         raise FormatError(f"the deployment has no server {address}")
 
     def disable_fail_points(self, names: set[str]) -> None:
-        """Disable fail points on all servers."""
+        """Disable the fail points with these names on all servers."""
         for name in names:
             self._deployment.set_fail_point(name, "off")
 
     def prepared(self, document: Mapping[str, Any]) -> None:
-        """End the preparation of the data. Simulated mongos need no synchronization."""
+        """Do nothing. On real servers, the mongos would have to be synchronized after the preparation of the data."""
 
     def kill_sessions(self) -> None:
         """Abort all open transactions."""
@@ -98,18 +98,18 @@ class RunningDeployment:
 
 
 def without_user(uri: str) -> str:
-    """Remove username and password of the runner from a connection string."""
+    """Remove the username and the password of the runner from a URI."""
     return uri.replace(f"{USER}:{PASSWORD}@", "")
 
 
 class Deployments:
-    """Deployments of a test session by setting."""
+    """All deployments of a pytest run, keyed by their settings."""
 
     def __init__(self) -> None:
         self._running: dict[Setting, RunningDeployment] = {}
 
     def get(self, setting: Setting) -> RunningDeployment:
-        """Return the deployment of this setting, and start the deployment if necessary."""
+        """Return the deployment with this setting. Start the deployment if no case has used the setting before."""
         if setting not in self._running:
             self._running[setting] = RunningDeployment(setting)
         return self._running[setting]

@@ -1,4 +1,4 @@
-"""Access of the runner to private attributes of the driver."""
+"""Functions of the runner that use private attributes of the driver."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LEAST_SECONDS = 0.02
 
 
 def transaction_state(session: ClientSession) -> str:
-    """Return the transaction state of a session as a name of the format."""
+    """Return the transaction state of a session, as the name that the unified test format uses."""
     return session._state.transaction.state.name.lower().removesuffix("_empty")
 
 
 def pinned_address(session: ClientSession) -> str | None:
-    """Return the address of the pinned mongos, or None."""
+    """Return the address of the mongos to which a session is pinned, or None."""
     address = session._state.transaction.pinned_address
     return None if address is None else "{}:{}".format(*address)
 
@@ -37,7 +37,7 @@ def is_dirty(session: ClientSession) -> bool:
 
 @contextmanager
 def quick_heartbeats() -> Iterator[None]:
-    """Permit heartbeat intervals below the minimum of the specification."""
+    """Permit heartbeat intervals below the minimum of 500 ms while the block runs."""
     before = monitor.MIN_HEARTBEAT_FREQUENCY, rules.MIN_HEARTBEAT_SECONDS
     monitor.MIN_HEARTBEAT_FREQUENCY = rules.MIN_HEARTBEAT_SECONDS = _LEAST_SECONDS
     try:
@@ -48,6 +48,9 @@ def quick_heartbeats() -> Iterator[None]:
 
 @contextmanager
 def complete_documents_in_logs() -> Iterator[None]:
-    """Disable truncation in log messages, because truncated documents are invalid Extended JSON."""
+    """Disable the truncation of documents in log messages while the block runs.
+
+    The runner parses the documents, and a truncated document is invalid Extended JSON.
+    """
     with patch.dict("os.environ", MONGODB_LOG_MAX_DOCUMENT_LENGTH="100000"):
         yield

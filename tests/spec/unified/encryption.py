@@ -1,4 +1,4 @@
-"""Client-side encryption in tests: options of clients, and entities of explicit encryption.
+"""Client-side encryption in cases: options of client entities, and entities of explicit encryption.
 
 Simulated key management services cannot decrypt data keys of real services. The simulated mongocryptd supports JSON
 schemas, but no encrypted fields of Queryable Encryption.
@@ -44,7 +44,7 @@ _AUTO = {
 
 
 def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
-    """Convert ``autoEncryptOpts`` of a client."""
+    """Convert ``autoEncryptOpts`` of a client entity to AutoEncryptionOpts."""
     from gmongo.encryption_options import AutoEncryptionOpts
 
     check_known(spec, {*_AUTO, "extraOptions"}, "autoEncryptOpts")
@@ -52,15 +52,15 @@ def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
     providers = options["kms_providers"] = kms_providers(options["kms_providers"])
     return AutoEncryptionOpts(
         **options,
-        mongocryptd_uri=_mongocryptd().uri,
+        mongocryptd_uri=_mongocryptd_server().uri,
         mongocryptd_bypass_spawn=True,
         kms_tls_options=_tls(providers),
-        kms_connect_callback=_kms().connect,
+        kms_connect_callback=_kms_server().connect,
     )
 
 
 def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryption[Any]:
-    """Create a ``clientEncryption`` entity."""
+    """Create the ClientEncryption object of a ``clientEncryption`` entity."""
     from gmongo.encryption import ClientEncryption
 
     known = {"keyVaultClient", "keyVaultNamespace", "kmsProviders", "keyExpirationMS", "timeoutMS"}
@@ -73,13 +73,13 @@ def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncrypt
         CodecOptions(),
         _tls(providers),
         spec.get("keyExpirationMS"),
-        _kms().connect,
+        _kms_server().connect,
         spec.get("timeoutMS"),
     )
 
 
 def kms_providers(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the placeholders in KMS providers."""
+    """Return the KMS providers of a definition with values instead of placeholders."""
     return {
         provider: {
             name: _value_of(name) if isinstance(value, Mapping) and "$$placeholder" in value else value
@@ -100,7 +100,7 @@ def _value_of(name: str) -> Any:
         return "anything"
     if name == "accessToken":
         return "token"
-    raise FormatError(f"there is no value for the placeholder of {name}")
+    raise FormatError(f"the runner has no value for the placeholder of the option {name}")
 
 
 def _tls(providers: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,14 +119,14 @@ def _private_key() -> str:
 
 
 @functools.cache
-def _kms() -> KmsServer:
+def _kms_server() -> KmsServer:
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates().issue(*_HOSTS))
     return KmsServer(context).__enter__()
 
 
 @functools.cache
-def _mongocryptd() -> Mongocryptd:
+def _mongocryptd_server() -> Mongocryptd:
     running = Mongocryptd()
     running.start()
     return running

@@ -1,4 +1,4 @@
-"""Entities of a test: the map of names, and the creation of each type."""
+"""The entities of a case: the entity map, and the creation of entities of each type."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entity:
-    """Entity of a test.
+    """A named entity of a case.
 
     :param kind: Type: client, clientEncryption, database, collection, session, bucket, thread, cursor,
         topologyDescription, value.
-    :param value: Object of the driver or the runner.
-    :param client: Name of the client of the entity, or None.
+    :param value: Object of the driver or the runner that the entity contains.
+    :param client: Name of the client entity to which this entity belongs, or None.
     """
 
     kind: str
@@ -37,14 +37,14 @@ class Entity:
 
 
 class Entities:
-    """Entity map of one test."""
+    """Entity map of one case: the entities, keyed by their names."""
 
     def __init__(self) -> None:
         self._entities: dict[str, Entity] = {}
         self._lsids: dict[str, Any] = {}
 
     def add(self, name: str, entity: Entity) -> None:
-        """Store an entity.
+        """Add an entity.
 
         :raises FormatError: The name is in use.
         """
@@ -55,9 +55,9 @@ class Entities:
             self._lsids[name] = entity.value.session_id
 
     def add_result(self, name: str, result: Any, client: str | None) -> None:
-        """Store the result of an operation.
+        """Add the result of an operation as an entity.
 
-        :raises FormatError: The result has another type, or the name is in use.
+        :raises FormatError: The result has a type for which no entity exists, or the name is in use.
         """
         if isinstance(result, CursorEntity):
             self.add(name, Entity("cursor", result, client))
@@ -78,7 +78,7 @@ class Entities:
         return self._entities[name]
 
     def get(self, kind: str, name: str) -> Any:
-        """Return the object of an entity of this type.
+        """Return the object of the entity with this name and this type.
 
         :raises FormatError: The name is unknown, or the entity has another type.
         """
@@ -98,12 +98,12 @@ class Entities:
         return session
 
     def lsid(self, name: str) -> Any:
-        """Return the ID of an active or ended session."""
+        """Return the ID of a session entity, also after the end of the session."""
         self.session(name)
         return self._lsids[name]
 
     def of_kind(self, kind: str) -> Iterator[Any]:
-        """Return the objects of all entities of a type."""
+        """Return the objects of all entities with this type."""
         return (entity.value for entity in list(self._entities.values()) if entity.kind == kind)
 
     def __contains__(self, name: str) -> bool:
@@ -111,7 +111,7 @@ class Entities:
 
 
 def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
-    """Create entities in the given order.
+    """Create entities from their definitions, in the order of the list.
 
     :raises FormatError: An entity has an unknown type, a duplicate name, or a reference to an unknown name.
     """
@@ -125,7 +125,7 @@ def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
 
 
 def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
-    entity = ClientEntity(spec, run.running, run.client_options)
+    entity = ClientEntity(spec, run.deployment, run.client_options)
     for name, events in entity.stored.items():
         run.entities.add(name, Entity("value", events))
     if run.expects_logs and entity.logs is None:

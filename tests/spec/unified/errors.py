@@ -1,4 +1,4 @@
-"""Comparison of errors with ``expectError``."""
+"""Comparison of the errors that operations raise with ``expectError``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tests.spec.unified.matching import MISSING, Matcher, Mismatch
 from tests.spec.unified.results import as_document
 from tests.spec.unified.schema import FormatError
 
-# Write errors have a code without a code name.
+# The names of error codes in write errors. The server sends no ``codeName`` for these errors.
 _CODE_NAMES = {64: "WriteConcernTimeout", 91: "ShutdownInProgress", 100: "UnsatisfiableWriteConcern"}
 _CODE_NAMES |= {112: "WriteConflict", 121: "DocumentValidationFailure", 11000: "DuplicateKey", 11601: "Interrupted"}
 
 
 def check_error(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
-    """Compare an error with ``expectError``.
+    """Compare the error of an operation with ``expectError``.
 
-    :raises Mismatch: The error differs.
+    :raises Mismatch: The error differs from the expected error.
     """
     for name, value in expected.items():
         if name not in _CHECKS:
@@ -26,21 +26,21 @@ def check_error(expected: Mapping[str, Any], error: Exception, matcher: Matcher)
         _CHECKS[name](value, error, matcher)
 
 
-def _check(holds: bool, error: Exception, expectation: str) -> None:
-    if not holds:
+def _check(condition: bool, error: Exception, expectation: str) -> None:
+    if not condition:
         details = getattr(error, "details", None)
         raise Mismatch(f"the error must {expectation}, was {type(error).__name__}: {error} {details!s:.300}") from error
 
 
-def _main(error: Exception) -> Exception:
-    """Return the top-level error of a client bulk write, or the error itself."""
+def _top_level_error(error: Exception) -> Exception:
+    """Return the top-level error of a client bulk write error. Return any other error unchanged."""
     inner = error.error if isinstance(error, ClientBulkWriteException) else None
     return inner if isinstance(inner, Exception) else error
 
 
 def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
-    """Yield the server documents in an error: the reply, or the errors of a bulk write."""
-    main = _main(error)
+    """Yield the server's documents in an error: the error reply, or the errors of a bulk write."""
+    main = _top_level_error(error)
     details = getattr(main, "details", None)
     if isinstance(details, Mapping):
         yield details
@@ -50,7 +50,7 @@ def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_client_error(expected: bool, error: Exception, matcher: Matcher) -> None:
-    of_server = isinstance(_main(error), (OperationFailure, NotPrimaryError))
+    of_server = isinstance(_top_level_error(error), (OperationFailure, NotPrimaryError))
     _check(expected is not of_server, error, f"{'' if expected else 'not '}come from the client")
 
 
@@ -60,12 +60,12 @@ def _is_timeout_error(expected: bool, error: Exception, matcher: Matcher) -> Non
 
 
 def _error_contains(expected: str, error: Exception, matcher: Matcher) -> None:
-    texts = [str(_main(error)), *(str(each.get("errmsg", "")) for each in _details(error))]
+    texts = [str(_top_level_error(error)), *(str(each.get("errmsg", "")) for each in _details(error))]
     _check(any(expected.lower() in text.lower() for text in texts), error, f"contain {expected!r}")
 
 
 def _error_code(expected: int, error: Exception, matcher: Matcher) -> None:
-    codes = [each.get("code") for each in _details(error)] + [getattr(_main(error), "code", None)]
+    codes = [each.get("code") for each in _details(error)] + [getattr(_top_level_error(error), "code", None)]
     _check(expected in codes, error, f"have the code {expected}")
 
 
@@ -95,7 +95,7 @@ def _result(expected: Any, error: Exception, matcher: Matcher) -> None:
 
 
 def _with_test_names(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error of the server with the field names of the tests."""
+    """Return an error document of the server with the field names that the unified test format uses."""
     names = {"errmsg": "message", "errInfo": "details"}
     return {names.get(name, name): value for name, value in error.items()}
 
@@ -115,7 +115,7 @@ def _write_concern_errors(expected: list[Any], error: Exception, matcher: Matche
 
 
 def _response(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
-    matcher.check(expected, getattr(_main(error), "details", MISSING), place="errorResponse")
+    matcher.check(expected, getattr(_top_level_error(error), "details", MISSING), place="errorResponse")
 
 
 _CHECKS: dict[str, Callable[[Any, Exception, Matcher], None]] = {

@@ -1,4 +1,4 @@
-"""Events of a client: recording, waiting, and comparison with expected events."""
+"""Events of a client entity: recording, waits, and comparison with expected events."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ KINDS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND, "cmap": _POOL, "sda
 _ALL = frozenset(name for names in KINDS.values() for name in names)
 _HELLOS = frozenset({"hello", "ismaster"})
 
-# Class names that differ from the names in the format.
+# Class name of an event -> name of the event in the format, if the names differ.
 _NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 
 Recorded = tuple[str, Any]
 
 
 class Observer(ForwardingListener):
-    """Listener that records the observed events of a client.
+    """Listener that records the events that a client entity observes.
 
-    :param observed: Names of the recorded events.
-    :param ignored: Commands without recorded events.
+    :param observed: Names of the events to record.
+    :param ignored: Names of the commands whose events are not recorded.
     :param sensitive: True if events of sensitive commands are recorded.
     """
 
@@ -67,7 +67,7 @@ class Observer(ForwardingListener):
         self.events: list[Recorded] = []
 
     def store(self, names: Iterable[str], entity: list[Any]) -> None:
-        """Append a document for each event with one of these class names to a list."""
+        """Let the listener append a document to a list for each event with one of these class names."""
         self._stores.append((frozenset(names), entity))
 
     def handle(self, event: Any) -> None:
@@ -103,13 +103,13 @@ class Observer(ForwardingListener):
             return True
         if self._sensitive:
             return False
-        # Only the empty command identifies a redacted hello. Its reply has normal content.
+        # A hello with authentication is redacted: its command is empty, but its reply is not.
         if name in _HELLOS and isinstance(event, CommandStartedEvent) and not event.command:
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE or event.request_id in self._hidden_requests
 
     def of_kind(self, kind: str) -> list[Recorded]:
-        """Return the events of an ``eventType``."""
+        """Return the recorded events of an ``eventType``."""
         return [recorded for recorded in self.events if recorded[0] in KINDS[kind]]
 
     def shown(self) -> str:
@@ -126,13 +126,13 @@ class Observer(ForwardingListener):
 
 
 class EventMatcher:
-    """Compares events with a matcher of values."""
+    """Comparison of recorded events with expected events."""
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
 
     def check(self, expected: Mapping[str, Any], recorded: Recorded) -> None:
-        """Compare an event.
+        """Compare one recorded event with an expected event.
 
         :raises Mismatch: The event differs.
         """
@@ -146,7 +146,7 @@ class EventMatcher:
             self._matcher.check(*_FIELDS[field](value, event), True, f"{required}.{field}")
 
     def count(self, expected: Mapping[str, Any], events: Iterable[Recorded]) -> int:
-        """Return the number of matching events."""
+        """Return the number of events that match the expected event."""
         return sum(self._matches(expected, recorded) for recorded in events)
 
     def _matches(self, expected: Mapping[str, Any], recorded: Recorded) -> bool:
@@ -157,7 +157,7 @@ class EventMatcher:
         return True
 
     def check_all(self, expected: Mapping[str, Any], recorder: Observer) -> None:
-        """Compare the events of a client with an element of ``expectEvents``.
+        """Compare the recorded events of a client with an element of ``expectEvents``.
 
         :raises Mismatch: An event is missing, different or surplus.
         """
@@ -196,7 +196,8 @@ def _description(required: Mapping[str, Any], description: Any) -> tuple[Any, An
     raise TypeError(f"neither a server nor a topology description: {description!r}")
 
 
-# Field of an expectation -> function from (expected value, event) to (expected value, actual value).
+# For each field of an expected event: a function of the expected value and the event. The function returns the expected
+# value and the actual value.
 _FIELDS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "command": lambda required, event: (required, event.command),
     "reply": lambda required, event: (required, event.reply),

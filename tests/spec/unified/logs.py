@@ -1,4 +1,4 @@
-"""Log messages of a client: collection, and comparison with expected messages."""
+"""Log messages of a client entity: collection, and comparison with expected messages."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LEVELS = {
     "trace": logging.DEBUG,
 }
 
-# Fields that only an unredacted failure contains.
+# Fields of a failure that the driver omits from redacted log messages.
 _SHOWN_OF_REDACTED = ("errmsg", "errInfo")
 
 
 class LogCollector(logging.Handler):
-    """Log handler of one client.
+    """Log handler that collects the messages of one client entity.
 
-    All clients share the loggers. The topology ID identifies messages of other topologies, and :meth:`pausing`
-    excludes messages during operations of other clients.
+    All clients log to the same loggers. The topology ID in a message excludes messages of other clients.
+    :meth:`pausing` excludes messages without a topology ID during operations of other clients.
 
     :param levels: Minimum level of each component in ``observeLogMessages``.
     """
@@ -53,7 +53,7 @@ class LogCollector(logging.Handler):
             logger.addHandler(self)
 
     def remove(self) -> None:
-        """Remove the handler from the loggers. Repeated calls are permitted."""
+        """Remove the handler from the loggers. The method can be called several times."""
         for name, level in self._before.items():
             logger = logging.getLogger(name)
             logger.setLevel(level)
@@ -62,7 +62,7 @@ class LogCollector(logging.Handler):
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Exclude messages of this greenlet, which runs an operation of another client."""
+        """Exclude messages of the current greenlet while the block runs an operation of another client."""
         self._busy_elsewhere = gevent.getcurrent()
         try:
             yield
@@ -74,7 +74,7 @@ class LogCollector(logging.Handler):
             self._records.append(record)
 
     def of_topology(self, topology_id: Any) -> list[logging.LogRecord]:
-        """Return the records of a topology ID and the records without a topology ID."""
+        """Return the log records with this topology ID, and the log records without a topology ID."""
         return [record for record in self._records if _fields(record).get("topologyId", topology_id) == topology_id]
 
 

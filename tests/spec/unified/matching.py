@@ -1,4 +1,4 @@
-"""Comparison of values ("Evaluating Matches" of the format)."""
+"""Comparison of actual values with expected values (section "Evaluating Matches" of the unified test format)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _EXTENDED_JSON = JSONOptions(tz_aware=False)
 
 
 class Mismatch(AssertionError):
-    """A value differs from the expected value."""
+    """The actual value does not match the expected value."""
 
 
 class Matcher:
-    """Compares values.
+    """Comparison of actual values with expected values.
 
-    :param entity: Function from a name to a BSON entity.
-    :param lsid: Function from the name of a session entity to the session ID.
+    :param entity: Function that returns the value of the BSON entity with a name.
+    :param lsid: Function that returns the session ID of the session entity with a name.
     """
 
     def __init__(self, entity: Callable[[str], Any], lsid: Callable[[str], Any]) -> None:
@@ -33,11 +33,11 @@ class Matcher:
         self._lsid = lsid
 
     def check(self, expected: Any, actual: Any, root: bool = True, place: str = "") -> None:
-        """Compare a value.
+        """Compare an actual value with an expected value.
 
-        :param root: True if a document may have additional fields.
-        :param place: Path of the value for the message.
-        :raises Mismatch: The value differs.
+        :param root: True if the actual document may have additional fields.
+        :param place: Path of the value, for the text of the error.
+        :raises Mismatch: The actual value does not match.
         """
         operator = _operator(expected)
         if operator is not None:
@@ -50,7 +50,7 @@ class Matcher:
             _check_value(expected, actual, place)
 
     def matches(self, expected: Any, actual: Any, root: bool = True) -> bool:
-        """Return True if the values match."""
+        """Return True if the actual value matches the expected value."""
         try:
             self.check(expected, actual, root)
         except Mismatch:
@@ -58,7 +58,7 @@ class Matcher:
         return True
 
     def check_documents(self, expected: Any, actual: Any, place: str = "") -> None:
-        """Compare the documents of an iterable. Each document may have additional fields."""
+        """Compare the documents of an iterable. Each actual document may have additional fields."""
         if not isinstance(expected, list):
             self.check(expected, actual, place=place)
             return

@@ -1,4 +1,4 @@
-"""Initial and final data of a test."""
+"""The initial data of a case, and the comparison of the data at the end of the case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAJORITY = WriteConcern("majority")
 
 
 def prepare(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Recreate the collections of ``initialData`` and return the cluster time, or None."""
+    """Drop and create the collections of ``initialData``. Return the cluster time, or None if the server sends none."""
     with client.start_session() as session:
         for data in collections:
             _recreate(client, data, session)
@@ -31,9 +31,9 @@ def _recreate(client: MongoClient[Any], data: Mapping[str, Any], session: Any) -
 
 
 def check_outcome(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> None:
-    """Compare collections with ``outcome``.
+    """Compare the documents of collections with ``outcome``.
 
-    :raises Mismatch: A collection has other documents.
+    :raises Mismatch: A collection does not contain exactly the expected documents.
     """
     for data in collections:
         collection = client[data["databaseName"]].get_collection(

@@ -1,4 +1,4 @@
-"""Table of the official unified tests: ``python -m tests.spec.unified.report [arguments of pytest]``."""
+"""``python -m tests.spec.unified.report [arguments of pytest]``: run the official unified tests, and print a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PASSED, _FAILED = "passed", "failed"
 
 
 class Report:
-    """Pytest plugin that counts outcomes of each suite."""
+    """Pytest plugin that counts the cases of each suite by outcome."""
 
     def __init__(self) -> None:
         self.suites: dict[str, Counter[str]] = {}
@@ -28,7 +28,7 @@ class Report:
             self.suites.setdefault(suite, Counter())[outcome] += 1
 
     def lines(self) -> list[str]:
-        """Return the table in Markdown."""
+        """Return the lines of the table in Markdown."""
         columns = [_PASSED, *CLASSES, _FAILED]
         lines = [_row("suite", "cases", *columns), _row(*["---"] * (len(columns) + 2))]
         total: Counter[str] = Counter()
@@ -39,7 +39,10 @@ class Report:
 
 
 def _outcome(report: Any) -> str | None:
-    """Return the outcome of a case, or None for a report of a set-up or teardown."""
+    """Return the outcome of a case.
+
+    Return None if the report belongs to the set-up or teardown of a case that passes.
+    """
     if report.skipped:
         reason = getattr(report, "wasxfail", None) or report.longrepr[2].removeprefix("Skipped: ")
         return next((kind for kind in CLASSES if reason.startswith(kind)), _FAILED)
@@ -53,7 +56,7 @@ def _row(*cells: Any) -> str:
 
 
 def main() -> int:
-    """Run the tests and print the table."""
+    """Run the tests, print the table, and return the exit code of pytest."""
     report = Report()
     code = pytest.main([str(_MODULE), "-q", "--no-header", "-r", "f", "--tb=line", *sys.argv[1:]], plugins=[report])
     print(*report.lines(), sep="\n")

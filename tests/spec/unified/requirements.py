@@ -13,12 +13,13 @@ from tests.spec.unified.schema import version
 
 TOPOLOGIES = ("single", "replicaset", "sharded", "load-balanced")
 VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "4.2", "8.2")
-"""Server versions by preference. Version 8.2 is used only if no other version satisfies the requirements."""
+"""Server versions in the order of preference. Only if no other version satisfies the requirements, 8.2 is used."""
 
 MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
-"""Authentication mechanisms of deployments with users."""
+"""Authentication mechanisms that deployments with users support."""
 
-# Parameters of all deployments. A deployment gets a parameter in `_SETTABLE` if a case requires the parameter.
+# Server parameters of all deployments. A deployment has a parameter in `_SETTABLE` only if the case requires the
+# parameter.
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
 _SETTABLE = frozenset({"acceptApiVersion2"})
 
@@ -28,9 +29,9 @@ except ImportError:
     LIBMONGOCRYPT = None
 else:
     LIBMONGOCRYPT = version(libmongocrypt_version())
-"""Version of libmongocrypt, or None without the library."""
+"""Version of libmongocrypt, or None if libmongocrypt is not installed."""
 
-# All shards of the supported versions are replica sets.
+# In the supported versions, all shards are replica sets.
 _SYNONYMS = {"sharded-replicaset": "sharded"}
 
 
@@ -51,12 +52,12 @@ class Setting:
 
 
 def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
-    """Return the preferred setting of each topology that can satisfy the requirements.
+    """Return, for each topology that can satisfy the requirements, the preferred setting.
 
-    :param levels: Requirements of the file and of the case. A deployment must satisfy one element for the file and one
-    element for the case.
+    :param levels: The list of requirements of the file, and the list of requirements of the case. A deployment must
+        satisfy one element of each list.
     """
-    return _settings(json.dumps(levels))  # the cache needs a hashable key
+    return _settings(json.dumps(levels))  # a text, because the cache needs a hashable argument
 
 
 @cache
@@ -69,26 +70,28 @@ def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | N
     for auth, number in product((False, True), VERSIONS):
         if topology == "load-balanced" and version(number) < (5, 0, 0):
             continue
-        chosen = [_first(level, topology, number, auth) for level in levels if level is not None]
+        chosen = [_first_satisfied_requirement(level, topology, number, auth) for level in levels if level is not None]
         if None not in chosen:
             items = (item for each in chosen if each for item in each.get("serverParameters", {}).items())
             parameters = tuple(sorted(item for item in dict(items).items() if item[0] in _SETTABLE))
             yield Setting(topology, number, auth, parameters)
 
 
-def _first(level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool) -> Mapping[str, Any] | None:
-    offer = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
-    return next((each for each in level if not unmet(each, offer)), None)
+def _first_satisfied_requirement(
+    level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool
+) -> Mapping[str, Any] | None:
+    properties = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
+    return next((each for each in level if not unmet_requirements(each, properties)), None)
 
 
 @dataclass(frozen=True)
 class DeploymentProperties:
-    """Properties of a deployment for the comparison with requirements.
+    """The properties of a deployment that requirements can refer to.
 
     :param topology: One of :data:`TOPOLOGIES`.
     :param version: Version of the servers.
     :param auth: True if the deployment requires authentication.
-    :param mechanisms: Supported authentication mechanisms.
+    :param mechanisms: Authentication mechanisms that the deployment supports.
     :param has_parameters: Function that returns True if the server parameters have the given values.
     """
 
@@ -99,16 +102,16 @@ class DeploymentProperties:
     has_parameters: Callable[[Mapping[str, Any]], bool]
 
 
-def unmet(requirement: Mapping[str, Any], offer: DeploymentProperties) -> list[str]:
-    """Return the unsatisfied requirements of an element of ``runOnRequirements``."""
+def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentProperties) -> list[str]:
+    """Return the requirements in an element of ``runOnRequirements`` that a deployment does not satisfy."""
     checks: Mapping[str, Callable[[Any], bool]] = {
-        "minServerVersion": lambda least: version(offer.version) >= version(least),
-        "maxServerVersion": lambda most: version(offer.version) <= version(most),
-        "topologies": lambda names: offer.topology in [_SYNONYMS.get(name, name) for name in names],
+        "minServerVersion": lambda least: version(properties.version) >= version(least),
+        "maxServerVersion": lambda most: version(properties.version) <= version(most),
+        "topologies": lambda names: properties.topology in [_SYNONYMS.get(name, name) for name in names],
         "serverless": lambda use: use != "require",
-        "serverParameters": offer.has_parameters,
-        "auth": lambda required: required == offer.auth,
-        "authMechanism": lambda name: name.upper() in offer.mechanisms,
+        "serverParameters": properties.has_parameters,
+        "auth": lambda required: required == properties.auth,
+        "authMechanism": lambda name: name.upper() in properties.mechanisms,
         "csfle": _encryption_can_be,
     }
     return [f"{name} {value}" for name, value in requirement.items() if not checks[name](value)]

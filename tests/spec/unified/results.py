@@ -1,4 +1,4 @@
-"""Conversion of results to documents of the format."""
+"""Conversion of the driver's results to documents of the unified test format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmongo.results import (
 
 
 class Documents(list[Any]):
-    """Documents of an iterable."""
+    """List of the documents that a cursor has returned."""
 
 
 def as_document(result: Any) -> Any:

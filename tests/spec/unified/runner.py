@@ -1,4 +1,4 @@
-"""Execution of one case."""
+"""Execution of one case of the unified test format."""
 
 from __future__ import annotations
 
@@ -36,32 +36,33 @@ _OPERATIONS: dict[str, Mapping[str, Operation]] = {
 _TEST_RUNNER = Entity("testRunner", None)
 _NO_EXPECTATION = object()
 
-# Clients without this option use a short interval in order to recover quickly from fail points.
+# If a client entity does not set this option, the interval is short, so that the client recovers quickly from fail
+# points.
 _HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
 
 _LONGEST_SECONDS = 30
-_PATIENCE = 5  # seconds for events that follow the last operation
+_PATIENCE = 5  # seconds in which the events after the last operation must arrive
 
 
 class Run:
     """Execution of one case on one deployment.
 
-    :param running: Deployment of the case.
+    :param deployment: Deployment on which the case runs.
     :param document: Content of the file.
     :param case: Element of ``tests``.
-    :param client_options: Default options of all clients.
-    :param loops_must_end: Condition that ends a ``loop``.
+    :param client_options: Default options of all client entities.
+    :param loops_must_end: Function that returns True if a ``loop`` must end.
     """
 
     def __init__(
         self,
-        running: RunningDeployment,
+        deployment: RunningDeployment,
         document: Mapping[str, Any],
         case: Mapping[str, Any],
         client_options: Mapping[str, Any],
         loops_must_end: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.running = running
+        self.deployment = deployment
         self.client_options = client_options
         self.loops_must_end = loops_must_end
         self.entities = Entities()
@@ -88,8 +89,8 @@ class Run:
             stack.callback(self._clean_up)
             too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
             stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
-            self.cluster_time = prepare(self.running.internal, self._document.get("initialData", []))
-            self.running.prepared(self._document)
+            self.cluster_time = prepare(self.deployment.internal, self._document.get("initialData", []))
+            self.deployment.prepared(self._document)
             entity_factory.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
                 self.execute(operation)
@@ -98,7 +99,7 @@ class Run:
             self._check()
 
     def _await_events(self) -> None:
-        """Wait for events of background tasks. :meth:`_check` reports missing events."""
+        """Wait until the expected number of events is recorded. :meth:`_check` reports missing events."""
         for expected in self._case.get("expectEvents", []):
             recorder = self.entities.client(expected["client"]).recorder
             kind, count = expected.get("eventType", "command"), len(expected["events"])
@@ -108,7 +109,7 @@ class Run:
         for each in self.entities.of_kind("client"):
             each.stop_listening()
         names, self.fail_points = self.fail_points, set()
-        self.running.disable_fail_points(names)
+        self.deployment.disable_fail_points(names)
 
     def _check(self) -> None:
         for each in self.entities.of_kind("thread"):
@@ -123,7 +124,7 @@ class Run:
             traced = self.entities.client(expected["client"])
             assert traced.spans is not None, f"{traced.name} does not observe tracing messages"
             check_spans(expected, traced.spans.trees(), self._matcher)
-        check_outcome(self.running.internal, self._case.get("outcome", []))
+        check_outcome(self.deployment.internal, self._case.get("outcome", []))
 
     def _clean_up(self) -> None:
         self._stop()
@@ -138,11 +139,11 @@ class Run:
         for each in self.entities.of_kind("client"):
             each.close()
         if "Transaction" in str(self._case["operations"]):
-            self.running.kill_sessions()
+            self.deployment.kill_sessions()
 
     @contextmanager
     def pausing_logs_except(self, name: str) -> Iterator[None]:
-        """Exclude messages of this greenlet from the logs of all other clients."""
+        """Exclude log messages of the current greenlet from the logs of all clients except the client `name`."""
         others = [each for each in self.entities.of_kind("client") if each.name != name and each.logs is not None]
         with ExitStack() as stack:
             for each in others:
@@ -150,9 +151,9 @@ class Run:
             yield
 
     def execute(self, operation: Mapping[str, Any], propagate: bool = False) -> None:
-        """Run an operation and check its result.
+        """Run an operation, and compare its result or error with the expectation.
 
-        :param propagate: True to raise an expected error, as in the callback of a transaction.
+        :param propagate: True to raise the expected error after the comparison, as in the callback of a transaction.
         """
         target = _TEST_RUNNER if operation["object"] == "testRunner" else self.entities.find(operation["object"])
         known = _OPERATIONS.get(target.kind, {})
@@ -191,7 +192,7 @@ class Run:
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """Return the result or the error of an operation. Raise errors of the test itself."""
+    """Return the result and the error of an operation, one of which is None. Raise errors of the runner."""
     try:
         return call(), None
     except (AssertionError, FormatError):

@@ -20,13 +20,13 @@ NEWEST = (1, 28)
 
 
 class FormatError(Exception):
-    """A file is not in the supported format."""
+    """A file does not follow the supported versions of the unified test format."""
 
 
 def check(document: Mapping[str, Any]) -> None:
     """Validate the content of a file.
 
-    :raises FormatError: The content is not in the format. The message has the path and the reason.
+    :raises FormatError: The content violates the schema. The text contains the path and the reason.
     """
     error = best_match(_validator().iter_errors(document))
     if error is not None:
@@ -35,7 +35,7 @@ def check(document: Mapping[str, Any]) -> None:
 
 
 def check_version(text: str) -> None:
-    """Validate the version of the format.
+    """Check that the runner supports a version of the format.
 
     :raises FormatError: The major version differs, or the minor version is too new.
     """
@@ -46,7 +46,7 @@ def check_version(text: str) -> None:
 
 @cache
 def version(text: str) -> tuple[int, int, int]:
-    """Return the numbers of a version string: (4, 4, 0) for ``"4.4"``."""
+    """Return the three numbers of a version string, such as (4, 4, 0) for ``"4.4"``."""
     major, minor, patch = ([int(part) for part in text.split(".")] + [0, 0])[:3]
     return major, minor, patch
 

@@ -1,7 +1,7 @@
 """Table of the cases that do not pass, with reasons.
 
-A rule with a condition skips its cases while the condition is true. The cases of a rule without a condition run and
-must fail. An obsolete rule therefore fails a test.
+If a rule has a condition, its cases are skipped while the condition is true. If a rule has no condition, its cases run
+and must fail. A test therefore fails if a rule is obsolete.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ CLASSES = (NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, BY_THE_TEST)
 
 @dataclass(frozen=True)
 class CaseOnTopology:
-    """Case on a topology.
+    """A case and the topology on which the case runs.
 
     :param file: Name of the file, such as ``"find"``.
     :param case: Description of the case.
-    :param topology: Topology of the deployment.
-    :param words: All keys of the case and its entities, alone and with the parent key
-        (``"collectionOptions.timeoutMS"``), and the names of operations with ``()``.
+    :param topology: Topology of the deployment, such as ``"sharded"``.
+    :param words: All keys of the case and its entities, alone (``"timeoutMS"``) and with the parent key
+        (``"collectionOptions.timeoutMS"``). The names of operations end with ``()``.
     """
 
     file: str
@@ -49,15 +49,15 @@ class CaseOnTopology:
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule for cases that do not pass.
+    """Rule that describes cases that do not pass.
 
-    :param kind: One of :data:`CLASSES`.
-    :param reason: Explanation for readers.
-    :param words: Words. A case must contain at least one word. An empty value matches all cases.
-    :param files: Pattern of file names.
-    :param cases: Pattern of descriptions.
-    :param topology: Pattern of topologies.
-    :param holds: Condition that skips the cases. With None, the cases run and must fail.
+    :param kind: One of the kinds in :data:`CLASSES`.
+    :param reason: Text that explains why the cases do not pass.
+    :param words: The rule matches cases that contain at least one of these words. If empty, the words do not matter.
+    :param files: Pattern for the file names of the cases.
+    :param cases: Pattern for the descriptions of the cases.
+    :param topology: Pattern for the topologies.
+    :param skip_condition: Function that returns True if the cases are skipped. If None, the cases run and must fail.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Rule:
     files: str = "*"
     cases: str = "*"
     topology: str = "*"
-    holds: Callable[[], bool] | None = None
+    skip_condition: Callable[[], bool] | None = None
 
     @property
     def text(self) -> str:
@@ -74,7 +74,7 @@ class Rule:
         return f"{self.kind}: {self.reason}"
 
     def applies(self, use: CaseOnTopology) -> bool:
-        """Return True if the rule matches a case."""
+        """Return True if the rule matches a case on a topology."""
         return (
             (not self.words or bool(self.words & use.words))
             and fnmatchcase(use.file, self.files)
@@ -84,13 +84,13 @@ class Rule:
 
 
 def rule_for(use: CaseOnTopology) -> Rule | None:
-    """Return the rule of a case, or None if the case must pass."""
+    """Return the rule that applies to a case, or None if the case must pass."""
     rule = next((rule for rule in RULES if rule.applies(use)), None)
-    return rule if rule is None or rule.holds is None or rule.holds() else None
+    return rule if rule is None or rule.skip_condition is None or rule.skip_condition() else None
 
 
 def words_of(*parts: Any) -> frozenset[str]:
-    """Return the keys and operation names in parts of a file, as :class:`CaseOnTopology` describes."""
+    """Return the words in parts of a file. :class:`CaseOnTopology` describes the words."""
     words: set[str] = set()
     for part in parts:
         _add_words(words, part, "")
@@ -109,8 +109,8 @@ def _add_words(words: set[str], value: Any, parent: str) -> None:
             _add_words(words, inner, parent)
 
 
-def _absent(reason: str, words: str, holds: Callable[[], bool], **only: Any) -> Rule:
-    return Rule(NOT_IN_GMONGO, reason, frozenset(words.split()), holds=holds, **only)
+def _absent(reason: str, words: str, skip_condition: Callable[[], bool], **only: Any) -> Rule:
+    return Rule(NOT_IN_GMONGO, reason, frozenset(words.split()), skip_condition=skip_condition, **only)
 
 
 def _has_parameter(function: Any, parameter: str) -> bool:
@@ -124,8 +124,8 @@ def _contradicted(reason: str, files: str, cases: str = "*", topology: str = "*"
 _ENCRYPTS = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
-def _not_simulated(reason: str, files: str, cases: str = "*", holds: Callable[[], bool] | None = None) -> Rule:
-    return Rule(NOT_SIMULATED, reason, _ENCRYPTS, files, cases, holds=holds)
+def _not_simulated(reason: str, files: str, cases: str = "*", skip_condition: Callable[[], bool] | None = None) -> Rule:
+    return Rule(NOT_SIMULATED, reason, _ENCRYPTS, files, cases, skip_condition=skip_condition)
 
 
 @cache
@@ -246,4 +246,4 @@ RULES: tuple[Rule, ...] = (
         "* is never committed",
     ),
 )
-"""Rules by priority. The first matching rule applies."""
+"""All rules. If several rules match a case, the first rule applies."""

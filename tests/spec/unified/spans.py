@@ -1,4 +1,4 @@
-"""Spans of a client: collection, and comparison with expected spans."""
+"""Spans of a client entity: collection, and comparison with expected spans."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.values import check_known
 
-# Truncated texts are invalid Extended JSON.
+# The runner parses query texts, and a truncated query text is invalid Extended JSON.
 _MAX_TEXT_LENGTH = 100_000
 
 
 @dataclass
 class SpanTree:
-    """Span with its nested spans, in order of their start."""
+    """A span, and the trees of its child spans in the order of their start."""
 
     name: str
     attributes: Mapping[str, Any]
@@ -34,14 +34,14 @@ class SpanTree:
 
 
 class SpanCollector(SpanProcessor):
-    """Span processor of one client."""
+    """Span processor that collects the spans of one client entity."""
 
     def __init__(self) -> None:
         self.recording = True
         self._started: list[Any] = []
 
     def options(self, observed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of the client option ``tracing`` for ``observeTracingMessages``."""
+        """Return the value of the client option ``tracing`` that ``observeTracingMessages`` requires."""
         check_known(observed, {"enableCommandPayload"}, "the tracing of a client")
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)
@@ -53,7 +53,7 @@ class SpanCollector(SpanProcessor):
             self._started.append(span)
 
     def trees(self) -> list[SpanTree]:
-        """Return the trees of ended spans."""
+        """Return the trees of the ended spans. The root of a tree is a span without a parent in this list."""
         ended = [span for span in self._started if span.end_time is not None]
         trees = {span.context.span_id: SpanTree(span.name, _attributes(span)) for span in ended}
         roots = []
@@ -64,7 +64,7 @@ class SpanCollector(SpanProcessor):
 
 
 def _attributes(span: ReadableSpan) -> dict[str, Any]:
-    """Return the attributes as BSON values."""
+    """Return the attributes of a span, with values as the case expects them."""
     attributes: dict[str, Any] = {}
     for name, value in (span.attributes or {}).items():
         if name == "db.mongodb.lsid":
@@ -87,7 +87,10 @@ def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher
 
 
 def _check_all(expected: Sequence[Any], actual: Sequence[SpanTree], matcher: Matcher, ignores_extra: bool) -> None:
-    """Compare spans in order. Ignored surplus spans may be at any position."""
+    """Compare spans in their order.
+
+    :param ignores_extra: True if the actual spans may contain additional spans at any position.
+    """
     rest = list(actual)
     for index, required in enumerate(expected):
         first_error: Mismatch | None = None

@@ -1,4 +1,4 @@
-"""Files in the unified test format, and default options of their clients."""
+"""The official files in the unified test format, and the default options of client entities."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bson.json_util import JSONOptions, loads
 
 from tests.spec.specifications import SpecFile, of_kind
 
-# The files need the final number of retries of Client Backpressure, which is not the default of gmongo. A simulated
-# server needs no long backoff.
+# The files expect the final number of retries of the Client Backpressure specification, which is not the default of
+# gmongo. The backoff is short, because a simulated server needs no time to recover.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
 """Default options of all clients."""
 
@@ -21,23 +21,23 @@ _INVALID, _VALID_FAIL = "invalid", "valid-fail"
 
 @cache
 def invalid() -> tuple[SpecFile, ...]:
-    """Return the files with invalid format."""
+    """Return the files in folders ``invalid``, which violate the format."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name == _INVALID)
 
 
 @cache
 def valid_fail() -> tuple[SpecFile, ...]:
-    """Return the files with failing cases."""
+    """Return the files in folders ``valid-fail``, whose cases must fail."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name == _VALID_FAIL)
 
 
 @cache
 def valid_pass() -> tuple[SpecFile, ...]:
-    """Return all other files."""
+    """Return all other files, whose cases must pass."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name not in (_INVALID, _VALID_FAIL))
 
 
 def read(file: SpecFile) -> dict[str, Any]:
-    """Read the content of a file as BSON values."""
+    """Return the content of a file. Extended JSON is converted to BSON values."""
     content: dict[str, Any] = loads(file.path.read_text("utf-8"), json_options=_EXTENDED_JSON)
     return content

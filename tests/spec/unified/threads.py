@@ -11,7 +11,7 @@ _SECONDS_TO_END = 10
 
 
 class Thread:
-    """Thread of a test that waits for functions."""
+    """Thread of a case: a greenlet that runs submitted functions in order."""
 
     def __init__(self) -> None:
         self._work: Queue[Callable[[], object]] = Queue()
@@ -22,17 +22,17 @@ class Thread:
             work()
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Add a function, and let the thread run."""
+        """Add a function, and let the thread run until its next wait."""
         self._work.put(work)
         gevent.sleep(0)
 
     def join(self) -> None:
-        """Wait for the last function, and raise the error of the thread."""
+        """Wait until all submitted functions have ended, and raise the error of a function."""
         self._work.put(StopIteration)
         self._greenlet.get(timeout=_SECONDS_TO_END)
 
     def check(self) -> None:
-        """Raise the error of the thread, if any."""
+        """Raise the error of a function if a function has failed."""
         if self._greenlet.exception is not None:
             raise self._greenlet.exception
 

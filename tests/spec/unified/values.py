@@ -1,4 +1,4 @@
-"""Conversion of common options of entities and operations."""
+"""Conversion of options that several entities and operations have in common."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.spec.unified.schema import FormatError
 
 
 def read_concern(document: Mapping[str, Any]) -> ReadConcern:
-    """Convert ``readConcern``."""
+    """Convert ``readConcern`` to a ReadConcern."""
     check_known(document, {"level"}, "a read concern")
     return ReadConcern(document.get("level"))
 
 
 def write_concern(document: Mapping[str, Any]) -> WriteConcern:
-    """Convert ``writeConcern``."""
+    """Convert ``writeConcern`` to a WriteConcern."""
     check_known(document, {"w", "journal", "wtimeoutMS"}, "a write concern")
     return WriteConcern(document.get("w"), document.get("wtimeoutMS"), document.get("journal"))
 
 
 def read_preference(document: Mapping[str, Any]) -> Any:
-    """Convert ``readPreference``."""
+    """Convert ``readPreference`` to a read preference of the driver."""
     check_known(document, {"mode", "tagSets", "maxStalenessSeconds"}, "a read preference")
     mode = document["mode"][0].lower() + document["mode"][1:]
     staleness = document.get("maxStalenessSeconds", -1)
@@ -51,14 +51,17 @@ def common_options(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def database_options(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert options of a database or a collection to keyword arguments, with errors of :func:`common_options`."""
+    """Convert options of a database or a collection to keyword arguments.
+
+    :raises FormatError: An option is unknown.
+    """
     rest = dict(document)
     timeout_ms = rest.pop(_LIMIT, None)
     return {**common_options(rest), "timeout_ms": timeout_ms}
 
 
 def check_known(names: Any, known: Any, owner: str) -> None:
-    """Reject unknown names.
+    """Check that all names are known.
 
     :raises FormatError: A name is unknown.
     """

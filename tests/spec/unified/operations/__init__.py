@@ -1,1 +1,1 @@
-"""Operations of the format by type of entity."""
+"""Operations of the unified test format. Each module contains the operations of one entity type."""

@@ -1,4 +1,4 @@
-"""Assertions of the test runner."""
+"""Operations of the test runner that assert a condition."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tests.spec.unified.runner import Run
 
 
-def _expect(holds: bool, message: str) -> None:
-    if not holds:
+def _expect(condition: bool, message: str) -> None:
+    if not condition:
         raise Mismatch(message)
 
 
@@ -74,7 +74,7 @@ def _different_lsid(run: Run, _target: None, client: str) -> None:
 
 
 def _collections(run: Run, name: str) -> list[str]:
-    return run.running.internal[name].list_collection_names()
+    return run.deployment.internal[name].list_collection_names()
 
 
 def _collection_exists(run: Run, _target: None, databaseName: str, collectionName: str) -> None:
@@ -87,7 +87,7 @@ def _collection_not_exists(run: Run, _target: None, databaseName: str, collectio
 
 
 def _indexes(run: Run, database: str, collection: str) -> list[str]:
-    return list(run.running.internal[database][collection].index_information())
+    return list(run.deployment.internal[database][collection].index_information())
 
 
 def _index_exists(run: Run, _target: None, databaseName: str, collectionName: str, indexName: str) -> None:

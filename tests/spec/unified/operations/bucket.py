@@ -40,7 +40,7 @@ def _read(stream: Any) -> bytes:
 
 def _drop(bucket: Any) -> None:
     storage = bucket._storage
-    with storage.time_limit():  # GridFSBucket has no method `drop`
+    with storage.time_limit():  # drops the two collections, because GridFSBucket has no method `drop`
         storage.files.drop()
         storage.chunks.drop()
 

@@ -1,4 +1,4 @@
-"""Operations of clients. Their target is the client entity."""
+"""Operations of clients. The target of these operations is a client entity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operation ``loop``."""
+"""The operation ``loop`` of the unified test format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loop(
     for name in (storeSuccessesAsEntity, storeIterationsAsEntity):
         if name is not None and name in run.entities:
             raise FormatError(f"there is already an entity {name!r}")
-    errors, failures = _list(run, storeErrorsAsEntity), _list(run, storeFailuresAsEntity)
+    errors, failures = _list_of_entity(run, storeErrorsAsEntity), _list_of_entity(run, storeFailuresAsEntity)
     errors, failures = errors if errors is not None else failures, failures if failures is not None else errors
     successes = iterations = 0
     while not run.loops_must_end():
@@ -45,8 +45,8 @@ def loop(
             run.entities.add(name, Entity("value", number))
 
 
-def _list(run: Run, name: str | None) -> list[Any] | None:
-    """Return the array of errors or failures, and create the array if necessary."""
+def _list_of_entity(run: Run, name: str | None) -> list[Any] | None:
+    """Return the list of the entity with this name. Create the entity with an empty list if the name is unknown."""
     if name is None:
         return None
     if name not in run.entities:

@@ -1,4 +1,4 @@
-"""Conversion of operations to calls of the driver."""
+"""Conversion of an operation of the unified test format to a call of the driver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _CURSOR_TYPES = {
 }
 _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AFTER}
 
-# `gmongo.timeout` applies the timeout of an operation if the method has no such argument.
+# If the driver's method has no argument for a timeout, the runner applies `timeoutMS` of the operation by
+# `gmongo.timeout`.
 _LIMIT = "timeoutMS"
 _TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
 LIMITED_CURSOR = "timeoutMS timeoutMode"
@@ -32,14 +33,14 @@ LIMITED_CURSOR = "timeoutMS timeoutMode"
 
 
 class Method:
-    """Operation of a driver object.
+    """An operation that calls a method of a driver object.
 
-    :param call: Name of a method of the object, or a function with the object as first argument.
-    :param required: Names of required arguments in the format.
-    :param optional: Names of optional arguments.
-    :param fields: Names of optional arguments that are fields of the command, and keep their names.
-    :param names: Argument names of the driver that differ from snake case.
-    :param show: Conversion of the result for the comparison.
+    :param call: Name of a method of the object, or a function whose first argument is the object.
+    :param required: Names of the required arguments in the format, separated by spaces.
+    :param optional: Names of the optional arguments in the format.
+    :param fields: Names of optional arguments that the method takes as fields of the command, with unchanged names.
+    :param names: Argument name in the format -> argument name of the method, if the latter is not the snake case name.
+    :param show: Function that converts the result of the method for the comparison.
     """
 
     def __init__(
@@ -86,9 +87,9 @@ class Method:
 
 
 class Function:
-    """Operation of the runner.
+    """An operation that calls a function of the runner.
 
-    :param function: Function with the run, the object of the entity, and the named arguments of the format.
+    :param function: Function that receives the run, the object of the entity, and the arguments by their names.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -111,30 +112,30 @@ Operation = Method | Function
 
 
 def documents(cursor: Any) -> Documents:
-    """Read all documents of a cursor and close the cursor."""
+    """Read all documents of a cursor, and close the cursor."""
     with cursor:
         return Documents(cursor)
 
 
 def convert(run: Run, name: str, value: Any) -> Any:
-    """Convert an argument for the driver.
+    """Convert an argument of the format to the argument of the driver's method.
 
-    :raises FormatError: The value is not in the format.
+    :raises FormatError: The format does not permit the value.
     """
     if name == "session":
         return run.entities.session(value)
     if name in CONVERSIONS:
         return CONVERSIONS[name](value)
     if name == "returnDocument":
-        return _chosen(_RETURN_DOCUMENTS, value.lower(), name)
+        return _choose(_RETURN_DOCUMENTS, value.lower(), name)
     if name == "timeoutMode":
-        return _chosen(_TIMEOUT_MODES, value, name)
+        return _choose(_TIMEOUT_MODES, value, name)
     if name == "cursorType":
-        return _chosen(_CURSOR_TYPES, value, name)
+        return _choose(_CURSOR_TYPES, value, name)
     return value
 
 
-def _chosen(table: Mapping[str, Any], value: str, name: str) -> Any:
+def _choose(table: Mapping[str, Any], value: str, name: str) -> Any:
     if value not in table:
         raise FormatError(f"{name} must be one of {list(table)}, was {value!r}")
     return table[value]

@@ -1,4 +1,4 @@
-"""Models of bulk writes and search indexes."""
+"""Conversion of the models of bulk writes and search indexes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _WRITES: dict[str, tuple[type, frozenset[str]]] = {
 
 
 def write_models(requests: list[Mapping[str, Any]], namespaces: bool = False) -> list[Any]:
-    """Convert the models of a bulk write.
+    """Convert the models of a bulk write to model classes of the driver.
 
-    :param namespaces: True if each model has a namespace.
+    :param namespaces: True if each model has a namespace, as in a client bulk write.
     """
     return [_write_model(request, namespaces) for request in requests]
 
@@ -41,6 +41,6 @@ def _write_model(request: Mapping[str, Any], namespaces: bool) -> Any:
 
 
 def search_index_model(model: Mapping[str, Any]) -> SearchIndexModel:
-    """Convert the model of a search index."""
+    """Convert the model of a search index to a SearchIndexModel."""
     check_known(model, {"definition", "name", "type"}, "a search index")
     return SearchIndexModel(**model)

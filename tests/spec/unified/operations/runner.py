@@ -1,4 +1,4 @@
-"""Operations of the test runner: fail points, entities, threads, waits."""
+"""Operations of the entity ``testRunner``: fail points, entities, threads and waits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _targeted_fail_point(run: Run, _target: None, session: str, failPoint: Mappi
     if address is None:
         raise FormatError(f"{session} must be pinned to a mongos")
     run.fail_points.add(failPoint["configureFailPoint"])
-    run.running.configure_fail_point(address, failPoint)
+    run.deployment.configure_fail_point(address, failPoint)
 
 
 def _create_entities(run: Run, _target: None, entities: list[Mapping[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Creation of change streams of clients, databases and collections."""
+"""The operation that creates a change stream of a client, a database or a collection."""
 
 from __future__ import annotations
 
