@@ -46,6 +46,7 @@ KINDS = {
     "bulk_write": 1000,
     "transaction": 3,
     "change_stream": 1,
+    "first_operation": 1,
 }
 SOURCES, BUILT = Path(__file__).with_name("contenders"), ROOT / ".contenders"
 assert MEGABYTE_BATCH * LARGE_DOCUMENT_BYTES == 1_000_000

@@ -70,7 +70,7 @@ def _of_driver(package: str, uri: str) -> list[Callable[[], Any]]:
     from benchmarks.workloads import driver_operations
 
     client = importlib.import_module(package).MongoClient(uri)
-    operations = {**driver_operations(client), **blocking(package, client)}
+    operations = {**driver_operations(client), **blocking(package, uri, client)}
     return [operations[kind] for kind in KINDS]
 
 

@@ -35,5 +35,5 @@ def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
         update_one,
         lambda: drain(HUNDRED),
         lambda: drain(MEGABYTE),
-        *asynchronous(client).values(),
+        *asynchronous(uri, client).values(),
     ]

@@ -14,14 +14,16 @@ BULK = 1000  # models in one bulk write
 PIPELINE = [{"$match": {"active": True}}, {"$sort": {"_id": 1}}, {"$limit": 20}, {"$project": {"name": 1, "score": 1}}]
 
 
-def blocking(package: str, client: Any) -> dict[str, Callable[[], int]]:
+def blocking(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]]:
     """Return the operations of a client with blocking methods. Each operation returns a number of documents.
 
     :param package: the name of the driver's package.
+    :param uri: the connection string of the client.
     """
+    driver = import_module(package)
     database = client[DATABASE]
     writes = database["transactions"]
-    insert = import_module(package).InsertOne
+    insert = driver.InsertOne
     streams: dict[Any, Any] = {}  # greenlet or the main greenlet of a thread -> change stream
 
     def transaction() -> int:
@@ -38,6 +40,10 @@ def blocking(package: str, client: Any) -> dict[str, Callable[[], int]]:
         database["bulk"].insert_one({"caller": id(caller)})
         return int(next(streams[caller]) is not None)
 
+    def first_operation() -> int:
+        with driver.MongoClient(uri) as new_client:
+            return int(new_client[DATABASE][ONE].find_one(QUERY) is not None)
+
     return {
         "find_10000": lambda: sum(1 for _ in database[LARGE].find()),
         "aggregate": lambda: sum(1 for _ in database[HUNDRED].aggregate(PIPELINE)),
@@ -46,14 +52,15 @@ def blocking(package: str, client: Any) -> dict[str, Callable[[], int]]:
         ),
         "transaction": transaction,
         "change_stream": change_stream,
+        "first_operation": first_operation,
     }
 
 
-def asynchronous(client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
+def asynchronous(uri: str, client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
     """Return the operations of :func:`blocking` for an `AsyncMongoClient`."""
     from asyncio import current_task
 
-    from pymongo import InsertOne
+    from pymongo import AsyncMongoClient, InsertOne
 
     database = client[DATABASE]
     writes = database["transactions"]
@@ -89,10 +96,15 @@ def asynchronous(client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
         await database["bulk"].insert_one({"caller": id(caller)})
         return int(await streams[caller].next() is not None)
 
+    async def first_operation() -> int:
+        async with AsyncMongoClient(uri) as new_client:
+            return int(await new_client[DATABASE][ONE].find_one(QUERY) is not None)
+
     return {
         "find_10000": find_10000,
         "aggregate": aggregate,
         "bulk_write": bulk_write,
         "transaction": transaction,
         "change_stream": change_stream,
+        "first_operation": first_operation,
     }

@@ -27,6 +27,7 @@ SHARES = {
     "bulk_write": 0.01,
     "transaction": 0.1,
     "change_stream": 0.1,
+    "first_operation": 0.05,
 }
 #: The operations that only a replica set supports.
 REPLICA_SET_ONLY = {"transaction", "change_stream"}

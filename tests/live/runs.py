@@ -88,7 +88,7 @@ LONG = (
             members,
             ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL),
         )
-        for kind, members in (("standalone", 0), ("replica set", 3))
+        for kind, members in (("standalone", 0), ("replica set of 1", 1))
     ),
 )
 

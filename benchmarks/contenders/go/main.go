@@ -91,6 +91,14 @@ func (c *caller) change() uint32 {
 	return must(uint32(1), c.stream.Decode(&event))
 }
 
+func (c *caller) first() uint32 {
+	client := must(mongo.Connect(options.Client().ApplyURI(os.Args[1])))
+	var document bson.M
+	one := client.Database("benchmark").Collection("one")
+	must(0, one.FindOne(background, c.Query).Decode(&document))
+	return must(uint32(1), client.Disconnect(background))
+}
+
 func (c *caller) run(kind uint32) uint32 {
 	one := c.database.Collection("one")
 	switch kind {
@@ -110,6 +118,8 @@ func (c *caller) run(kind uint32) uint32 {
 		return c.transaction()
 	case 9:
 		return c.change()
+	case 10:
+		return c.first()
 	default:
 		name := map[uint32]string{3: "hundred", 4: "megabyte", 5: "large"}[kind]
 		return drain(c.database.Collection(name).Find(background, bson.M{}))

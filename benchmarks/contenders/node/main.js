@@ -41,6 +41,13 @@ async function changeStream(caller) {
   return Number((await caller.stream.next()) !== null);
 }
 
+async function firstOperation() {
+  const client = new MongoClient(uri);
+  const found = await client.db("benchmark").collection("one").findOne(given.query);
+  await client.close();
+  return Number(found !== null);
+}
+
 const operations = [
   async () => Number((await one.findOne(given.query)) !== null),
   async () => Number((await one.insertOne(unsaved())).acknowledged),
@@ -55,6 +62,7 @@ const operations = [
   },
   transaction,
   changeStream,
+  firstOperation,
 ];
 
 async function call(_nothing, number) {

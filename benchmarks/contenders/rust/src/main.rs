@@ -76,6 +76,15 @@ impl Caller {
         Ok(1)
     }
 
+    async fn first(&self) -> Result<u32, Failure> {
+        let uri = std::env::args().nth(1).ok_or("no connection string")?;
+        let client = Client::with_uri_str(&uri).await?;
+        let one = client.database("benchmark").collection::<Document>("one");
+        let found = one.find_one(self.part("query")?).await?;
+        client.shutdown().await;
+        Ok(found.is_some() as u32)
+    }
+
     async fn run(&mut self, kind: u8) -> Result<u32, Failure> {
         let one = self.database.collection::<Document>("one");
         Ok(match kind {
@@ -88,7 +97,8 @@ impl Caller {
             6 => self.aggregate().await?,
             7 => self.bulk().await?,
             8 => self.transaction().await?,
-            _ => self.change().await?,
+            9 => self.change().await?,
+            _ => self.first().await?,
         })
     }
 
