@@ -441,6 +441,11 @@ class ClientSession:
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
 
+    def _abort_at_close(self) -> None:
+        """Hand an open transaction to the session reaper, which aborts the transaction. The method does not switch."""
+        if self._state.transaction.state is State.IN_PROGRESS and not self._state.is_used_elsewhere:
+            self._ending.abort_on_server()
+
     def _abandon(self) -> None:
         """End the session, and abort its transaction in the background. The method does not switch."""
         self._ending.abandon()

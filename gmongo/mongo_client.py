@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
+from weakref import WeakSet
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
 from bson.errors import BSONError
@@ -274,6 +275,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._executor = self._make_executor(options, observers)
         self._cursor_killer = CursorKiller(self._executor)
         self._session_reaper = SessionReaper(self._executor)
+        self._sessions: WeakSet[ClientSession] = WeakSet()  # explicit sessions, whose transactions close() aborts
         if options.connect:
             self._topology.open()
 
@@ -595,7 +597,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """
         options = SessionOptions(causal_consistency, default_transaction_options, snapshot, default_timeout_ms)
         self._topology.open()
-        return ClientSession(self, self._executor.sessions.acquire(), options)
+        session = ClientSession(self, self._executor.sessions.acquire(), options)
+        self._sessions.add(session)
+        return session
 
     # Topology and statistics
 
@@ -804,7 +808,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         the client stops its greenlets and closes its connections without a command.
 
         Operations in progress in other greenlets continue for up to ten seconds. After that, such an operation raises
-        :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. During
+        :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. The method
+        aborts the open transactions of other greenlets, except during an operation of the transaction. During
         interpreter shutdown, this method does nothing.
 
         :raises InvalidOperation: the client belongs to another native thread. This thread cannot end greenlets of
@@ -818,6 +823,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             if self._topology.description.has_readable_server(ANY_SERVER):
                 with Timeout(_CLOSE_TIMEOUT, False):
                     self._cursor_killer.reap()
+                    for session in list(self._sessions):
+                        session._abort_at_close()
                     self._session_reaper.reap(inf)
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)

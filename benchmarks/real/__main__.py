@@ -32,7 +32,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure the parts that the options name. The result can be written as JSON."""
+    """Measure the parts that the options name. Write the results after each part, if the options name a file."""
+
+    def save() -> None:
+        if options.json:
+            options.json.write_text(json.dumps(found, indent=1) + "\n")
+
     contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
     only = options.only or PARTS
     found: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
@@ -40,10 +45,13 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
         able = [each for each in contenders if each != "floor" or name == "standalone"]
         measured = operations.measure(name, able, options.rounds, options.operations, report_progress)
         found["operations"][name] = {kind: each.as_json() for kind, each in measured.items()}
+        save()
     if FAILOVER in only:
         found[FAILOVER] = failover.measure(options.failures, report_progress)
+        save()
     if CROWDS in only:
         found[CROWDS] = crowds.measure(report_progress)
+        save()
     return found
 
 
@@ -54,9 +62,6 @@ def main(arguments: list[str] | None = None) -> int:
         page.write([json.loads(file.read_text()) for file in options.page])
         return 0
     found = measure(options, lambda text: print(text, file=sys.stderr, flush=True))
-    text = json.dumps(found, indent=1)
-    if options.json:
-        options.json.write_text(text + "\n")
     print("\n".join(page.lines([found])))
     return 0
 

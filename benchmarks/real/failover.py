@@ -48,7 +48,7 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
         for number in range(failures):
             for kind in KINDS:
                 report_progress(f"failover {number + 1}: primary {kind}")
-                times[kind].append(_cause_failover(replica_set, proxies, kind))
+                times[kind] += _cause_failover(replica_set, proxies, kind)
         results = {name: end_worker() for name, end_worker in workers.items()}
         with MongoClient(replica_set.uri) as client:
             faults = {name: _compare_with_data(client, name, result) for name, result in results.items()}
@@ -89,8 +89,11 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
                 process.wait()
 
 
-def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> float:
-    """Make the primary unavailable for some time. Return the time of the first successful write to the new primary."""
+def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> list[float]:
+    """Make the primary unavailable for some time. Return the time of the first successful write to the new primary.
+
+    The list is empty if the members elect no primary within 60 seconds.
+    """
     old = replica_set.primary
     others = [member for member in replica_set.members if member is not old]
     time.sleep(_BEFORE)
@@ -109,7 +112,7 @@ def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kin
     elif not old.is_running:
         old.restart()
     replica_set.await_members()
-    return writes[0]
+    return writes[:1]
 
 
 def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:

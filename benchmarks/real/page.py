@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.page import replace_part
 from benchmarks.processes import ROOT
 from benchmarks.programs import CONTENDERS
+from benchmarks.real import plot
 from benchmarks.real.failover import KINDS
 
 PAGE = ROOT / "docs" / "performance-real.md"
@@ -18,7 +19,8 @@ Run = dict[str, Any]
 
 
 def write(runs: Sequence[Run]) -> None:
-    """Write the results into the page."""
+    """Write the results into the page, and draw the plot."""
+    plot.draw(runs, PAGE.with_suffix(".svg"))
     PAGE.write_text(replace_part(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _MARK))
 
 
@@ -34,19 +36,19 @@ def lines(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
-    kinds = list(runs[0])
-    peers = [name for name in CONTENDERS if any(name in runs[0][kind]["gmongo over"] for kind in kinds)]
+    kinds = list(runs[-1])
+    peers = [name for name in CONTENDERS if any(name in runs[-1][kind]["gmongo over"] for kind in kinds)]
     yield from ("", f"## Client CPU on a {deployment} deployment: gmongo divided by each client", "")
     yield from _table(
         ["client", *kinds],
         [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, name) for kind in kinds)] for name in peers],
     )
-    failures = {name: why for kind in kinds for name, why in runs[0][kind]["failures"].items()}
+    failures = {name: why for kind in kinds for name, why in runs[-1][kind]["failures"].items()}
     yield from (f"\nNot measured: {CONTENDERS[name].title}: {why}" for name, why in failures.items())
     if deployment not in _WITH_LATENCIES:
         return
-    kinds = kinds[:4]
-    contenders = [name for name in CONTENDERS if any(name in runs[0][kind]["rates"] for kind in kinds)]
+    kinds = [*kinds[:4], *(kind for kind in kinds if kind == "first_operation")]
+    contenders = [name for name in CONTENDERS if any(name in runs[-1][kind]["rates"] for kind in kinds)]
     title = f"## Operations per second, and latency p50 · p99 · p99.9 in ms, on a {deployment} deployment"
     yield from ("", title, "")
     yield from _table(
@@ -56,14 +58,14 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
 
 
 def _mean_ratio(runs: Sequence[Run], kind: str, name: str) -> str:
-    found = [run[kind]["gmongo over"][name] for run in runs if name in run[kind]["gmongo over"]]
+    found = [run[kind]["gmongo over"][name] for run in runs if kind in run and name in run[kind]["gmongo over"]]
     if not found:
         return "-"
     return f"{fmean(found):.2f}" + (f" ±{(max(found) - min(found)) / 2:.2f}" if len(found) > 1 else "")
 
 
 def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
-    found = [run[kind] for run in runs if name in run[kind]["rates"]]
+    found = [run[kind] for run in runs if kind in run and name in run[kind]["rates"]]
     if not found:
         return "-"
     quantiles = [fmean(each["latencies"][name][quantile] for each in found) for quantile in ("p50", "p99", "p99.9")]

@@ -147,6 +147,16 @@ class TransactionEnd:
         if pin is not None:
             pin.release_soon()
 
+    def abort_on_server(self) -> None:
+        """Let a background greenlet send `abortTransaction`, while the client is being closed. Do not switch greenlets.
+
+        The transaction stays in progress for its greenlet, whose commit fails because the client is closed. The server
+        aborts a transaction that is pinned to a connection when the client closes the connection.
+        """
+        if self._state.transaction.pin is None:
+            session = self._state.server_session
+            self._executor.sessions.hand_to_reaper(session, AbortAgain(self._state.transaction, session))
+
     def give_up_by(self, error: BaseException, end: float | None, seconds: float | None) -> None:
         """Abort the transaction because of `error`, by the deadline `end`.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import gevent
 import pytest
+from gevent.event import Event
 
 import gmongo
 from gmongo import MongoClient
@@ -262,3 +263,21 @@ def test_running_operation_succeeds_when_another_greenlet_ends_transaction(
     gevent.sleep(1)
     assert_document_unlocked_and_unchanged(second_client)
     assert_no_resource_in_use(client)
+
+
+def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: Deployment, client: Client) -> None:
+    def transact() -> None:
+        with client.start_session() as session, session.start_transaction():
+            client.db.c.insert_one({"_id": 1}, session=session)
+            client_is_closed.wait()
+
+    client_is_closed = Event()
+    client.db.create_collection("c")
+    greenlet = gevent.spawn(transact)
+    eventually(lambda: open_on_servers(deployment)["transactions"] == 1)
+    client.close()
+    assert open_on_servers(deployment)["transactions"] == 0
+    assert len(deployment.commands.named("abortTransaction")) == 1
+    client_is_closed.set()
+    with pytest.raises(InvalidOperation):
+        greenlet.get()
