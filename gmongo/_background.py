@@ -43,7 +43,7 @@ class LongWork:
     def checkpoint(self) -> None:
         """Let other greenlets run if this greenlet has run for two milliseconds."""
         if _clock.monotonic() - self._since > _LONGEST_RUN:
-            sleep(timer_delay(0))  # during sleep(0), the event loop would not serve sockets
+            sleep(timer_delay(0))  # sleep(0) does not let the event loop serve sockets
             self._since = _clock.monotonic()
 
 

@@ -79,8 +79,9 @@ class _Call:
 class _Calls:
     """Calls of this process.
 
-    `under_way` contains the calls whose threads are running. Their number is limited, because jobs that never end would
-    otherwise fill the process with threads. `awaited` contains the calls with open watchers.
+    `under_way` contains the calls whose threads are running. The number of these threads is
+    limited, because jobs that never end would otherwise fill the process with threads. `awaited`
+    contains the calls with open watchers.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,8 @@ _calls = _Calls()
 def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
     """Run a job in a native thread, and wait for it.
 
-    :param job: a function. If the function creates a hub in the thread, the function must also destroy the hub.
+    :param job: the function that the thread runs. If the function creates a hub in the thread, the
+        function must also destroy the hub.
     :param ref: True if the wait keeps the event loop alive. While 32 jobs are running, a further job uses gevent's
         thread pool, which always keeps the event loop alive.
     :returns: the job's result or exception.

@@ -76,7 +76,8 @@ class StandIn(MetaPathFinder):
 class _Alias(Loader):
     """Loader that returns a gmongo module.
 
-    The import system replaces ``__spec__`` of the module. The loader restores it.
+    The import system replaces ``__spec__`` of the module. The loader restores the original
+    ``__spec__``.
     """
 
     def __init__(self, finder: StandIn) -> None:

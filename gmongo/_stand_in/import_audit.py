@@ -17,8 +17,8 @@ class ImportAudit:
     """Record of the PyMongo names that a program uses: modules, their members, and absent attributes of objects.
 
     :ivar names: used name -> the modules that used the name.
-    :ivar absent: the used names that gmongo does not have.
-    :ivar refused: the used names of placeholder classes.
+    :ivar absent: the names that the program uses and that gmongo does not have.
+    :ivar refused: the names of placeholder classes that the program uses.
     """
 
     def __init__(self) -> None:

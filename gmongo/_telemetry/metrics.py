@@ -1,7 +1,7 @@
 """Metrics according to OpenTelemetry's semantic conventions for databases.
 
 The callbacks for connections, waiting operations and tokens read the current counts when OpenTelemetry collects the
-metrics. The greenlet of an operation records each duration at the end of the phase.
+metrics. The greenlet of an operation records the duration of each phase when the phase ends.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class Instruments:
 
         Several clients may have a pool for one server.
 
-        :param count: a function that returns the counts of a pool by connection state. The state of a total is empty.
+        :param count: a function that returns the counts of a pool by connection state. The key of a
+            count without a state is empty.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:

@@ -135,7 +135,8 @@ class ClientBulk:
             reply: CursorReply | None = self._executor.run(batch, session, self._deadline)
             return reply
         except WriteConcernError:
-            # A server that is stepping down or shutting down executed the writes, and its reply has their results.
+            # A server that is stepping down or shutting down executed the writes, and the reply
+            # contains the results of the writes.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))

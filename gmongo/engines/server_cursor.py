@@ -317,13 +317,13 @@ class ServerCursor:
             is_gone = error.code in codes.CURSOR_GONE
             if is_gone or self._exhaust:  # in an exhaust stream, an error also ends the cursor
                 resources.cursor_id = 0
-            if resources.pin is None or self._exhaust:  # otherwise the connection stays pinned until close()
+            if resources.pin is None or self._exhaust:  # a pinned cursor keeps its connection until close()
                 self.close()
             return is_gone and self._tailable  # new documents of a capped collection have overwritten the position
         resources.give_up()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
-            self.drop()  # an interrupted greenlet must not wait, and may never close the cursor
+            self.drop()  # an interrupted greenlet must not wait, and may never call close()
         elif self._exhaust:
             resources.release()
         return False
@@ -338,7 +338,8 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # renew() may check in a connection, where it may be interrupted. Therefore the batch is stored before.
+        # Call renew() after the batch is stored, because an exception may interrupt the check-in in
+        # renew().
         self.resources.renew(reply)
 
     # End of the cursor

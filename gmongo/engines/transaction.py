@@ -286,7 +286,7 @@ class _RetryLoop:
         sleep(timer_delay(delay))
 
     def _timeout(self, error: Exception) -> PyMongoError:
-        """Return the error for an exceeded time limit. This error replaces `error`, and has its labels."""
+        """Return the timeout error that replaces `error`, with the labels of `error`."""
         timeout: PyMongoError
         if self._end_is_deadline:
             timeout = ExecutionTimeout(f"with_transaction ran out of time: {error}", codes.MAX_TIME_MS_EXPIRED)

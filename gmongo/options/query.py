@@ -32,8 +32,9 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
     :returns: the options in a case-insensitive mapping. Times are in seconds, except ``localThresholdMS``, which stays
         in milliseconds.
     :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
-    :raises ValueError: an option rejects its value, unless `warn`. The error is also a ConfigurationError.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, and `warn` is False.
+    :raises ValueError: an option rejects its value, and `warn` is False. The error is also a
+        ConfigurationError.
     """
     pairs = _split_pairs(opts)
     private = _secret_names(pairs, delimited and "@" not in opts)
@@ -50,7 +51,8 @@ def validated(options: Document, warn: bool) -> Options:
     """Convert the values of options.
 
     :param warn: True to warn about an invalid option and to omit it, instead of an error.
-    :raises gmongo.errors.ConfigurationError: an option is unknown or rejects its value, unless `warn`.
+    :raises gmongo.errors.ConfigurationError: an option is unknown or rejects its value, and `warn`
+        is False.
     """
     return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 

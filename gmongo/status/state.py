@@ -27,12 +27,13 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
     The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
-    the number of requests that gmongo has sent, including heartbeats. Each call of this function also increases the
-    number by one.
+    the number of requests that gmongo has sent, including heartbeats. Each call of this function
+    increases ``requests`` by one.
 
-    Each open client has these fields. Times are in milliseconds.
+    ``clients`` contains the open clients. A client has the following fields, with times in
+    milliseconds.
 
-    - ``number``: a number in the order of creation.
+    - ``number``: the number of the client, in the order in which the process created its clients.
     - ``application``: the option ``appName``.
     - ``topology`` and ``replicaSet``: the topology type and the name of the replica set.
     - ``servers``: the servers and their pools.

@@ -27,17 +27,17 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
     - ``processes`` and ``clients``: the number of processes and clients.
     - ``inUse`` and ``total``: the number of connections in use, and of all connections.
     - ``waiting``: the number of operations that wait for a connection.
-    - ``errors``: the number of failed attempts.
+    - ``errors``: the number of failed attempts of operations.
 
     A problem has these fields:
 
     - ``what``: the kind of the problem.
-    - ``server``: an address, or the name of a replica set.
-    - ``in``: the process IDs.
-    - ``count``: the number of clients or operations.
+    - ``server``: the address of the server, or the name of the replica set, that has the problem.
+    - ``in``: the IDs of the processes that have the problem.
+    - ``count``: the number of clients or operations that have the problem.
     - ``sinceMS``: the age of the problem in milliseconds, or None if unknown.
     - ``event``: the event that began the problem.
-    - ``error``: the cause.
+    - ``error``: the error that caused the problem.
 
     :param states: the result of :func:`~gmongo.status.worker_states`.
     """

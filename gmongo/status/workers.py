@@ -79,7 +79,8 @@ class Publisher:
     """Publisher of the state of this process, and of forked children.
 
     :param directory: the directory in which each process creates a socket.
-    :param query_text: True to publish also the text of slow operations. The attribute may change later.
+    :param query_text: True to publish also the text of slow operations. :func:`publish` may set the
+        attribute to True later.
     """
 
     def __init__(self, directory: Path, query_text: bool) -> None:
@@ -100,7 +101,7 @@ class Publisher:
     def _serve(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
         unfinished = path.with_suffix(".new")
-        for each in (unfinished, path):  # files of an ended process that had the same process ID
+        for each in (unfinished, path):  # an ended process with this process ID may have left these files
             if _is_own_socket(each):
                 each.unlink()
         if os.path.lexists(path):
@@ -112,7 +113,8 @@ class Publisher:
         finally:
             os.umask(old_mask)
         listener.listen(_MAX_CONCURRENT)
-        # After listen(), because a reader of a socket without a listener would assume that the process has ended.
+        # Give the socket its final name after listen(): if nothing listens on a socket, a reader
+        # assumes that the process has ended.
         unfinished.rename(path)
         if self._server is not None:
             self._server.close()  # in a forked child, the server of the parent process
