@@ -239,7 +239,7 @@ class Bulk:
                 batch.trace = self._trace
             reply = self._reply_to(batch, executor, session, deadline)
             if needs_reply:
-                self._add(run, batch, offset, reply)
+                self._add_reply(run, batch, offset, reply)
             offset += len(batch.taken)
             batch.free()
             if self._is_stopped:
@@ -259,7 +259,7 @@ class Bulk:
             return batch.reply
         return reply
 
-    def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
+    def _add_reply(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
         """Add the reply of one batch to the outcome."""
         outcome, count = self.outcome, reply.get("n") or 0
         if run.kind == "insert":

@@ -177,7 +177,7 @@ class ReadAhead:
         try:
             # The process may have been forked before the greenlet started.
             refuse_inherited(self._epoch, self._executor)
-            self._take(operation, self._executor.run(operation, session, self._deadline))
+            self._store_reply(operation, self._executor.run(operation, session, self._deadline))
         except Exception as error:
             self._error = _without_frames(error)
         except BaseException:  # the client was closed, or the application killed the greenlet
@@ -209,7 +209,7 @@ class ReadAhead:
         while any(each is reply for each, _size in self._arrived) and batch.decode_ahead():
             work.checkpoint()
 
-    def _take(self, operation: GetMoreAhead, reply: CursorReply) -> None:
+    def _store_reply(self, operation: GetMoreAhead, reply: CursorReply) -> None:
         self.cursor_id = reply.cursor_id
         if self._left is not None:
             self._left -= count(reply.batch)

@@ -112,7 +112,7 @@ class ServerCursor:
         self._turn: Turn | None = None
         self.retrieved = 0
         self.wire_version = 0  # the wire version of the connection of the last getMore
-        self._take(opened)
+        self._store_batch(opened)
 
     @property
     def alive(self) -> bool:
@@ -263,7 +263,7 @@ class ServerCursor:
             elif not self._on_failure(error):
                 raise
         else:
-            self._take(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
+            self._store_batch(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
             self._fetch_ahead()
         return self.has_buffered_documents
 
@@ -328,7 +328,7 @@ class ServerCursor:
             resources.release()
         return False
 
-    def _take(self, reply: CursorReply) -> None:
+    def _store_batch(self, reply: CursorReply) -> None:
         """Store the batch of a reply. :attr:`retrieved` counts only decoded documents."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):

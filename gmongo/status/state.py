@@ -153,7 +153,7 @@ def _slow_operations(executor: Executor) -> list[DocumentDict]:
 
 
 def _slow(entry: DocumentDict) -> DocumentDict:
-    return {**entry, "agoMS": _ago(entry["moment"])}
+    return {**entry, "agoMS": _milliseconds_since(entry["moment"])}
 
 
 def _event(event: SdamEvent) -> DocumentDict:
@@ -162,8 +162,8 @@ def _event(event: SdamEvent) -> DocumentDict:
         "server": address_text(event.address),
         "error": _reason(event.error),
         "times": event.times,
-        "agoMS": _ago(event.moment),
-        "sinceMS": _ago(event.first),
+        "agoMS": _milliseconds_since(event.moment),
+        "sinceMS": _milliseconds_since(event.first),
     }
 
 
@@ -172,7 +172,7 @@ def _reason(error: BaseException | None) -> str:
     return "" if error is None else exception_of(error, 0)["exception.message"]
 
 
-def _ago(moment: float) -> float:
+def _milliseconds_since(moment: float) -> float:
     return _milliseconds(_clock.monotonic() - moment)
 
 

@@ -86,7 +86,7 @@ def _finding(
 def _without_primary(client: DocumentDict) -> Iterator[DocumentDict]:
     if client["topology"] == "ReplicaSetNoPrimary":
         lost = [each for each in client["history"] if each["what"] in ("primary lost", "primary became unknown")]
-        yield _finding("no primary", client["replicaSet"], **_since(lost))
+        yield _finding("no primary", client["replicaSet"], **_beginning(lost))
 
 
 def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
@@ -95,10 +95,10 @@ def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
         if server["type"] == "Unknown" and server["error"]:
             events = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in events if each["what"] != "check failed"]
-            yield _finding("server unknown", server["address"], error=server["error"], **_since(changes or events))
+            yield _finding("server unknown", server["address"], error=server["error"], **_beginning(changes or events))
 
 
-def _since(events: list[DocumentDict]) -> DocumentDict:
+def _beginning(events: list[DocumentDict]) -> DocumentDict:
     """Return the age and the kind of the latest event, as keyword arguments for :func:`_finding`."""
     return {"since": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 

@@ -46,14 +46,14 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
     """
     path = Path(directory)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = _checked(path)
+    path = _checked_directory(path)
     if path in _published:
         _published[path].query_text |= query_text
     else:
         _published[path] = Publisher(path, query_text)
 
 
-def _checked(path: Path) -> Path:
+def _checked_directory(path: Path) -> Path:
     """Return the resolved path of a directory to which only this user can write.
 
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
@@ -138,7 +138,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     try:
-        sockets = _checked(Path(directory)).glob(f"*{_SUFFIX}")
+        sockets = _checked_directory(Path(directory)).glob(f"*{_SUFFIX}")
     except FileNotFoundError:
         return []
     paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
