@@ -48,7 +48,7 @@ class LongWork:
 
 
 def timer_delay(seconds: float) -> float:
-    """Return `seconds`, but at least the shortest delay of a timer. libuv warns of shorter delays."""
+    """Return `seconds`, but at least the minimum timer delay. libuv warns about shorter delays."""
     resolution: float = get_hub().loop.approx_timer_resolution
     return max(seconds, resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT)
 

@@ -15,7 +15,7 @@ DocumentDict: TypeAlias = dict[str, Value]  # a document that the driver has cre
 
 
 def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
-    """Return `fields`, and the items of `optional` that are not None."""
+    """Return `fields`, and the items of `optional` whose values are not None."""
     return {**fields, **{name: value for name, value in optional.items() if value is not None}}
 
 

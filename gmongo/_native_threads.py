@@ -100,7 +100,7 @@ _calls = _Calls()
 
 
 def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
-    """Run a job in a native thread, and wait for it.
+    """Run a job in a native thread, and wait until the job ends.
 
     :param job: the function that the thread runs. If the function creates a hub in the thread, the
         function must also destroy the hub.

@@ -40,8 +40,8 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
             if not _ONLY_WHAT_IS_INSTALLED:
                 sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
             runpy.run_path(program, run_name="__main__")
-    except SystemExit as ending:
-        return _exit_status(ending)
+    except SystemExit as system_exit:
+        return _exit_status(system_exit)
     return 0
 
 
@@ -68,8 +68,8 @@ def _run_folder(program: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _exit_status(ending: SystemExit) -> int:
-    code = ending.code
+def _exit_status(system_exit: SystemExit) -> int:
+    code = system_exit.code
     if code is None or isinstance(code, int):
         return code or 0
     print(code, file=sys.stderr)

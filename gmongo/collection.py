@@ -116,8 +116,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     :param session: the session of the ``create`` command; None by default.
     :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit, None
         uses the database's limit. :func:`gmongo.timeout` overrides `timeout_ms`.
-    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. If a field is given, the
-        constructor creates the collection.
+    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. If
+        `kwargs` contains a field, the constructor creates the collection.
     :raises TypeError: `database` is not a database, `name` is not a string, or an option has the wrong type.
     :raises InvalidName: `name` is not allowed for a collection.
     :raises OperationFailure: the server rejected the ``create`` command.

@@ -14,7 +14,7 @@ from gmongo.execution.executor import Executor
 
 
 class Iterable(Protocol):
-    """Cursor of the public API, as far as this module uses the cursor."""
+    """The parts of a public cursor that this module uses."""
 
     @property
     def _cursor(self) -> ServerCursor | None: ...

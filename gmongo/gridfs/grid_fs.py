@@ -178,8 +178,8 @@ class GridFS:
         :param document_or_id: the ``_id`` of the file, or a query for its description; None (the default) matches any
             file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: fields of the description, with the values that the file must have. If a field is given, the
-            method ignores `document_or_id`.
+        :param kwargs: fields of the description, with the values that the file must have. If
+            `kwargs` contains a field, the method ignores `document_or_id`.
         """
         check_session(session)
         if kwargs:

@@ -34,7 +34,8 @@ class GridOut(io.IOBase):
 
     If the server has lost the cursor (after a restart, or because the session expired), the driver opens a new cursor
     at the next chunk. After an error or an interruption, the position is unchanged, and the next call reads from the
-    same position. Only one greenlet may use the file at a time. A second greenlet gets InvalidOperation.
+    same position. Only one greenlet may use the file at a time. If a second greenlet uses the file
+    at the same time, the second greenlet gets InvalidOperation.
 
     Specification: GridFS, "File Download".
 
@@ -181,7 +182,7 @@ class GridOut(io.IOBase):
 
     @contextmanager
     def _exclusive_read(self) -> Iterator[None]:
-        """Refuse a second greenlet. If the block raises an exception, restore the position."""
+        """Refuse a concurrent second greenlet, and restore the position if the block raises an exception."""
         with self._use:
             start = self._position
             try:
