@@ -78,7 +78,7 @@ class Wakeup:
     def set(self) -> None:
         """Wake the sleeping greenlet, or make its next sleep return immediately.
 
-        The method does not switch. Any thread may call the method.
+        The method does not switch greenlets. Any thread may call the method.
         """
         # Set this flag before the read of `_sleeper`: the sleeping greenlet sets `_sleeper` before it reads the flag.
         self._is_set = True
@@ -152,12 +152,12 @@ class RestartingGreenlet:
         return f"<RestartingGreenlet {self._work!r}>"
 
     def start(self) -> None:
-        """Start the greenlet. The method does not switch."""
+        """Start the greenlet. The method does not switch greenlets."""
         self.greenlet.link(self._restart_after_exception)
         self.greenlet.start()
 
     def stop(self) -> None:
-        """Kill the greenlet, and start no new greenlet. The method does not switch."""
+        """Kill the greenlet, and start no new greenlet. The method does not switch greenlets."""
         self._stopped = True
         self.greenlet.kill(block=False)
 

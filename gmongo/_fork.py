@@ -21,7 +21,10 @@ class Forkable(Protocol):
     """Object with state that a forked child must not use."""
 
     def mark_forked(self) -> None:
-        """Mark the state as inherited. The hook calls this method first in the child. Do no I/O and do not switch."""
+        """Mark the state as inherited. The hook calls this method first in the child.
+
+        The method must not do I/O or switch greenlets.
+        """
 
 
 # The keys are the identities of the objects. Other threads may register objects at any time. A copy of the values of a

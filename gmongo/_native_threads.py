@@ -54,7 +54,7 @@ class _Call:
             self._greenlet.switch(self)
 
     def close(self) -> None:
-        """Close the watcher. The method does not switch."""
+        """Close the watcher. The method does not switch greenlets."""
         _calls.awaited.discard(self)
         done, self._done = self._done, None
         done.close()
@@ -71,7 +71,10 @@ class _Call:
         return self._outcome
 
     def abandon(self) -> None:
-        """Let the job run without keeping the event loop alive. The method does not switch."""
+        """Let the job run without keeping the event loop alive.
+
+        The method does not switch greenlets.
+        """
         if self._done is not None:
             self._done.ref = False
 

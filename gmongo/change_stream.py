@@ -78,10 +78,11 @@ class ChangeStream(Generic[DocumentType]):
         change (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports no
         such changes.
-    :param timeout_ms: the time limit in milliseconds. The limit applies to the opening of the stream, and to each
-        iteration including a resume. 0 means no limit, None uses the limit of `target`. After a timeout, the next call
-        resumes the stream. If the stream has not returned any change, the server may need more time
-        to scan its oplog. In this case, open another stream with a higher limit.
+    :param timeout_ms: the time limit of the opening of the stream, and of each iteration including
+        a resume, in milliseconds. 0 means no limit, None uses the limit of `target`. After a
+        timeout, the next call resumes the stream. If the stream has not returned any change, the
+        server may need more time to scan its oplog. In this case, open another stream with a higher
+        limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
     :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
@@ -279,8 +280,8 @@ class ChangeStream(Generic[DocumentType]):
     def _fetch_change(self) -> Value:
         """Return the next change after at most one `getMore`, or None.
 
-        If necessary, open a new cursor before the `getMore`. After a resumable error of the `getMore`, also open a new
-        cursor.
+        If necessary, open a new cursor before the `getMore`. Open another cursor after a resumable
+        error of the `getMore`.
         """
         cursor = self._cursor
         if cursor is None or self._interrupted:
@@ -380,7 +381,10 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
 
     def _drop(self) -> None:
-        """Let a background greenlet close the cursor and end the session. The method does not switch."""
+        """Let a background greenlet close the cursor and end the session.
+
+        The method does not switch greenlets.
+        """
         if not self._closed and self._cursor is not None:
             self._closed = True
             self._cursor.drop()
@@ -481,9 +485,9 @@ class _Watched(Generic[Stream]):
             change (MongoDB 6.0). None adds no document.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports
             no such changes.
-        :param timeout_ms: the time limit in milliseconds. The limit applies to the opening of the stream, and to each
-            iteration including a resume. 0 means no limit, None uses the limit of this object. After a timeout, the
-            next call resumes the stream.
+        :param timeout_ms: the time limit of the opening of the stream, and of each iteration
+            including a resume, in milliseconds. 0 means no limit, None uses the limit of this
+            object. After a timeout, the next call resumes the stream.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.

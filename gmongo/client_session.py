@@ -101,8 +101,9 @@ class SessionOptions:
         client's options.
     :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
         (MongoDB 5.0); False by default.
-    :param default_timeout_ms: the time limit in milliseconds. The limit applies to ``with_transaction``, and to each
-        commit, abort and end of the session. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
+    :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and
+        end of the session, in milliseconds. 0 means no limit, None (the default) uses the client's
+        ``timeoutMS``.
     :raises TypeError: an option has the wrong type.
     :raises ValueError: `default_timeout_ms` is negative.
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
@@ -317,7 +318,8 @@ class ClientSession:
 
         Specification: Transactions, "commitTransaction".
 
-        :param timeout_ms: the time limit, in milliseconds; 0 means no limit, None uses the session's limit.
+        :param timeout_ms: the time limit of the commit, in milliseconds; 0 means no limit, and None
+            uses the session's limit.
         :raises InvalidOperation: no transaction was started, the transaction has been aborted, or another greenlet runs
             an operation in the session.
         :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
@@ -332,7 +334,8 @@ class ClientSession:
 
         Specification: Transactions, "abortTransaction".
 
-        :param timeout_ms: the time limit, in milliseconds; 0 means no limit, None uses the session's limit.
+        :param timeout_ms: the time limit of the abort, in milliseconds; 0 means no limit, and None
+            uses the session's limit.
         :raises InvalidOperation: no transaction is in progress, or another greenlet runs an operation in the session.
         """
         self._ending.abort(self._deadline(timeout_ms))
@@ -449,7 +452,10 @@ class ClientSession:
             self._executor.transaction_ended(state.transaction, error)
 
     def _abandon(self) -> None:
-        """End the session, and abort its transaction in the background. The method does not switch."""
+        """End the session, and abort its transaction in the background.
+
+        The method does not switch greenlets.
+        """
         self._ending.abandon()
         self._state.release()
 

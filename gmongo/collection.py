@@ -993,8 +993,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             default) lets the server choose.
         :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
             5.0). None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of the
-            collection.
+        :param timeout_ms: the time limit of the operation, in milliseconds; 0 means no limit, None
+            (the default) uses the limit of the collection.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` is set without `hint`.

@@ -586,15 +586,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specifications: Driver Sessions, Causal Consistency, Snapshot Reads.
 
-        :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the
-            default) means False with `snapshot`, and True otherwise.
+        :param causal_consistency: True lets reads see the effects of earlier operations of the
+            session. None (the default) means False if `snapshot` is True, and otherwise True.
         :param default_transaction_options: the default options of transactions in the session. None (the default) uses
             the client's options.
         :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
             (MongoDB 5.0); False by default.
-        :param default_timeout_ms: the time limit in milliseconds. The limit applies to ``with_transaction``, and to
-            each commit, abort and end of the session. 0 means no limit, None (the default) uses the client's
-            ``timeoutMS``. For other operations in the session, the limits of their collections apply.
+        :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort
+            and end of the session, in milliseconds. 0 means no limit, None (the default) uses the
+            client's ``timeoutMS``. For other operations in the session, the limits of their
+            collections apply.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
         :raises TypeError: `default_transaction_options` is not a :class:`~gmongo.client_session.TransactionOptions`.
         """

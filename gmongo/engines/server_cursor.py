@@ -242,7 +242,7 @@ class ServerCursor:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
-            # If each reply has already arrived, no greenlet switch would occur between the batches.
+            # Let other greenlets run, even if the next replies have already arrived.
             self._work.checkpoint()
         self.resources.refuse_inherited()
         left = None

@@ -115,7 +115,7 @@ class TransactionEnd:
             return self._abort(deadline, error)
         too_long = _TooLongError()
         try:
-            # The deadline does not limit the time of listeners.
+            # This timeout also limits the listeners, which the deadline does not limit.
             with interrupt_after(_INTERRUPTED_ABORT_TIMEOUT, too_long):
                 self._abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT, error)
         except _TooLongError as interruption:

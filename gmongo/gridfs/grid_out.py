@@ -319,7 +319,10 @@ class GridOut(io.IOBase):
             cursor.close()
 
     def _drop_cursor(self) -> None:
-        """Let a background greenlet of the client close the cursor. The method does no I/O and does not switch."""
+        """Let a background greenlet of the client close the cursor.
+
+        The method does no I/O and does not switch greenlets.
+        """
         cursor, self._cursor = self._cursor, None
         if cursor is not None and cursor._cursor is not None:
             cursor._cursor.drop()

@@ -40,8 +40,8 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
     :param directory: the directory, which this function creates. The directory must belong to the user, and other users
         must not be able to write to the directory.
-    :param query_text: True to publish also the text of slow operations; False by default. A reader receives the text
-        only if the reader requests the text.
+    :param query_text: True to add the text of slow operations to the state; False by default. A
+        reader receives the text only if the reader requests the text.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     path = Path(directory)
@@ -79,8 +79,8 @@ class Publisher:
     """Publisher of the state of this process, and of forked children.
 
     :param directory: the directory in which each process creates a socket.
-    :param query_text: True to publish also the text of slow operations. :func:`publish` may set the
-        attribute to True later.
+    :param query_text: True to add the text of slow operations to the state. :func:`publish` may set
+        the attribute to True later.
     """
 
     def __init__(self, directory: Path, query_text: bool) -> None:
