@@ -135,7 +135,8 @@ def _do_nothing() -> None:
 class RestartingGreenlet:
     """Greenlet that a new greenlet replaces after an exception, for example after ``gevent.killall``.
 
-    The greenlet ends after any exception, so that ``killall`` need not wait. A new greenlet then runs `work` again.
+    After any exception, the greenlet ends, so that ``killall`` need not wait, and a new greenlet
+    runs `work` again.
 
     :param work: the function to run. `work` must return when the work is no longer needed.
     :param arguments: the arguments of `work`.

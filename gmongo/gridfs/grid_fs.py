@@ -173,7 +173,7 @@ class GridFS:
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
-        """Return True if a file matches. Without parameters, return True if any file exists.
+        """Return True if a file matches the parameters, or if any file exists and no parameter is set.
 
         :param document_or_id: the ``_id`` of the file, or a query for its description; None (the default) matches any
             file.

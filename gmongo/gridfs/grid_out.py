@@ -221,8 +221,9 @@ class GridOut(io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: a number of bytes. The method stops after the line with which the total exceeds this number. None,
-            zero, or a negative number (-1 by default) reads all lines.
+        :param hint: a total size in bytes. The method stops after the first line that makes the
+            total size of the lines exceed `hint`. None, zero, or a negative number (-1 by default)
+            reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
