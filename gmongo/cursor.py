@@ -578,8 +578,7 @@ class Cursor(Generic[DocumentType]):
             reply,
             session,
             self._collection.codec_options,
-            # A cursor over raw batches does not count documents, and needs only a negative limit,
-            # which means a single batch.
+            # A cursor over raw batches needs only a negative limit, which means a single batch.
             limit=min(self._limit, 0) if self._raw else self._limit,
             batch_size=self._batch_size,
             max_await_time_ms=self._max_await_time_ms,
