@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 1
     try:
         status = run_program(options.module, options.program, options.arguments)
-    finally:  # runs also after an exception of the program
+    finally:  # the report also follows an exception of the program
         missing = audit.missing()
         write(audit, missing, sys.stderr)
     return _MISSING if status == 0 and missing else status

@@ -43,12 +43,12 @@ class LongWork:
     def checkpoint(self) -> None:
         """Let other greenlets run if this greenlet has run for two milliseconds."""
         if _clock.monotonic() - self._since > _LONGEST_RUN:
-            sleep(timer_delay(0))  # during sleep(0), the event loop would not serve sockets
+            sleep(timer_delay(0))  # sleep(0) does not let the event loop serve sockets
             self._since = _clock.monotonic()
 
 
 def timer_delay(seconds: float) -> float:
-    """Return `seconds`, but at least the shortest delay of a timer. libuv warns of shorter delays."""
+    """Return `seconds`, but at least the minimum timer delay. libuv warns about shorter delays."""
     resolution: float = get_hub().loop.approx_timer_resolution
     return max(seconds, resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT)
 
@@ -78,7 +78,7 @@ class Wakeup:
     def set(self) -> None:
         """Wake the sleeping greenlet, or make its next sleep return immediately.
 
-        The method does not switch. Any thread may call the method.
+        The method does not switch greenlets. Any thread may call the method.
         """
         # Set this flag before the read of `_sleeper`: the sleeping greenlet sets `_sleeper` before it reads the flag.
         self._is_set = True
@@ -135,7 +135,8 @@ def _do_nothing() -> None:
 class RestartingGreenlet:
     """Greenlet that a new greenlet replaces after an exception, for example after ``gevent.killall``.
 
-    The greenlet ends after any exception, so that ``killall`` need not wait. A new greenlet then runs `work` again.
+    After any exception, the greenlet ends, so that ``killall`` need not wait, and a new greenlet
+    runs `work` again.
 
     :param work: the function to run. `work` must return when the work is no longer needed.
     :param arguments: the arguments of `work`.
@@ -152,12 +153,12 @@ class RestartingGreenlet:
         return f"<RestartingGreenlet {self._work!r}>"
 
     def start(self) -> None:
-        """Start the greenlet. The method does not switch."""
+        """Start the greenlet. The method does not switch greenlets."""
         self.greenlet.link(self._restart_after_exception)
         self.greenlet.start()
 
     def stop(self) -> None:
-        """Kill the greenlet, and start no new greenlet. The method does not switch."""
+        """Kill the greenlet, and start no new greenlet. The method does not switch greenlets."""
         self._stopped = True
         self.greenlet.kill(block=False)
 

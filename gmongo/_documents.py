@@ -7,22 +7,24 @@ from typing import Any, TypeAlias
 
 from bson.raw_bson import RawBSONDocument
 
-# Either a document, with the document class of the codec options, or a value in a document: a BSON or custom type.
+# A document of the document class in the codec options, or a value in a document (a BSON type or a
+# custom type).
 Value: TypeAlias = Any
 Document: TypeAlias = Mapping[str, Value]  # a document that the driver does not change
 DocumentDict: TypeAlias = dict[str, Value]  # a document that the driver has created or decoded
 
 
 def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
-    """Return `fields`, and the items of `optional` that are not None."""
+    """Return `fields`, and the items of `optional` whose values are not None."""
     return {**fields, **{name: value for name, value in optional.items() if value is not None}}
 
 
 def plain(value: Value) -> Value:
     """Copy a mapping of the application and its nested mappings to dicts. Return raw documents without a copy.
 
-    If the look-up of a key raises an exception, this function raises the same exception. The C encoder of ``bson``
-    would omit the ``_id``, or raise KeyError for another key.
+    If the mapping raises an exception for a key, this function raises that exception. The C encoder
+    of ``bson`` hides the exception: the encoder omits the ``_id``, and raises KeyError for any
+    other key.
     """
     if isinstance(value, Mapping) and not isinstance(value, RawBSONDocument):
         return {name: plain(value[name]) for name in value}

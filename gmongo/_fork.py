@@ -1,7 +1,8 @@
 """Fork handling. A child inherits the sockets, the epoll set of the event loop, and the greenlets of its parent.
 
 The hook below runs in the child before the inherited greenlets, and marks the inherited objects. The topology then
-starts new monitors and pools at its first use. CMAP-45, CMAP-169 to CMAP-171.
+starts new monitors and pools at its first use. The requirements are CMAP-45 and CMAP-169 to
+CMAP-171.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ class Forkable(Protocol):
     """Object with state that a forked child must not use."""
 
     def mark_forked(self) -> None:
-        """Mark the state as inherited. The hook calls this method first in the child. Do no I/O and do not switch."""
+        """Mark the state as inherited. The hook calls this method first in the child.
+
+        The method must not do I/O or switch greenlets.
+        """
 
 
 # The keys are the identities of the objects. Other threads may register objects at any time. A copy of the values of a
@@ -45,7 +49,7 @@ _process = os.getpid()
 
 def _begin_in_child() -> None:
     global _process
-    if _process == os.getpid():  # a second call, or a call in the parent
+    if _process == os.getpid():  # the hook has already run in this process, or this process is the parent
         return
     _process = os.getpid()
     # Mark all inherited objects before the first switch. After the switch, copies of the parent's greenlets run in the

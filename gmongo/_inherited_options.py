@@ -71,12 +71,14 @@ def has_class_name(kind: str, value: object) -> bool:
 
 
 def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Options:
-    """Return the codec options, read preference, write concern and read concern. For None, return the owner's option.
+    """Return the codec options, read preference, write concern and read concern.
+
+    If a value in `overrides` is None, the function returns the owner's option.
 
     :param owner: a client, a database or a collection. The function reads only public attributes of `owner`.
     :param kind: the required class name, as for :func:`has_class_name`.
     :param overrides: the options that replace the owner's options, or None for each option of the owner.
-    :raises TypeError: no class of `owner` has the name `kind`.
+    :raises TypeError: neither the class of `owner` nor a base class has the name `kind`.
     """
     if not has_class_name(kind, owner):
         raise TypeError(f"{short(owner)} is not a {kind}")
@@ -92,7 +94,8 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
 def internals_of(client: Client) -> Client:
     """Return `client` if it is a client of gmongo. Otherwise return a stand-in whose operations raise an error.
 
-    gmongo must not read private attributes of another library's client. Such a client returns a database for any name.
+    gmongo must not read private attributes of another library's client, because such a client
+    returns a database for any attribute name.
     """
     return client if isinstance(client, InheritedOptions) else cast(Client, UnsupportedClient(client))
 

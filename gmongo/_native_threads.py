@@ -54,7 +54,7 @@ class _Call:
             self._greenlet.switch(self)
 
     def close(self) -> None:
-        """Close the watcher. The method does not switch."""
+        """Close the watcher. The method does not switch greenlets."""
         _calls.awaited.discard(self)
         done, self._done = self._done, None
         done.close()
@@ -71,7 +71,10 @@ class _Call:
         return self._outcome
 
     def abandon(self) -> None:
-        """Let the job run without keeping the event loop alive. The method does not switch."""
+        """Let the job run without keeping the event loop alive.
+
+        The method does not switch greenlets.
+        """
         if self._done is not None:
             self._done.ref = False
 
@@ -79,8 +82,9 @@ class _Call:
 class _Calls:
     """Calls of this process.
 
-    `under_way` contains the calls whose threads are running. Their number is limited, because jobs that never end would
-    otherwise fill the process with threads. `awaited` contains the calls with open watchers.
+    `under_way` contains the calls whose threads are running. The number of these threads is
+    limited, because jobs that never end would otherwise fill the process with threads. `awaited`
+    contains the calls with open watchers.
     """
 
     def __init__(self) -> None:
@@ -99,9 +103,10 @@ _calls = _Calls()
 
 
 def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
-    """Run a job in a native thread, and wait for it.
+    """Run a job in a native thread, and wait until the job ends.
 
-    :param job: a function. If the function creates a hub in the thread, the function must also destroy the hub.
+    :param job: the function that the thread runs. If the function creates a hub in the thread, the
+        function must also destroy the hub.
     :param ref: True if the wait keeps the event loop alive. While 32 jobs are running, a further job uses gevent's
         thread pool, which always keeps the event loop alive.
     :returns: the job's result or exception.

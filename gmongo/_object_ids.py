@@ -1,7 +1,8 @@
 """Generator of the ``_id`` of documents that have no ``_id`` (ObjectId specification).
 
-The identifiers that one process generates within one second are in order. The driver does not use the generator of
-``bson``. That generator takes a lock for each identifier, and the lock takes longer than the encoding of a document.
+The identifiers that one process generates within one second are in ascending order. The driver does
+not use the generator of ``bson``, which takes a lock for each identifier. The lock takes longer
+than the encoding of a document.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ _KEPT_FIELDS = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
 _WORD = re.compile(r"[^\x00-\x20\x7f]+")
-_SHORTEST = 4  # characters: an error message may contain a shorter secret by chance
+_SHORTEST = 4  # minimum length of a hidden text: a message may contain a shorter text by chance
 
 
 def redacted(reply: Document, secrets: object, public: Collection[object] = ()) -> Document:
@@ -35,7 +35,10 @@ def redacted(reply: Document, secrets: object, public: Collection[object] = ()) 
 
 
 def _quotable_forms(value: object) -> Iterator[str]:
-    """Yield each form in which a message may quote a value. The forms of bytes are words, base64 and hexadecimal."""
+    """Yield each form in which a message may quote a value.
+
+    For bytes, the forms are the words in the bytes, base64 and hexadecimal.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):

@@ -11,8 +11,8 @@ from importlib.util import module_from_spec
 from pkgutil import get_importer
 from typing import Any
 
-# True with -P, -I and PYTHONSAFEPATH. The interpreter then adds neither the current directory nor the directory of the
-# program to sys.path. Python 3.10 has no safe_path.
+# True with -P, -I or PYTHONSAFEPATH. In this mode, the interpreter adds neither the current
+# directory nor the directory of the program to sys.path. Python 3.10 has no flag safe_path.
 _ONLY_WHAT_IS_INSTALLED = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
@@ -40,14 +40,15 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
             if not _ONLY_WHAT_IS_INSTALLED:
                 sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
             runpy.run_path(program, run_name="__main__")
-    except SystemExit as ending:
-        return _exit_status(ending)
+    except SystemExit as system_exit:
+        return _exit_status(system_exit)
     return 0
 
 
 def _keep_pytest_silent() -> None:
     # pytest rewrites the assertions of each package with a plugin, and warns if the package is imported already.
-    # With warnings as errors, the warning ends pytest. The word in the docstring of the package prevents the warning.
+    # With warnings as errors, the warning ends pytest. The word PYTEST_DONT_REWRITE in the
+    # docstring of the package prevents the warning.
     package = sys.modules["gmongo"]
     package.__doc__ = f"{package.__doc__}\n\nPYTEST_DONT_REWRITE"
 
@@ -67,8 +68,8 @@ def _run_folder(program: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _exit_status(ending: SystemExit) -> int:
-    code = ending.code
+def _exit_status(system_exit: SystemExit) -> int:
+    code = system_exit.code
     if code is None or isinstance(code, int):
         return code or 0
     print(code, file=sys.stderr)

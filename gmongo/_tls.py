@@ -23,11 +23,11 @@ _LONGEST_INQUIRY = 5.0  # seconds
 
 
 def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
-    """Return the TLS settings of connections, or None without TLS.
+    """Return the TLS settings of connections, or None if the connections do not use TLS.
 
-    :param options: the options of a client or a key management service. The keys are in lower case.
+    :param options: the options of a client or a key management service, by lower-case name.
     :param connect_timeout: the connect timeout in seconds; None means no limit. An OCSP query may take half of the
-        connect timeout, so that a responder without a reply does not make the connection fail.
+        connect timeout, so that the connection succeeds even if the responder does not reply.
     :raises ConfigurationError: a file cannot be read, or the options require OCSP, but ``gmongo[ocsp]`` is not
         installed.
     """

@@ -16,7 +16,10 @@ _PACKAGES_WITH_SECRETS = frozenset({"bson", "gevent", "gmongo", "http", "pymongo
 
 
 def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function. The traceback of its exceptions then contains no arguments and no local variables."""
+    """Decorate a function.
+
+    If the function raises an exception, the traceback contains no arguments and no local variables.
+    """
 
     @wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _R:

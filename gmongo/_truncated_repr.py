@@ -14,9 +14,9 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Value
 
-_DEEPEST = 100  # nested levels. MongoDB allows 100 levels. The copy is recursive, and Python limits its depth.
+_DEEPEST = 100  # nested levels, as in MongoDB. The copy is recursive, and Python limits the depth of recursion.
 _LARGEST_RAW = 64 * 1024  # bytes: the first access to a field of a raw document decodes all fields
-_SHORTEST_CUT = 64  # characters or bytes: shorter values are not cut, because their type may require the full length
+_SHORTEST_CUT = 64  # characters or bytes: a type such as UUID requires the full length, so shorter values are not cut
 _BITS_SHOWN = 200  # bits of the largest integer that is shown with its digits
 
 
@@ -27,7 +27,7 @@ def document_text(document: Value, length: int) -> str:
 
     :param length: the maximum length of the text, in characters.
     """
-    from bson import json_util  # import late, because the import of gmongo does not need json_util
+    from bson import json_util  # imported here, because the import of gmongo does not need json_util
 
     try:
         return json_util.dumps(_DocumentPrefix(length).copy(document))[:length]
@@ -42,7 +42,7 @@ class _DocumentPrefix:
     """
 
     def __init__(self, length: int) -> None:
-        self._missing_length = length  # characters that the text of the copy still needs, without closing brackets
+        self._missing_length = length  # characters of the text that are still missing, without closing brackets
         self._depth = 0
 
     def copy(self, value: Value) -> Value:
@@ -138,7 +138,9 @@ def milliseconds(seconds: float) -> str:
 
 
 def decimal(number: float) -> str:
-    """Return a number as a text without an exponent. Show three significant digits, or an integer from 100 on.
+    """Return a number as a text without an exponent.
+
+    Show three significant digits of a number below 100, and show a larger number as an integer.
 
     :param number: a number that is 0, or at least 0.0001.
     """

@@ -67,8 +67,9 @@ class ChangeStream(Generic[DocumentType]):
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
     :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
         mapping. None compares the bytes of strings.
-    :param start_at_operation_time: the operation time at which the stream starts. If this parameter and both resume
-        tokens are None, the stream starts at the current time.
+    :param start_at_operation_time: the operation time at which the stream starts. If
+        `start_at_operation_time`, `resume_after` and `start_after` are None, the stream starts at
+        the current time.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
     :param start_after: a resume token, as for `resume_after`. The resume token of an ``invalidate`` event is also
         allowed. None sets no token.
@@ -77,10 +78,11 @@ class ChangeStream(Generic[DocumentType]):
         change (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports no
         such changes.
-    :param timeout_ms: the time limit in milliseconds. The limit applies to the opening of the stream, and to each
-        iteration including a resume. 0 means no limit, None uses the limit of `target`. After a timeout, the next call
-        resumes the stream. If the stream has returned no change yet, the server may need more time to scan its oplog.
-        In this case open another stream with a higher limit.
+    :param timeout_ms: the time limit of the opening of the stream, and of each iteration including
+        a resume, in milliseconds. 0 means no limit, None uses the limit of `target`. After a
+        timeout, the next call resumes the stream. If the stream has not returned any change, the
+        server may need more time to scan its oplog. In this case, open another stream with a higher
+        limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
     :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
@@ -130,7 +132,7 @@ class ChangeStream(Generic[DocumentType]):
         self._decoding: CodecOptions[Value] = _RAW if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None
-        self._change: Value = None  # a change that the cursor has returned, but not yet the stream
+        self._change: Value = None  # a change from the cursor that the stream has not yet returned
         self._turn: Turn | None = None
         self._interrupted = False
         self._closed = False
@@ -141,7 +143,7 @@ class ChangeStream(Generic[DocumentType]):
         """Open the cursor, and return this stream.
 
         :raises ConfigurationError: ``maxAwaitTimeMS`` is not less than ``timeoutMS``.
-        :raises PyMongoError: the cursor could not be opened. The stream is then closed.
+        :raises PyMongoError: the driver could not open the cursor, and has closed the stream.
         """
         try:
             deadline = self._executor.deadline()
@@ -278,8 +280,8 @@ class ChangeStream(Generic[DocumentType]):
     def _fetch_change(self) -> Value:
         """Return the next change after at most one `getMore`, or None.
 
-        If necessary, open a new cursor before the `getMore`. After a resumable error of the `getMore`, also open a new
-        cursor.
+        If necessary, open a new cursor before the `getMore`. Open another cursor after a resumable
+        error of the `getMore`.
         """
         cursor = self._cursor
         if cursor is None or self._interrupted:
@@ -299,7 +301,7 @@ class ChangeStream(Generic[DocumentType]):
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
 
     def _deliver(self) -> Value:
-        """Decode the change for the application, and advance the position.
+        """Decode the change for the application, and advance the resume position of the stream.
 
         If the decoder raises a BSON error, the next call returns the next change. If the decoder raises another error,
         the next call decodes the same change again.
@@ -351,7 +353,7 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """True if the stream is open. An open stream may return no further change."""
+        """True if the stream is open. Even an open stream may have no further changes."""
         return not self._closed
 
     def close(self) -> None:
@@ -379,7 +381,10 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
 
     def _drop(self) -> None:
-        """Let a background greenlet close the cursor and end the session. The method does not switch."""
+        """Let a background greenlet close the cursor and end the session.
+
+        The method does not switch greenlets.
+        """
         if not self._closed and self._cursor is not None:
             self._closed = True
             self._cursor.drop()
@@ -454,8 +459,8 @@ class _Watched(Generic[Stream]):
                 for change in stream:
                     ship(change["fullDocument"])
 
-        The stream resumes after failovers and lost connections. An aggregation with ``$changeStream`` does not resume.
-        The read concern must be the default or ``majority``.
+        The stream resumes after failovers and lost connections. The cursor of an ``aggregate`` with
+        ``$changeStream`` does not resume. The read concern must be the default or ``majority``.
 
         Specification: Change Streams, "Driver API".
 
@@ -469,8 +474,9 @@ class _Watched(Generic[Stream]):
         :param batch_size: the maximum number of changes in a batch; None lets the server choose.
         :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
             mapping. None compares the bytes of strings.
-        :param start_at_operation_time: the operation time at which the stream starts. If this parameter and both resume
-            tokens are None, the stream starts at the current time.
+        :param start_at_operation_time: the operation time at which the stream starts. If
+            `start_at_operation_time`, `resume_after` and `start_after` are None, the stream starts
+            at the current time.
         :param session: the session of the stream; None uses an implicit session while the stream is open.
         :param start_after: a resume token, as for `resume_after`. The resume token of an ``invalidate`` event is also
             allowed. None sets no token.
@@ -479,9 +485,9 @@ class _Watched(Generic[Stream]):
             change (MongoDB 6.0). None adds no document.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports
             no such changes.
-        :param timeout_ms: the time limit in milliseconds. The limit applies to the opening of the stream, and to each
-            iteration including a resume. 0 means no limit, None uses the limit of this object. After a timeout, the
-            next call resumes the stream.
+        :param timeout_ms: the time limit of the opening of the stream, and of each iteration
+            including a resume, in milliseconds. 0 means no limit, None uses the limit of this
+            object. After a timeout, the next call resumes the stream.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.

@@ -43,8 +43,8 @@ _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
-# Pool options that events and logs show. Times are in milliseconds. The order is the order in the log message
-# (CMAP-214).
+# Pool options that events and logs show, in the order of the log message (CMAP-214). Times are in
+# milliseconds.
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
@@ -164,7 +164,10 @@ class ClientOptions(InheritedOptions):
         self.seeds, self.merged, self.credential = tuple(seeds), merged, credential
 
     def _resolve_settings(self, settings: TopologySettings) -> TopologySettings:
-        """Query DNS, and return the settings with the seeds and options from DNS. An operation waits for this call."""
+        """Query DNS, and return the settings with the seeds and options from DNS.
+
+        An operation waits until this method returns.
+        """
         self._resolve(ref=False)
         return replace(
             settings,

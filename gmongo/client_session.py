@@ -41,7 +41,8 @@ class TransactionOptions:
     :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``.
     :param write_concern: the acknowledgement that the commit and the abort wait for. The write concern must be
         acknowledged.
-    :param read_preference: the read preference of the server selection. Servers accept only the primary.
+    :param read_preference: the read preference of the server selection. All reads of a transaction
+        must use the primary.
     :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's default.
         If the session's default is also None, the commit has no limit.
     :raises TypeError: an option has the wrong type.
@@ -94,14 +95,15 @@ class SessionOptions:
 
     Specification: Driver Sessions, "SessionOptions".
 
-    :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the default)
-        means False with `snapshot`, and True otherwise.
+    :param causal_consistency: True lets reads see the effects of earlier operations of the session.
+        None (the default) means False if `snapshot` is True, and otherwise True.
     :param default_transaction_options: the default options of transactions in the session. None (the default) uses the
         client's options.
     :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
         (MongoDB 5.0); False by default.
-    :param default_timeout_ms: the time limit in milliseconds. The limit applies to ``with_transaction``, and to each
-        commit, abort and end of the session. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
+    :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and
+        end of the session, in milliseconds. 0 means no limit, None (the default) uses the client's
+        ``timeoutMS``.
     :raises TypeError: an option has the wrong type.
     :raises ValueError: `default_timeout_ms` is negative.
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
@@ -268,10 +270,12 @@ class ClientSession:
 
         Specification: Transactions, "startTransaction".
 
-        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. For this
-            parameter and the next two parameters, None uses the session's default, or else the client's option.
+        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or
+            ``"snapshot"``. For `read_concern`, `write_concern` and `read_preference`, None uses the
+            session's default, or else the client's option.
         :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference of the server selection. Servers accept only the primary.
+        :param read_preference: the read preference of the server selection. All reads of a
+            transaction must use the primary.
         :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's
             default. If the session's default is also None, the commit has no limit.
         :returns: a context manager that commits or aborts the transaction.
@@ -314,7 +318,8 @@ class ClientSession:
 
         Specification: Transactions, "commitTransaction".
 
-        :param timeout_ms: the time limit, in milliseconds; 0 means no limit, None uses the session's limit.
+        :param timeout_ms: the time limit of the commit, in milliseconds; 0 means no limit, and None
+            uses the session's limit.
         :raises InvalidOperation: no transaction was started, the transaction has been aborted, or another greenlet runs
             an operation in the session.
         :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
@@ -329,7 +334,8 @@ class ClientSession:
 
         Specification: Transactions, "abortTransaction".
 
-        :param timeout_ms: the time limit, in milliseconds; 0 means no limit, None uses the session's limit.
+        :param timeout_ms: the time limit of the abort, in milliseconds; 0 means no limit, and None
+            uses the session's limit.
         :raises InvalidOperation: no transaction is in progress, or another greenlet runs an operation in the session.
         """
         self._ending.abort(self._deadline(timeout_ms))
@@ -363,22 +369,25 @@ class ClientSession:
         client.
 
         `callback` may therefore run several times. The effects of `callback` outside of the transaction must be
-        idempotent. `callback` must not suppress errors of commands. After such an error the server may have aborted the
-        transaction, and each retry fails. For other error handling, use :meth:`start_transaction`.
+        idempotent. `callback` must not suppress errors of commands. The error of a command may
+        abort the transaction on the server, so that the commit of each attempt fails. For other
+        error handling, use :meth:`start_transaction`.
 
         Specification: Convenient API for Transactions.
 
-        :param callback: a function that receives this session, and that must pass the session to its operations. The
-            time limit applies only to these operations, and the operations cannot change the limit.
-        :param read_concern: the isolation level of the reads. For this parameter and the next two parameters, None uses
-            the session's default, or else the client's option.
+        :param callback: a function that receives this session, and that must pass the session to
+            its operations. The time limit applies only to operations in this session, and the
+            operations cannot change the limit.
+        :param read_concern: the isolation level of the reads. For `read_concern`, `write_concern`
+            and `read_preference`, None uses the session's default, or else the client's option.
         :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference of the server selection. Servers accept only the primary.
+        :param read_preference: the read preference of the server selection. All reads of a
+            transaction must use the primary.
         :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's
             default. If the session's default is also None, the commit has no limit.
         :param timeout_ms: the time limit of all attempts together, in milliseconds. The operations in `callback`
-            inherit the limit. 0 means no limit, None uses the session's limit. An abort after the limit has a new limit
-            of the same length.
+            inherit the limit. 0 means no limit, None uses the session's limit. If an abort begins
+            after the limit, the abort has a new limit of equal length.
         :raises TypeError: `callback` is not callable.
         :raises PyMongoError: the last attempt failed. If the time limit has passed, the cause of the exception is the
             error of the last attempt.
@@ -434,9 +443,10 @@ class ClientSession:
             if not state.has_ended and state.transaction.state is State.IN_PROGRESS:
                 self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
-            if state.transaction.state is State.IN_PROGRESS:  # an exception came before the driver sent the abort
+            if state.transaction.state is State.IN_PROGRESS:  # an exception prevented the abort
                 self._ending.end_in_background()
-            # Before the unpin: the check-in calls listeners, where an exception may interrupt this greenlet.
+            # Release the session before the unpin: the unpin checks in the connection and calls
+            # listeners, where an exception may interrupt this greenlet.
             state.release()
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
@@ -447,7 +457,10 @@ class ClientSession:
             self._ending.abort_on_server()
 
     def _abandon(self) -> None:
-        """End the session, and abort its transaction in the background. The method does not switch."""
+        """End the session, and abort its transaction in the background.
+
+        The method does not switch greenlets.
+        """
         self._ending.abandon()
         self._state.release()
 

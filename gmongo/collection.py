@@ -97,7 +97,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     - :class:`~gmongo.errors.OperationFailure` and its subclasses: the server replied with an error.
     - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to another native thread, or
       the session is not usable.
-    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. The driver sent nothing.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. In this case, the driver
+      has sent no command.
 
     Specification: CRUD API.
 
@@ -106,16 +107,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     :param name: the name of the collection.
     :param create: True creates the collection immediately, like ``create_collection(check_exists=False)``; False by
         default.
-    :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next three
-        parameters, None (the default) uses the option of the database.
+    :param codec_options: the options for the encoding and decoding of documents. For
+        `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the default)
+        uses the option of the database.
     :param read_preference: the servers to which the client sends reads.
     :param write_concern: the acknowledgement that each write waits for.
     :param read_concern: the isolation level of reads.
     :param session: the session of the ``create`` command; None by default.
     :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit, None
         uses the database's limit. :func:`gmongo.timeout` overrides `timeout_ms`.
-    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. If a field is given, the
-        constructor creates the collection.
+    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. If
+        `kwargs` contains a field, the constructor creates the collection.
     :raises TypeError: `database` is not a database, `name` is not a string, or an option has the wrong type.
     :raises InvalidName: `name` is not allowed for a collection.
     :raises OperationFailure: the server rejected the ``create`` command.
@@ -221,8 +223,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
             orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
 
-        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
-            three parameters, None (the default) keeps the option of this object.
+        :param codec_options: the options for the encoding and decoding of documents. For
+            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
+            default) keeps the option of this object.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -266,8 +269,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. The driver adds an
             :class:`~bson.objectid.ObjectId` to a mapping that has no ``_id``. The driver does not change a raw
             document.
-        :param bypass_document_validation: True disables the document validation of the collection. With None (the
-            default), the driver omits the field, and the server validates documents.
+        :param bypass_document_validation: True disables the document validation of the collection.
+            None (the default) omits the field ``bypassDocumentValidation``, and the server
+            validates documents.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result. :attr:`InsertOneResult.inserted_id <gmongo.results.InsertOneResult.inserted_id>` is the
@@ -305,8 +309,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param documents: a non-empty list or another iterable. :meth:`insert_one` describes the possible documents.
         :param ordered: True (the default) inserts the documents in order, and stops at the first error. False attempts
             to insert all documents, in any order.
-        :param bypass_document_validation: True disables the document validation of the collection. With None (the
-            default), the driver omits the field, and the server validates documents.
+        :param bypass_document_validation: True disables the document validation of the collection.
+            None (the default) omits the field ``bypassDocumentValidation``, and the server
+            validates documents.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the ``_id`` of each document, in the order of the documents.
@@ -366,8 +371,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
         :param upsert: True inserts a document if no document matches. The server builds the new document from the
             equality conditions in `filter` and from `update`. False by default.
-        :param bypass_document_validation: True disables the document validation of the collection. With None (the
-            default), the driver omits the field, and the server validates documents.
+        :param bypass_document_validation: True disables the document validation of the collection.
+            None (the default) omits the field ``bypassDocumentValidation``, and the server
+            validates documents.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
         :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
@@ -419,8 +425,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             equality conditions in `filter` and from `update`. False by default.
         :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
             that match the condition on ``name``. None by default.
-        :param bypass_document_validation: True disables the document validation of the collection. With None (the
-            default), the driver omits the field, and the server validates documents.
+        :param bypass_document_validation: True disables the document validation of the collection.
+            None (the default) omits the field ``bypassDocumentValidation``, and the server
+            validates documents.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
         :param hint: the index that the server must use: the name of the index, or its keys in a form that
@@ -433,9 +440,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: an updated document would violate a unique index. The earlier updates of the
-            operation remain.
-        :raises WriteError: the server rejected the update of a document. The earlier updates of the operation remain.
+        :raises DuplicateKeyError: an updated document would violate a unique index. Updates that
+            precede the error remain.
+        :raises WriteError: the server rejected the update of a document. Updates that precede the
+            error remain.
         :raises WriteConcernError: the server updated the documents, but could not satisfy the write concern.
         """
         update = checked_update(update)
@@ -464,8 +472,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param replacement: the new document, without update operators. An ``_id`` in `replacement` must equal the
             ``_id`` of the replaced document.
         :param upsert: True inserts the replacement if no document matches; False by default.
-        :param bypass_document_validation: True disables the document validation of the collection. With None (the
-            default), the driver omits the field, and the server validates documents.
+        :param bypass_document_validation: True disables the document validation of the collection.
+            None (the default) omits the field ``bypassDocumentValidation``, and the server
+            validates documents.
         :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
             default) uses the collection's collation.
         :param hint: the index that the server must use: the name of the index, or its keys in a form that
@@ -638,8 +647,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             :class:`~gmongo.operations.DeleteMany`.
         :param ordered: True (the default) runs the writes in order and stops at the first error; False runs all writes,
             in any order.
-        :param bypass_document_validation: True disables the document validation of the collection. With None (the
-            default), the driver omits the field, and the server validates documents.
+        :param bypass_document_validation: True disables the document validation of the collection.
+            None (the default) omits the field ``bypassDocumentValidation``, and the server
+            validates documents.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
@@ -704,9 +714,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             first
             second
 
-        The methods of the cursor can set the options, too: ``notes.find({"tags": "a"}).sort("title").limit(10)``. If
-        you do not read a cursor to its end, close the cursor or use a ``with`` statement. The server then closes the
-        cursor immediately, and not only after its timeout.
+        Methods of the cursor can also set the options: ``notes.find({"tags":
+        "a"}).sort("title").limit(10)``. If you do not read a cursor to its end, close the cursor or
+        use a ``with`` statement. The server then closes the cursor immediately, and not only after
+        its timeout.
 
         Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
@@ -982,8 +993,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             default) lets the server choose.
         :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
             5.0). None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of the
-            collection.
+        :param timeout_ms: the time limit of the operation, in milliseconds; 0 means no limit, None
+            (the default) uses the limit of the collection.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` is set without `hint`.
@@ -1080,8 +1091,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: the original or the new document, or None if no document matches. An upsert with
-            :attr:`ReturnDocument.BEFORE` also returns None.
+        :returns: the original or the new document, or None if no document matches. With
+            :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
@@ -1136,8 +1147,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: the original or the new document, or None if no document matches. An upsert with
-            :attr:`ReturnDocument.BEFORE` also returns None.
+        :returns: the original or the new document, or None if no document matches. With
+            :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
@@ -1312,9 +1323,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
             limits the first command and each iteration separately.
         :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (the wait of a
-            ``$changeStream`` for changes, in milliseconds), and fields of the ``aggregate`` command. Fields are
-            ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation``, ``hint``, ``bypassDocumentValidation`` and
-            others.
+            ``$changeStream`` for changes, in milliseconds), and fields of the ``aggregate``
+            command. Possible fields are ``allowDiskUse``, ``maxTimeMS`` (in milliseconds),
+            ``collation``, ``hint``, ``bypassDocumentValidation`` and others.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``. Use
             :meth:`Database.command <gmongo.database.Database.command>` for these fields.
@@ -1515,7 +1526,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> str:
         """Create an Atlas Search index.
 
-        The server replies before it builds the index. :meth:`list_search_indexes` shows when the index is ready.
+        The server replies before the server builds the index. :meth:`list_search_indexes` shows
+        when the index is ready.
 
         Specification: Index Management, "Search Indexes".
 
@@ -1799,7 +1811,10 @@ def _read_preference_of_write(collection: Collection[Value]) -> Selector:
 
 
 def _write_command_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
-    """Return the command fields of a single write. Without options, return the same mapping for each write."""
+    """Return the command fields of a single write.
+
+    If all arguments are None, return one shared mapping.
+    """
     if bypass is None and let is None and comment is None:
         return _ORDERED
     return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)

@@ -169,7 +169,10 @@ class CommandCursor(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may return more documents. An alive cursor may return no further document."""
+        """True if the cursor may return more documents.
+
+        Even an alive cursor may have no further documents.
+        """
         return self._cursor.alive
 
     @property
@@ -215,9 +218,10 @@ class CommandCursor(Generic[DocumentType]):
 
         :param batches: the maximum number of batches that the driver is fetching or has fetched in advance; 1 by
             default.
-        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that a
-            batch is as large as the batch before. If the next batch would exceed the limit, the cursor fetches the
-            batch only when the application needs it. The limit does not apply to the first ``getMore``.
+        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The
+            driver assumes that each batch is as large as the previous batch. If the next batch
+            would exceed the limit, the cursor fetches the batch only when the application needs it.
+            The limit does not apply to the first ``getMore``.
         :returns: this cursor.
         :raises TypeError: `batches` or `max_bytes` is not an integer.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
@@ -253,7 +257,8 @@ class CommandCursor(Generic[DocumentType]):
     def try_next(self) -> DocumentType | None:
         """Return the next document. Send at most one ``getMore``, and return None if the cursor then has no document.
 
-        After None, a ``$changeStream`` or a tailable cursor may return a document in a later call.
+        Even after None, a later call may return a document of a ``$changeStream`` or a tailable
+        cursor.
         """
         return self._cursor.try_next_document()
 
@@ -269,7 +274,7 @@ class CommandCursor(Generic[DocumentType]):
         return take_list(iter(self.try_next, None) if self._awaits else self, length)
 
     def close(self) -> None:
-        """Close the cursor, and close it on the server. Further calls do nothing."""
+        """Close the cursor in the client and on the server. Further calls do nothing."""
         self._cursor.close()
 
     def __enter__(self) -> CommandCursor[DocumentType]:

@@ -62,9 +62,10 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    Methods of the cursor can change the options of the query until the first iteration sends the query. After the first
-    iteration these methods raise :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the
-    cursor returns each document to one greenlet.
+    Methods of the cursor can change the options of the query until the first iteration sends the
+    query. After the first iteration, methods that change options raise
+    :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the cursor
+    returns each document to one greenlet.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
@@ -330,9 +331,10 @@ class Cursor(Generic[DocumentType]):
 
         :param batches: the maximum number of batches that the driver is fetching or has fetched in advance; 1 by
             default.
-        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that a
-            batch is as large as the batch before. If the next batch would exceed the limit, the cursor fetches the
-            batch only when the application needs it. The limit does not apply to the first ``getMore``.
+        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The
+            driver assumes that each batch is as large as the previous batch. If the next batch
+            would exceed the limit, the cursor fetches the batch only when the application needs it.
+            The limit does not apply to the first ``getMore``.
         :returns: this cursor.
         :raises TypeError: `batches` or `max_bytes` is not an integer.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
@@ -514,8 +516,8 @@ class Cursor(Generic[DocumentType]):
         if self._limit < 0:
             fields["singleBatch"] = True
         if self._batch_size:
-            # If the first batch contained exactly `limit` documents, the cursor would stay open on the server after its
-            # last document.
+            # Avoid a first batch of exactly `limit` documents, after which the server keeps the
+            # cursor open.
             equals_limit = self._batch_size == self._limit
             fields["batchSize"] = self._batch_size + 1 if equals_limit else self._batch_size
         if self._flags:
@@ -566,7 +568,7 @@ class Cursor(Generic[DocumentType]):
         try:
             reply = executor.run(operation, session, deadline)
         except BaseException as error:
-            # A repetition of the query would fail with the same error.
+            # After a BSON error, another attempt to send the query would fail again.
             self._closed = self._closed or isinstance(error, BSONError)
             end_if_implicit(session)
             raise
@@ -576,7 +578,7 @@ class Cursor(Generic[DocumentType]):
             reply,
             session,
             self._collection.codec_options,
-            # For raw batches, pass only a negative limit, which means a single batch.
+            # A cursor over raw batches needs only a negative limit, which means a single batch.
             limit=min(self._limit, 0) if self._raw else self._limit,
             batch_size=self._batch_size,
             max_await_time_ms=self._max_await_time_ms,
@@ -663,7 +665,10 @@ class Cursor(Generic[DocumentType]):
     def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
 
     def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
-        """Set skip and limit to a slice. For an integer, run a separate query and return the document at this index."""
+        """Set skip and limit of the query to the bounds of a slice.
+
+        For an integer, run a separate query and return the document at this index.
+        """
         self._check_unsent()
         if isinstance(index, slice):
             return self._slice(index)
@@ -672,7 +677,7 @@ class Cursor(Generic[DocumentType]):
         if index < 0:
             raise IndexError("Cursor instances do not support negative indices")
         with self.clone() as clone:
-            # The server does not support these flags in a query with a single batch.
+            # The server rejects a tailable query with a single batch.
             clone._flags &= ~(_TAILABLE | _AWAIT_DATA)
             for document in clone.skip(index + self._skip).limit(-1):
                 return document
@@ -692,7 +697,10 @@ class Cursor(Generic[DocumentType]):
     # Copies
 
     def clone(self) -> Cursor[DocumentType]:
-        """Return a copy of the cursor that has not sent the query. The copy uses the same session."""
+        """Return a copy of the cursor that has not sent the query.
+
+        The copy uses the session of this cursor.
+        """
         return self._copy(copy.copy)
 
     def __copy__(self) -> Cursor[DocumentType]:
@@ -729,17 +737,27 @@ class Cursor(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may return more documents. An alive cursor may return no further document."""
+        """True if the cursor may return more documents.
+
+        Even an alive cursor may have no further documents.
+        """
         return not self._closed if self._cursor is None else self._cursor.alive
 
     @property
     def cursor_id(self) -> int | None:
-        """The identifier of the cursor on the server. None before the query, 0 after the server closed the cursor."""
+        """The identifier of the cursor on the server.
+
+        The identifier is None before the cursor sends the query, and 0 after the server has closed
+        the cursor.
+        """
         return None if self._cursor is None else self._cursor.resources.cursor_id
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor, as host and port. None before the query."""
+        """The address of the server that has the cursor, as host and port.
+
+        The address is None before the cursor sends the query.
+        """
         return None if self._cursor is None else self._cursor.resources.address
 
     @property
@@ -753,7 +771,7 @@ class Cursor(Generic[DocumentType]):
         return self._session
 
     def close(self) -> None:
-        """Close the cursor, and close it on the server. Further calls do nothing."""
+        """Close the cursor in the client and on the server. Further calls do nothing."""
         self._closed = True
         if self._cursor is not None:
             self._cursor.close()

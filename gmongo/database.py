@@ -52,8 +52,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     :param client: the client of the database. The client may belong to another library such as Ming, if its class or a
         base class has the name ``MongoClient``. Operations of gmongo do not run on such a client.
     :param name: the name of the database.
-    :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next three
-        parameters, None (the default) uses the option of the client.
+    :param codec_options: the options for the encoding and decoding of documents. For
+        `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the default)
+        uses the option of the client.
     :param read_preference: the servers to which the client sends reads.
     :param write_concern: the acknowledgement that each write waits for.
     :param read_concern: the isolation level of reads.
@@ -137,8 +138,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         The collections of the new object inherit the options.
 
-        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
-            three parameters, None (the default) keeps the option of this object.
+        :param codec_options: the options for the encoding and decoding of documents. For
+            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
+            default) keeps the option of this object.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -190,8 +192,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             database.get_collection("orders", write_concern=WriteConcern("majority"))
 
         :param name: the name of the collection.
-        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
-            three parameters, None (the default) uses the option of the database.
+        :param codec_options: the options for the encoding and decoding of documents. For
+            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
+            default) uses the option of the database.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -268,18 +271,20 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         Specification: Collection Management.
 
         :param name: the name of the collection.
-        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
-            three parameters, None (the default) uses the option of the database.
+        :param codec_options: the options for the encoding and decoding of documents. For
+            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
+            default) uses the option of the database.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param check_exists: True (the default) first checks that the collection does not exist. In a transaction, the
-            method does not check, because servers reject ``listCollections`` in transactions.
-        :param kwargs: fields of the ``create`` command. Fields are ``capped``, ``size``, ``max``, ``validator``,
-            ``collation``, ``viewOn``, ``pipeline`` and ``expireAfterSeconds``. Since MongoDB 5.0, ``timeseries`` is
-            also a field. Since MongoDB 5.3, ``clusteredIndex`` is also a field. Since MongoDB 6.0,
-            ``changeStreamPreAndPostImages`` is also a field.
+        :param check_exists: True (the default) first checks that the collection does not exist. In
+            a transaction, the method omits this check, because servers reject ``listCollections``
+            in transactions.
+        :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``max``,
+            ``validator``, ``collation``, ``viewOn``, ``pipeline`` and ``expireAfterSeconds``. Newer
+            servers add ``timeseries`` (MongoDB 5.0), ``clusteredIndex`` (MongoDB 5.3) and
+            ``changeStreamPreAndPostImages`` (MongoDB 6.0).
         :raises CollectionInvalid: the collection exists, and `check_exists` is True.
         :raises OperationFailure: the server rejected the command, for example because the collection exists with other
             options.
@@ -722,7 +727,10 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
 
 def _command_selector(read_preference: _ReadPreference | None) -> _ReadPreference:
-    """Return the server selector of a command. For None, return the primary, and not the database's read preference."""
+    """Return the server selector of a command.
+
+    If `read_preference` is None, return the primary, and not the database's read preference.
+    """
     if read_preference is not None and not isinstance(read_preference, _ReadPreference):
         raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
     return _PRIMARY if read_preference is None else read_preference

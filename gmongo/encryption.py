@@ -292,15 +292,15 @@ class ClientEncryption(Generic[DocumentType]):
         key_alt_names: Sequence[str] | None = None,
         key_material: bytes | None = None,
     ) -> Binary:
-        """Create a data key, encrypt the data key with a key management service, and insert it into the key vault.
+        """Create a data key that a key management service encrypts, and insert the data key into the key vault.
 
         :param kms_provider: the name of a key management service in `kms_providers`.
         :param master_key: the key that the service uses to encrypt the data key, as a mapping. ``aws`` requires
             ``region`` and ``key`` (an ARN), and allows ``endpoint``. ``azure`` requires ``keyVaultEndpoint`` and
             ``keyName``, and allows ``keyVersion``. ``gcp`` requires ``projectId``, ``location``, ``keyRing`` and
             ``keyName``, and allows ``keyVersion`` and ``endpoint``. ``kmip`` allows ``keyId``, ``endpoint`` and
-            ``delegated``. With ``delegated``, the service encrypts and decrypts. ``local`` has no master key. None by
-            default.
+            ``delegated``. With ``delegated``, the KMIP server itself encrypts and decrypts the data
+            key. ``local`` has no master key. None by default.
         :param key_alt_names: a list of alternative names of the data key; None by default.
         :param key_material: the 96 bytes of the data key. None (the default) generates random bytes.
         :returns: the ``_id`` of the data key, which is a :class:`~bson.binary.Binary` of subtype 4.
@@ -404,8 +404,8 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> tuple[Collection[Value], Document]:
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
-        Existing clients do not encrypt the fields of the collection. Create a client whose ``encrypted_fields_map``
-        contains the returned fields.
+        Existing clients do not encrypt the fields of the collection. To encrypt these fields,
+        create a client whose ``encrypted_fields_map`` contains the returned fields.
 
         :param database: the database in which to create the collection.
         :param name: the name of the new collection.

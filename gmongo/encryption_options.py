@@ -55,8 +55,8 @@ class AutoEncryptionOpts:
         ``clientSecret`` and ``identityPlatformEndpoint``. ``gcp`` has ``email``, ``privateKey`` and ``endpoint``.
         ``kmip`` has ``endpoint``. ``local`` has ``key``, which is 96 bytes or the base64 of 96 bytes. A suffix
         distinguishes several providers of a type, as in ``"aws:payroll"``. If ``aws``, ``azure`` or ``gcp`` is an empty
-        mapping, the client fetches the credentials when it needs them. The sources are the environment and the cloud's
-        metadata service.
+        mapping, the client fetches the credentials on demand. The sources are the environment and
+        the cloud's metadata service.
     :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
     :param key_vault_client: the client of the deployment that contains the key vault. None (the default) uses the
         deployment of the encrypted client.
@@ -74,7 +74,8 @@ class AutoEncryptionOpts:
     :param mongocryptd_spawn_path: the path of the program mongocryptd. The default is ``"mongocryptd"``, which the
         client searches in ``PATH``.
     :param mongocryptd_spawn_args: the command-line arguments of mongocryptd. The default is
-        ``["--idleShutdownTimeoutSecs=60"]``. The driver also adds this argument to a list without an idle timeout.
+        ``["--idleShutdownTimeoutSecs=60"]``. If a list sets no idle timeout, the driver adds this
+        argument.
     :param kms_tls_options: the TLS options for each KMS provider, as a mapping of provider names to options. The
         options have the names of client options, such as ``tlsCAFile`` and ``tlsCertificateKeyFile``. None by default.
     :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands within the process; None

@@ -110,7 +110,8 @@ class AutoReconnect(ConnectionFailure):
 
     errors: Document | Sequence[object]
     details: Document | Sequence[object]
-    # The message without durations: the messages of equal errors may have different durations.
+    # The message without durations, for the comparison of server descriptions. Otherwise, a
+    # repeated network error would always differ from the previous error.
     _stable_text: str | None = None
 
     def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:
@@ -161,7 +162,8 @@ class ServerSelectionTimeoutError(AutoReconnect):
 class PoolClearedError(AutoReconnect):
     """The driver cleared the pool.
 
-    The pool is paused, or the pool has interrupted the connection of the operation. The operation can be retried.
+    The pool is paused, or the pool has interrupted the connection of the operation. The driver or
+    the application can retry the operation.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
@@ -191,13 +193,15 @@ class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became available within ``waitQueueTimeoutMS``.
 
     `holders` describes up to five checked-out connections, as in :meth:`MongoClient.pool_stats()
-    <gmongo.mongo_client.MongoClient.pool_stats>`. The connection with the longest check-out is the first. The message
-    shows the pool's limits, the number of connections in use by purpose, and the first element of `holders`. Since
-    Python 3.11, a traceback shows all elements of `holders` as notes.
+    <gmongo.mongo_client.MongoClient.pool_stats>`. The first element describes the connection that
+    has been checked out for the longest time. The message shows the pool's limits, the number of
+    connections in use by purpose, and the first element of `holders`. Since Python 3.11, a
+    traceback shows all elements of `holders` as notes.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
-    :param message: the message that the specification defines. The attribute `message` has this value.
+    :param message: the message that the specification defines. The attribute `message` contains
+        this text.
     :param address: the address of the pool's server, as host and port; None by default.
     :param holders: a mapping for each checked-out connection; empty by default.
     :param details: the rest of the error text, with the pool's limits and the connections in use; empty by default.
@@ -322,13 +326,16 @@ class DuplicateKeyError(WriteError):
 
 
 class BulkWriteError(OperationFailure):
-    """Some writes of a bulk write failed. `details` contains the errors and the result of the other writes.
+    """Some writes of a bulk write failed.
+
+    `details` contains the errors, and the result of the successful writes.
 
     Specification: CRUD API, "Error Handling".
 
-    :param results: the errors and the result. ``writeErrors`` is a list of mappings with ``index``, ``code``,
-        ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of errors. The other fields are the numbers of written
-        documents of the whole bulk write.
+    :param results: the errors, and the result of the successful writes. ``writeErrors`` is a list
+        of mappings with ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a
+        list of errors. The other fields are the numbers of written documents of the whole bulk
+        write.
     """
 
     details: Document

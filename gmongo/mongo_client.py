@@ -85,9 +85,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     The constructor starts the monitors of the servers. The greenlets of a client keep neither the process nor
     ``hub.join()`` alive. A client belongs to the native thread that creates the client, or with ``connect=False`` to
-    the thread that first uses the client. An application may create a client before a fork. In the child, the client
-    then opens new connections. To end a client, call :meth:`close`, use a ``with`` statement, or drop the last
-    reference.
+    the thread that first uses the client. An application may create a client before a fork. In the
+    forked child, the client opens new connections. To end a client, call :meth:`close`, use a
+    ``with`` statement, or drop the last reference.
 
     :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
@@ -260,7 +260,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         options = self._options
         codec_options = options.codec_options
         if codec_options == DEFAULT_CODEC_OPTIONS:
-            # Use the identical object, because a comparison of identical objects is fast.
+            # Use this object instead of an equal object, because later comparisons of identical
+            # objects are fast.
             codec_options = DEFAULT_CODEC_OPTIONS
         super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
         observers = observers_of(options.telemetry())
@@ -280,7 +281,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             self._topology.open()
 
     def _make_executor(self, options: ClientOptions, observers: Observers | None) -> Executor:
-        """Create the executor. Its class includes encryption and telemetry only if the options enable them."""
+        """Create the executor.
+
+        The class of the executor includes encryption and telemetry only if the options enable them.
+        """
         kind: type[Executor] = Executor
         if self._encrypter is not None:
             from gmongo._encryption.executor import EncryptingExecutor
@@ -524,15 +528,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             in any order. Unacknowledged writes (``w=0``) must be unordered.
         :param verbose_results: True returns the result of each write. False (the default) returns only the numbers of
             written documents. Unacknowledged writes support only False.
-        :param bypass_document_validation: True disables the document validation of the collections. With None (the
-            default), the driver omits the field, and the server validates documents.
+        :param bypass_document_validation: True disables the document validation of the collections.
+            None (the default) omits the field ``bypassDocumentValidation``, and the server
+            validates documents.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
             5.0). None by default.
         :param write_concern: the acknowledgement that the writes wait for; None (the default) uses the client's write
             concern.
-        :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the result of the
-            other writes.
+        :raises ClientBulkWriteException: some writes failed. The exception contains the errors, and
+            the result of the successful writes.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
             the client has ``auto_encryption_opts``.
         :raises DocumentTooLarge: a write is larger than the maximum size of a message.
@@ -583,15 +588,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specifications: Driver Sessions, Causal Consistency, Snapshot Reads.
 
-        :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the
-            default) means False with `snapshot`, and True otherwise.
+        :param causal_consistency: True lets reads see the effects of earlier operations of the
+            session. None (the default) means False if `snapshot` is True, and otherwise True.
         :param default_transaction_options: the default options of transactions in the session. None (the default) uses
             the client's options.
         :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
             (MongoDB 5.0); False by default.
-        :param default_timeout_ms: the time limit in milliseconds. The limit applies to ``with_transaction``, and to
-            each commit, abort and end of the session. 0 means no limit, None (the default) uses the client's
-            ``timeoutMS``. For other operations in the session, the limits of their collections apply.
+        :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort
+            and end of the session, in milliseconds. 0 means no limit, None (the default) uses the
+            client's ``timeoutMS``. For other operations in the session, the limits of their
+            collections apply.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
         :raises TypeError: `default_transaction_options` is not a :class:`~gmongo.client_session.TransactionOptions`.
         """
@@ -747,7 +753,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     # Lifetime
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
-        """Wait for a usable server, and until each available server has ``minPoolSize`` connections.
+        """Wait until a server replies and each available server has ``minPoolSize`` connections.
 
         ::
 
@@ -777,7 +783,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     sleep(_READY_INTERVAL)
 
     def _ping_error(self) -> str | None:
-        """Send a ``ping``. Return the text of an error that a repetition may avoid, and None after a success."""
+        """Send a ``ping``.
+
+        Return None after a success, or the text of an error that another ``ping`` may avoid.
+        """
         try:
             self.admin.command("ping", read_preference=self.read_preference)
         except PyMongoError as error:
@@ -812,8 +821,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         aborts the open transactions of other greenlets, except during an operation of the transaction. During
         interpreter shutdown, this method does nothing.
 
-        :raises InvalidOperation: the client belongs to another native thread. This thread cannot end greenlets of
-            another thread.
+        :raises InvalidOperation: the client belongs to another native thread. The calling thread
+            cannot end greenlets of another thread.
         """
         # During interpreter shutdown no greenlet can run. The end of the process closes the sockets.
         if self._topology.closed or sys.is_finalizing():

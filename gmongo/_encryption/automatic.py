@@ -26,8 +26,8 @@ class Encrypter:
     :param client: the client that creates this object and sends the commands.
     :param options: the options of automatic encryption of the client.
     :param new_client: a function that creates another client, which reads the key vault and the schemas of collections.
-    :param new_silent_client: a function that creates a client for mongocryptd. The client publishes no events and
-        writes no logs, because mongocryptd receives plaintext.
+    :param new_silent_client: a function that creates a client for mongocryptd. This client
+        publishes no events and writes no logs, because mongocryptd receives plaintext.
     :param construction: the arguments with which the application created `client`.
     :raises EncryptionError: libmongocrypt rejected the options.
     """
@@ -91,8 +91,8 @@ class Encrypter:
 
         Otherwise return a second client for the deployment of the encrypted client.
 
-        An operation reads keys while the operation has a connection checked out. If such operations waited for another
-        connection of one limited pool, the waiting operations could check out all connections.
+        An operation reads keys while the operation has a connection checked out. In a limited pool,
+        such operations could check out all connections, and wait forever for further connections.
         """
         client = self._client()
         if client is None:

@@ -54,8 +54,8 @@ class HTTPProxyKMSConnect:
 
     The proxy cannot read the data, because gmongo uses TLS with the key management service.
 
-    :param proxy_url: an ``http://`` or ``https://`` URL of the proxy. A user, a password and a port are optional. The
-        default port is 80 or 443.
+    :param proxy_url: an ``http://`` or ``https://`` URL of the proxy. A user, a password and a port
+        are optional. The default port is 80 for ``http``, and 443 for ``https``.
     :param ssl_context: the context for TLS with the proxy. None (the default) trusts the certificate authorities of the
         system.
     :param headers: further headers of the CONNECT request, as a mapping; None (the default) adds no header.

@@ -105,12 +105,13 @@ class Context:
                 raise EncryptionError(outcome) from outcome
             return outcome
         finally:
-            del outcome  # an error refers to this frame
+            del outcome  # the traceback of an error refers to this frame
 
     def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
         """Run a step in a thread. If an exception interrupts this greenlet meanwhile, the thread closes the context."""
-        # At its end, the thread pops a token. An interrupted greenlet also pops a token. Each pop is atomic. The second
-        # pop returns "last".
+        # The thread pops a token when the step has ended, and an interrupted greenlet also pops a
+        # token. Each pop is atomic, and the second pop returns "last". If the thread pops "last",
+        # the thread closes the context.
         tokens = ["last", "first"]
 
         def in_thread() -> T | Exception | None:

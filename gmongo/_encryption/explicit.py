@@ -1,4 +1,7 @@
-"""Explicit encryption, explicit decryption and operations on data keys. All documents are encoded."""
+"""Explicit encryption, explicit decryption and operations on data keys.
+
+Parameters and results that are documents are encoded BSON.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
-# Each other algorithm is slow even for a small value, because it creates an index of hundreds of tokens.
+# Each other algorithm is slow even for a small value, because the algorithm creates an index of
+# hundreds of tokens.
 _FAST_ALGORITHMS = (
     "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
     "AEAD_AES_256_CBC_HMAC_SHA_512-Random",

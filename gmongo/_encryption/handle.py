@@ -90,8 +90,8 @@ class Handle:
     def crypt(self) -> Native:
         """Return the ``mongocrypt_t``. In a forked child, open a new ``mongocrypt_t``.
 
-        At the fork, a thread of the parent may have locked the ``mongocrypt_t`` of the parent. The child has no thread
-        that would unlock it.
+        At the fork, a thread of the parent may have locked the ``mongocrypt_t`` of the parent. The
+        child has no thread that would unlock this ``mongocrypt_t``.
 
         :raises InvalidOperation: the handle is closed.
         """
@@ -109,7 +109,7 @@ class Handle:
         return context
 
     def close(self) -> None:
-        """Stop the use of the data keys. libmongocrypt discards the data keys when the current users have ended."""
+        """Refuse new contexts. libmongocrypt discards the data keys when the last open context ends."""
         self._crypt = self._parents = None
 
     def mark_forked(self) -> None:

@@ -76,7 +76,7 @@ class EncryptedOperation(Operation):
     def command(self, hello: Hello) -> DocumentDict:
         """Build the command, and encrypt the command at the first call.
 
-        :raises EncryptionError: the encryption failed. The driver then sends nothing.
+        :raises EncryptionError: the encryption failed, and the driver has sent nothing.
         """
         if self._command is None:
             smaller = copy(hello)

@@ -22,8 +22,8 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 
 _SELECTION_TIMEOUT_MS = 10_000
-# Fields that describe the schema. An error message may quote these fields, because the message names the
-# faulty field of the schema.
+# Fields that contain the schema or the database name, but no data. An error message may quote these
+# fields to name the faulty part of the schema.
 _SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
 _POLL_INTERVAL, _MOST_POLLS = 0.002, 500  # seconds between two checks, and the maximum number of checks
 
@@ -32,8 +32,8 @@ class Mongocryptd:
     """Client of mongocryptd. The client also starts mongocryptd if mongocryptd is unreachable.
 
     :param options: the options with the URI of mongocryptd, and with the command that starts mongocryptd.
-    :param new_client: a function that creates a client. The client publishes no events and writes no logs, because it
-        sends plaintext.
+    :param new_client: a function that creates a client. This client publishes no events and writes
+        no logs, because the client sends plaintext.
     """
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
@@ -47,7 +47,8 @@ class Mongocryptd:
     def analyse(self, database: str, command: bytes) -> bytes:
         """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt.
 
-        :raises ServerSelectionTimeoutError: mongocryptd is unreachable, and the driver could not start it.
+        :raises ServerSelectionTimeoutError: mongocryptd is unreachable, and the driver could not
+            start mongocryptd.
         :raises OperationFailure: mongocryptd rejected the command.
         """
         operation = _Analyse(OperationContext(database), RawBSONDocument(command))
@@ -71,7 +72,7 @@ class Mongocryptd:
         spawn_detached(self._command)
 
     def close(self) -> None:
-        """Close the connections. An idle mongocryptd ends without a command."""
+        """Close the connections. Send no command to mongocryptd, which ends itself when idle."""
         self._client.close()
 
 

@@ -24,9 +24,9 @@ class StandIn(MetaPathFinder):
     In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook imports, such as New
     Relic's finder, precede this finder.
 
-    :ivar watch: a function that is called for each imported name, or None. The arguments are the name, the module or
-        None, and True if the program imported the name. The third argument is False for a module that
-        :meth:`loaded` imports together with its package.
+    :ivar watch: a function that is called for each imported name, or None. The arguments of `watch`
+        are the name, the module or None, and True if the program imported the name. The third
+        argument is False for a module that :meth:`loaded` imports together with its package.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,8 @@ class StandIn(MetaPathFinder):
 class _Alias(Loader):
     """Loader that returns a gmongo module.
 
-    The import system replaces ``__spec__`` of the module. The loader restores it.
+    The import system replaces ``__spec__`` of the module. The loader restores the original
+    ``__spec__``.
     """
 
     def __init__(self, finder: StandIn) -> None:

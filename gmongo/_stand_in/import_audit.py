@@ -17,8 +17,8 @@ class ImportAudit:
     """Record of the PyMongo names that a program uses: modules, their members, and absent attributes of objects.
 
     :ivar names: used name -> the modules that used the name.
-    :ivar absent: the used names that gmongo does not have.
-    :ivar refused: the used names of placeholder classes.
+    :ivar absent: the names that the program uses and that gmongo does not have.
+    :ivar refused: the names of placeholder classes that the program uses.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class ImportAudit:
         :param by_program: False if gmongo loaded the module together with a package.
         """
         if by_program:
-            self._note(name, module is None, _FINDER)
+            self._record_use(name, module is None, _FINDER)
         if module is not None:
             self._watch(_shortest_name(name), module)
 
@@ -53,8 +53,8 @@ class ImportAudit:
             name: next(each for each in names if each in known) for name, names in aliases.items() if known & {*names}
         }
 
-    def _note(self, name: str, is_absent: bool, passing: str = "") -> None:
-        place = _user_module(passing)
+    def _record_use(self, name: str, is_absent: bool, ignored_module: str = "") -> None:
+        place = _user_module(ignored_module)
         if place is None:
             return
         self.names.setdefault(name, set()).add(place)
@@ -82,9 +82,9 @@ class ImportAudit:
                 try:
                     value = super().__getattribute__(name)
                 except AttributeError:
-                    record._note(full, is_absent=True)
+                    record._record_use(full, is_absent=True)
                     raise
-                record._note(full, is_absent=False)
+                record._record_use(full, is_absent=False)
                 if isinstance(value, type) and issubclass(value, Placeholder):
                     record.refused.add(full)
                 return value
@@ -104,7 +104,7 @@ class ImportAudit:
             except AttributeError:
                 if not name.startswith("__"):
                     classes = (record._classes.get(each) for each in type(instance).__mro__)
-                    record._note(f"{next(filter(None, classes))}.{name}", is_absent=True)
+                    record._record_use(f"{next(filter(None, classes))}.{name}", is_absent=True)
                 raise
 
         setattr(kind, "__getattr__", __getattr__)  # noqa: B010 - a method is assigned
@@ -130,15 +130,16 @@ def _all_names(name: str) -> list[str]:
     return [name]
 
 
-def _user_module(passing: str) -> str | None:
+def _user_module(ignored_module: str) -> str | None:
     """Return the name of the module whose code uses a name. Return None if a gmongo module uses the name.
 
-    :param passing: a gmongo module to ignore, because its code runs between the code of the program and this function.
+    :param ignored_module: a gmongo module to ignore, because the code of the module runs between
+        the code of the program and this function.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))
-        if name not in (__name__, passing) and _root(name) != "importlib":
+        if name not in (__name__, ignored_module) and _root(name) != "importlib":
             return None if _root(name) in _DRIVER_PACKAGES else name
         frame = frame.f_back
     return None

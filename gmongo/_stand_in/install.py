@@ -23,7 +23,7 @@ def install() -> StandIn:
     for finder in sys.meta_path:
         if isinstance(finder, StandIn):
             return finder
-    _refuse_if_too_late()
+    _refuse_if_pymongo_is_imported()
     importlib.import_module("gmongo")
     stand_in = StandIn()
     sys.meta_path.insert(_finder_position(), stand_in)
@@ -39,7 +39,7 @@ def _finder_position() -> int:
     return finders.index(PathFinder) if PathFinder in finders else len(finders)
 
 
-def _refuse_if_too_late() -> None:
+def _refuse_if_pymongo_is_imported() -> None:
     loaded = [name for name in sys.modules if name in ROOTS]
     if not loaded:
         return

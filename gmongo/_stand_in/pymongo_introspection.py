@@ -38,7 +38,10 @@ def existing_in_pymongo(names: Iterable[str]) -> set[str]:
 
 
 def answer(query: dict[str, list[str]]) -> None:
-    """Write the names that exist to standard output. The separate process calls this function."""
+    """Write to standard output the requested names that PyMongo has.
+
+    The separate process calls this function.
+    """
     json.dump([name for name in query["names"] if _exists(name)], sys.stdout)
 
 

@@ -1,7 +1,7 @@
 """Metrics according to OpenTelemetry's semantic conventions for databases.
 
 The callbacks for connections, waiting operations and tokens read the current counts when OpenTelemetry collects the
-metrics. The greenlet of an operation records each duration at the end of the phase.
+metrics. The greenlet of an operation records the duration of each phase when the phase ends.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ class Metrics(Observer):
     ) -> None:
         if wait is not Phase.CHECK_OUT or trace.address is None:
             return
-        pool = _named(trace.address)
+        pool = _pool_attributes(trace.address)
         if error is None:
             self.instruments.wait_time.record(seconds, pool)
         elif isinstance(error, WaitQueueTimeoutError):
             self.instruments.timeouts.add(1, pool)
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
-        self.instruments.use_time.record(seconds, _named(address))
+        self.instruments.use_time.record(seconds, _pool_attributes(address))
 
     def connection_made(self, address: Address, seconds: float) -> None:
-        self.instruments.create_time.record(seconds, _named(address))
+        self.instruments.create_time.record(seconds, _pool_attributes(address))
 
 
 class Instruments:
@@ -119,7 +119,8 @@ class Instruments:
 
         Several clients may have a pool for one server.
 
-        :param count: a function that returns the counts of a pool by connection state. The state of a total is empty.
+        :param count: a function that returns the counts of a pool by connection state. The key of a
+            count without a state is empty.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
@@ -129,7 +130,7 @@ class Instruments:
                     for state, number in count(pool).items():
                         sums[pool.address, state] += number
             for (address, state), number in sums.items():
-                yield Observation(number, {**_named(address), **({_STATE: state} if state else {})})
+                yield Observation(number, {**_pool_attributes(address), **({_STATE: state} if state else {})})
 
         return observe
 
@@ -214,5 +215,5 @@ def _instruments_of(provider: MeterProvider) -> Instruments:
     return instruments
 
 
-def _named(address: Address) -> dict[str, str]:
+def _pool_attributes(address: Address) -> dict[str, str]:
     return {_POOL_NAME: address_text(address)}

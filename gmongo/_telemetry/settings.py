@@ -51,16 +51,16 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
     tracing, metrics = tracing or {}, metrics or {}
     length = tracing.get("query_text_max_length")
     return TelemetrySettings(
-        traces=_is_on("tracing", tracing.get("enabled"), "ENABLED"),
+        traces=_is_enabled("tracing", tracing.get("enabled"), "ENABLED"),
         query_text_max_length=_length_of_environment() if length is None else length,
         tracer_provider=tracing.get("tracer_provider"),
-        metrics=_is_on("metrics", metrics.get("enabled"), "METRICS_ENABLED"),
+        metrics=_is_enabled("metrics", metrics.get("enabled"), "METRICS_ENABLED"),
         meter_provider=metrics.get("meter_provider"),
         slow=slow,
     )
 
 
-def _is_on(option: str, option_value: bool | None, variable: str) -> bool:
+def _is_enabled(option: str, option_value: bool | None, variable: str) -> bool:
     enabled = os.environ.get(_PREFIX + variable, "").strip().lower() in _YES if option_value is None else option_value
     if not enabled or find_spec("opentelemetry") is not None:
         return enabled

@@ -24,8 +24,8 @@ class SlowOperations(Observer):
     """Observer that logs the slow operations of one client at level WARNING, and keeps the last 50 slow operations.
 
     :param limit: the minimum duration of a slow operation, in seconds.
-    :param query_text_max_length: the maximum length of the kept command text, in characters; 0 keeps no text. The log
-        never contains the text.
+    :param query_text_max_length: the maximum length of the kept command text, in characters; 0
+        keeps no text. The log never contains the command text.
     """
 
     times_decoding = True

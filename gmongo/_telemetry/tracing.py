@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from gmongo.events.command import SentCommand
     from gmongo.execution.transaction import Transaction
 
-# A span has no event for a shorter wait, unless the wait included a new connection or ended with an error.
+# The shortest wait for which a span has an event, unless the wait included a new connection or
+# ended with an error.
 _SHORTEST_WAIT = 0.001  # seconds
 _UNKNOWN = object()
 _PROVIDER_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
@@ -78,7 +79,7 @@ class Traces(Observer):
         current = contexts.get_current()
 
         def run_in_context() -> None:
-            contexts.attach(current)  # the context stays for the lifetime of the greenlet
+            contexts.attach(current)  # the context stays attached until the greenlet ends
             run()
 
         return run_in_context
@@ -207,7 +208,7 @@ class Traces(Observer):
         transaction.observed = self._tracer.start_span("transaction", None, SpanKind.CLIENT, _SYSTEM)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        span: Span = transaction.observed  # if the application repeats the commit, the span has already ended
+        span: Span = transaction.observed  # has already ended if the application repeats the commit
         if span.is_recording():
             if error is not None:
                 _record(span, error, self._text_length)
@@ -248,7 +249,7 @@ def _tracer_of(provider: TracerProvider) -> Tracer:
 
 
 def _collection_of(name: str, command: Document, database: str) -> str:
-    """Return the collection name in a command, for an operation without a collection name.
+    """Return the collection name in the command of an operation that has no collection name.
 
     Return an empty string if the command has no collection.
     """

@@ -80,7 +80,8 @@ class Position:
     def after_change(self, token: Value) -> None:
         """Update the position after the application has received a change.
 
-        :param token: the resume token of the change. After the last change of a batch, the ``postBatchResumeToken``.
+        :param token: the resume token of the change, or for the last change of a batch the
+            ``postBatchResumeToken``.
         """
         self.token = token
         self._starts_after = False

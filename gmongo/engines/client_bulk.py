@@ -126,7 +126,7 @@ class ClientBulk:
             reply = self._reply_to(batch, session)
             limits = batch.limits
             if reply is not None:
-                self._add(batch, reply, session)
+                self._add_reply(batch, reply, session)
                 if self._ordered and self.outcome["writeErrors"]:
                     return
 
@@ -135,13 +135,14 @@ class ClientBulk:
             reply: CursorReply | None = self._executor.run(batch, session, self._deadline)
             return reply
         except WriteConcernError:
-            # A server that is stepping down or shutting down executed the writes, and its reply has their results.
+            # A server that is stepping down or shutting down executed the writes, and the reply
+            # contains the results of the writes.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))
             return opened._replace(cursor_id=0)
 
-    def _add(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
+    def _add_reply(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
         """Add the reply of one batch to the outcome."""
         outcome, reply = self.outcome, opened.reply
         for name in COUNTS:
@@ -155,13 +156,13 @@ class ClientBulk:
             self._executor, self._cursor_killer, opened, session, batch.decoding, deadline=self._deadline
         )
         try:
-            self._drain(batch, cursor)
+            self._read_results(batch, cursor)
         except BaseException as error:
             cursor.close_after_block(error)
             raise
         cursor.close()
 
-    def _drain(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
+    def _read_results(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
         """Read the results of the individual writes from the cursor of a reply."""
         work = LongWork()
         while True:
@@ -173,13 +174,13 @@ class ClientBulk:
             batch.check_one(result)
             write = batch.taken[result["idx"]]
             if result["ok"]:
-                self._succeeded(write, result)
+                self._record_success(write, result)
                 continue
             if result["idx"] > 0:
                 self.outcome["anySuccessful"] = self.outcome["anySuccessful"] or self._ordered
             self.outcome["writeErrors"].append({**result, "idx": write.index, "op": write.document})
 
-    def _succeeded(self, write: Write, result: DocumentDict) -> None:
+    def _record_success(self, write: Write, result: DocumentDict) -> None:
         result["idx"] = write.index
         each: InsertOneResult | UpdateResult | DeleteResult
         if write.kind == "insert":

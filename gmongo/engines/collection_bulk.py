@@ -196,7 +196,7 @@ class Bulk:
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
         """Return the names of all fields of the commands and statements, by command name.
 
-        The first batch checks all fields before the driver sends a command.
+        The first batch checks the fields of all batches before the driver sends a command.
         """
         used: dict[str, set[str]] = {}
         for run in runs:
@@ -239,7 +239,7 @@ class Bulk:
                 batch.trace = self._trace
             reply = self._reply_to(batch, executor, session, deadline)
             if needs_reply:
-                self._add(run, batch, offset, reply)
+                self._add_reply(run, batch, offset, reply)
             offset += len(batch.taken)
             batch.free()
             if self._is_stopped:
@@ -253,13 +253,13 @@ class Bulk:
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # A server that is stepping down or shutting down executed the writes. For a retryable write, this is the
-            # error of the retry, and then no further batch is sent.
+            # A server that is stepping down or shutting down executed the writes. If the writes are
+            # retryable, the error comes from the retry, and the driver sends no further batch.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply
 
-    def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
+    def _add_reply(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
         """Add the reply of one batch to the outcome."""
         outcome, count = self.outcome, reply.get("n") or 0
         if run.kind == "insert":

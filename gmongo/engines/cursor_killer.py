@@ -90,9 +90,9 @@ class CursorKiller:
     def _start(self, work: Callable[[], None]) -> None:
         greenlet = spawn(work)
         self._running.add(greenlet)
-        greenlet.rawlink(self._continue)
+        greenlet.rawlink(self._restart_if_needed)
 
-    def _continue(self, ended: Greenlet[[], None] | None) -> None:
+    def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
         """Start another greenlet if a greenlet ended before its queue was empty.
 
         A greenlet that was killed before its start did not run any code.
@@ -117,7 +117,7 @@ class CursorKiller:
             self._end_unpinned()
             joinall(self._running - {getcurrent()})
         finally:
-            self._continue(None)  # a finaliser may have added a cursor, and an error leaves cursors in the queue
+            self._restart_if_needed(None)  # a finaliser or an error may have left cursors in the queue
 
     def _end_pinned(self) -> None:
         # One greenlet is started for each pinned cursor: while a greenlet waits for a server, other greenlets continue.

@@ -14,7 +14,7 @@ from gmongo.execution.executor import Executor
 
 
 class Iterable(Protocol):
-    """Cursor of the public API, as far as this module uses the cursor."""
+    """The parts of a public cursor that this module uses."""
 
     @property
     def _cursor(self) -> ServerCursor | None: ...
@@ -49,7 +49,7 @@ def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
     changes its state only after ``__next__`` of the gate has returned, and without a switch of greenlets. Therefore a
     second greenlet may enter the chain while the first greenlet waits in the gate.
     """
-    gate = _Gate()  # without a constructor, because the call of a constructor costs time for each cursor
+    gate = _Gate()  # no constructor, because a call of a constructor costs time for each cursor
     gate.cursor = cursor
     while gate.is_open:
         opened = cursor._cursor

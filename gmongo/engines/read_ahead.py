@@ -28,7 +28,8 @@ class ReadAhead:
 
     For each batch, a new greenlet is started after the end of the previous greenlet. The greenlet refers to this
     object, but not to the cursor, so that an unreferenced cursor can be garbage-collected during a fetch. The greenlet
-    and the cursor share the session and the pinned connection. The last of the two users releases them.
+    and the cursor share the session and the pinned connection. Whichever of the two ends last
+    releases the session and the connection.
 
     :param executor: the executor that runs `getMore`.
     :param reading: the set of the client's read-ahead objects that have a fetch in progress.
@@ -176,7 +177,7 @@ class ReadAhead:
         try:
             # The process may have been forked before the greenlet started.
             refuse_inherited(self._epoch, self._executor)
-            self._take(operation, self._executor.run(operation, session, self._deadline))
+            self._store_reply(operation, self._executor.run(operation, session, self._deadline))
         except Exception as error:
             self._error = _without_frames(error)
         except BaseException:  # the client was closed, or the application killed the greenlet
@@ -196,8 +197,8 @@ class ReadAhead:
     def _decode(self, reply: CursorReply, size: int) -> None:
         """Decode a new batch in advance, while the application waits for another event.
 
-        Only a small amount is decoded in advance. Decoded documents need several times the memory of their BSON, and
-        the access is slow if the documents do not fit into the processor's caches.
+        Only a small amount is decoded in advance. Decoded documents need several times the memory
+        of their BSON, and access to documents outside of the processor's caches is slow.
 
         :param reply: the last reply.
         :param size: the size of the reply in bytes.
@@ -208,7 +209,7 @@ class ReadAhead:
         while any(each is reply for each, _size in self._arrived) and batch.decode_ahead():
             work.checkpoint()
 
-    def _take(self, operation: GetMoreAhead, reply: CursorReply) -> None:
+    def _store_reply(self, operation: GetMoreAhead, reply: CursorReply) -> None:
         self.cursor_id = reply.cursor_id
         if self._left is not None:
             self._left -= count(reply.batch)

@@ -112,7 +112,7 @@ class ServerCursor:
         self._turn: Turn | None = None
         self.retrieved = 0
         self.wire_version = 0  # the wire version of the connection of the last getMore
-        self._take(opened)
+        self._store_batch(opened)
 
     @property
     def alive(self) -> bool:
@@ -242,7 +242,7 @@ class ServerCursor:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
-            # If each reply has already arrived, no greenlet switch would occur between the batches.
+            # Let other greenlets run, even if the next replies have already arrived.
             self._work.checkpoint()
         self.resources.refuse_inherited()
         left = None
@@ -263,7 +263,7 @@ class ServerCursor:
             elif not self._on_failure(error):
                 raise
         else:
-            self._take(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
+            self._store_batch(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
             self._fetch_ahead()
         return self.has_buffered_documents
 
@@ -317,18 +317,18 @@ class ServerCursor:
             is_gone = error.code in codes.CURSOR_GONE
             if is_gone or self._exhaust:  # in an exhaust stream, an error also ends the cursor
                 resources.cursor_id = 0
-            if resources.pin is None or self._exhaust:  # otherwise the connection stays pinned until close()
+            if resources.pin is None or self._exhaust:  # a pinned cursor keeps its connection until close()
                 self.close()
             return is_gone and self._tailable  # new documents of a capped collection have overwritten the position
         resources.give_up()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
-            self.drop()  # an interrupted greenlet must not wait, and may never close the cursor
+            self.drop()  # an interrupted greenlet must not wait, and may never call close()
         elif self._exhaust:
             resources.release()
         return False
 
-    def _take(self, reply: CursorReply) -> None:
+    def _store_batch(self, reply: CursorReply) -> None:
         """Store the batch of a reply. :attr:`retrieved` counts only decoded documents."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
@@ -338,7 +338,8 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # renew() may check in a connection, where it may be interrupted. Therefore the batch is stored before.
+        # Call renew() after the batch is stored, because an exception may interrupt the check-in in
+        # renew().
         self.resources.renew(reply)
 
     # End of the cursor

@@ -22,8 +22,8 @@ from gmongo.wire.transport import without_frames
 # command after the first attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
-# A paused server replies to no attempt, but executes the interrupted command when the server process continues. During
-# this time in seconds, attempts without a reply therefore do not count.
+# The time in seconds during which attempts without a reply do not count. A paused server replies to
+# no attempt, but executes the interrupted command when the server process continues.
 _UNANSWERED_TIMEOUT = 60.0
 _ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the greenlet
 
@@ -66,7 +66,9 @@ class _Remnant:
 
 
 class SessionReaper:
-    """Queue of sessions and transactions that interrupted operations and finalisers have left. A greenlet ends them.
+    """Queue of sessions and transactions that interrupted operations and finalisers have left.
+
+    A greenlet ends these sessions and transactions.
 
     After the late replies to all interrupted commands, the session returns to the pool. If a `killSessions` command
     failed, the pool discards the session.
@@ -90,7 +92,8 @@ class SessionReaper:
 
         This method does no I/O and does not switch greenlets.
 
-        :param session: the server session. Without `abort`, no operation may use the session any more.
+        :param session: the server session. If `abort` is None, no operation may use the session any
+            more.
         :param abort: the operation that ends the transaction; None kills the session.
         """
         hub = self._executor.topology.hub

@@ -115,7 +115,7 @@ class TransactionEnd:
             return self._abort(deadline, error)
         too_long = _TooLongError()
         try:
-            # The deadline does not limit the time of listeners.
+            # This timeout also limits the listeners, which the deadline does not limit.
             with interrupt_after(_INTERRUPTED_ABORT_TIMEOUT, too_long):
                 self._abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT, error)
         except _TooLongError as interruption:
@@ -296,7 +296,7 @@ class _RetryLoop:
         sleep(timer_delay(delay))
 
     def _timeout(self, error: Exception) -> PyMongoError:
-        """Return the error for an exceeded time limit. This error replaces `error`, and has its labels."""
+        """Return the timeout error that replaces `error`, with the labels of `error`."""
         timeout: PyMongoError
         if self._end_is_deadline:
             timeout = ExecutionTimeout(f"with_transaction ran out of time: {error}", codes.MAX_TIME_MS_EXPIRED)

@@ -32,7 +32,7 @@ class Turn:
     def __init__(self, owner: Shared) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
-        self._outcome: AsyncResult[bool | Exception] | None = None  # the first waiting greenlet creates the object
+        self._outcome: AsyncResult[bool | Exception] | None = None  # None until another greenlet waits
         self.has_found = True
 
     def wait(self, deadline: float | None) -> bool:

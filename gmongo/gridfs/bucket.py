@@ -124,7 +124,7 @@ class GridFSBucket:
         if metadata is not None:
             chosen_id["metadata"] = metadata
         file = GridIn(self._collection, session, filename=filename, chunk_size=size, **chosen_id)
-        file._storage = self._storage  # a common storage: the bucket creates the indexes only once
+        file._storage = self._storage  # all files share the storage, which creates the indexes only once
         return file
 
     def upload_from_stream(

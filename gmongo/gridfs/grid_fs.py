@@ -173,13 +173,13 @@ class GridFS:
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
-        """Return True if a file matches. Without parameters, return True if any file exists.
+        """Return True if a file matches the parameters, or if any file exists and no parameter is set.
 
         :param document_or_id: the ``_id`` of the file, or a query for its description; None (the default) matches any
             file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: fields of the description, with the values that the file must have. If a field is given, the
-            method ignores `document_or_id`.
+        :param kwargs: fields of the description, with the values that the file must have. If
+            `kwargs` contains a field, the method ignores `document_or_id`.
         """
         check_session(session)
         if kwargs:

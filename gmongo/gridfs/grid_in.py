@@ -40,7 +40,7 @@ _log = logging.getLogger("gmongo.background")
 
 # The driver sends the buffered chunks when the buffer reaches one of these two limits.
 _BUFFER_SIZE = 4 * 1024 * 1024
-_MAX_CHUNKS = 1000  # a limit so that one delete command can contain the _id of each chunk
+_MAX_CHUNKS = 1000  # one delete command can contain the _id of each of these chunks
 # Pauses in seconds before each attempt to remove chunks. After an interrupted insert, the server may still insert
 # chunks.
 _PAUSES = (0.0, 0.1, 0.5, 2.0)
@@ -96,7 +96,8 @@ class GridIn:
         self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        # True if the server has stored the first chunk. No other file then has chunks with this _id.
+        # True if the server has stored the first chunk, so that no other file has chunks with this
+        # _id.
         self._owns_chunks = False
         # The _id of each chunk that the server may have stored, but has not confirmed.
         self._unconfirmed: list[Value] = []
@@ -317,7 +318,7 @@ class GridIn:
         for pause in _PAUSES if self._unanswered else (0.0,):
             Wakeup().sleep(pause)
             try:
-                self._remove(None)  # no session: another greenlet may use the session
+                self._remove(None)  # pass no session, because another greenlet may use the session
                 failure = None
             except PyMongoError as error:
                 failure = without_frames(error)

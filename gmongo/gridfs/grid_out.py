@@ -34,7 +34,8 @@ class GridOut(io.IOBase):
 
     If the server has lost the cursor (after a restart, or because the session expired), the driver opens a new cursor
     at the next chunk. After an error or an interruption, the position is unchanged, and the next call reads from the
-    same position. Only one greenlet may use the file at a time. A second greenlet gets InvalidOperation.
+    same position. Only one greenlet may use the file at a time. If a second greenlet uses the file
+    at the same time, the second greenlet gets InvalidOperation.
 
     Specification: GridFS, "File Download".
 
@@ -181,7 +182,7 @@ class GridOut(io.IOBase):
 
     @contextmanager
     def _exclusive_read(self) -> Iterator[None]:
-        """Refuse a second greenlet. If the block raises an exception, restore the position."""
+        """Refuse a concurrent second greenlet, and restore the position if the block raises an exception."""
         with self._use:
             start = self._position
             try:
@@ -220,8 +221,9 @@ class GridOut(io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: a number of bytes. The method stops after the line with which the total exceeds this number. None,
-            zero, or a negative number (-1 by default) reads all lines.
+        :param hint: a total size in bytes. The method stops after the first line that makes the
+            total size of the lines exceed `hint`. None, zero, or a negative number (-1 by default)
+            reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -318,7 +320,10 @@ class GridOut(io.IOBase):
             cursor.close()
 
     def _drop_cursor(self) -> None:
-        """Let a background greenlet of the client close the cursor. The method does no I/O and does not switch."""
+        """Let a background greenlet of the client close the cursor.
+
+        The method does no I/O and does not switch greenlets.
+        """
         cursor, self._cursor = self._cursor, None
         if cursor is not None and cursor._cursor is not None:
             cursor._cursor.drop()

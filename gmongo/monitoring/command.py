@@ -17,7 +17,7 @@ __all__ = ["CommandFailedEvent", "CommandStartedEvent", "CommandSucceededEvent"]
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandStartedEvent(Event):
-    """Event before the driver sends a command.
+    """The driver is about to send a command.
 
     :param command: the command; empty for a sensitive command, such as an authentication command.
     :param database_name: the database of the command.
@@ -59,7 +59,7 @@ class _CommandEnd(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandSucceededEvent(_CommandEnd):
-    """Event after the success of a command.
+    """A command succeeded.
 
     :param duration: the duration of the command.
     :param reply: the reply of the server; empty for a sensitive command.
@@ -84,7 +84,7 @@ class CommandSucceededEvent(_CommandEnd):
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandFailedEvent(_CommandEnd):
-    """Event after the failure of a command: the server returned an error, or the connection was lost.
+    """A command failed: the server returned an error, or the connection was lost.
 
     :param duration: the duration of the command.
     :param failure: the reply of the server, or a document with the error.

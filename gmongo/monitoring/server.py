@@ -48,7 +48,8 @@ class ServerHeartbeatSucceededEvent(Event):
     :param reply: the reply of the server, a document with the attributes of PyMongo's ``Hello``, such as ``document``,
         ``is_writable`` and ``server_type``.
     :param connection_id: the address of the server.
-    :param awaited: True if the server waited for a change of its state. `duration` is then not a round trip time.
+    :param awaited: True if the server waited for a change of its state, so that `duration` is not a
+        round trip time.
     """
 
     duration: float

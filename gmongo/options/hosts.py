@@ -31,7 +31,7 @@ def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
 
 
 def split_encoded_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split the hosts part of a URI, where hosts may be percent-encoded. Otherwise equal to :func:`split_hosts`."""
+    """Split the hosts part of a URI like :func:`split_hosts`, and decode percent-encoded hosts."""
     return split_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
 
 
@@ -40,7 +40,7 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
 
     :param entity: the host, with or without a port.
     :param default_port: the port if `entity` has no port.
-    :returns: the host and the port. The host is in lower case, unless it is a path.
+    :returns: the host and the port. The host is in lower case, unless the host is a path.
     :raises gmongo.errors.ConfigurationError: the host is empty.
     :raises ValueError: the host or the port is malformed. The error is also a ConfigurationError.
     """

@@ -12,7 +12,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
     If a name has several spellings, such as ``appName`` and ``appname``, the last value takes effect.
 
-    :param keywords: the options. The keys are names or aliases in any case.
+    :param keywords: the keyword arguments, by names or aliases in any case.
     :returns: the converted options. The keys are the canonical names in lower case. Times are in seconds, except
         ``localthresholdms``, which stays in milliseconds.
     :raises gmongo.errors.ConfigurationError: an option is unknown. An option rejects a value (this error is also a

@@ -67,7 +67,7 @@ def function(value: object) -> Callable[..., object] | None:
 
 def tracing(value: object) -> DocumentDict | None:
     """Check a mapping with ``enabled``, ``query_text_max_length`` and ``tracer_provider``, or None."""
-    checked = _grouped(value, ("enabled", "query_text_max_length", "tracer_provider"))
+    checked = _checked_mapping(value, ("enabled", "query_text_max_length", "tracer_provider"))
     length = checked.get("query_text_max_length") if checked else None
     if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
         raise Rejected("a mapping whose query_text_max_length is an integer", wrong_type=True)
@@ -78,10 +78,10 @@ def tracing(value: object) -> DocumentDict | None:
 
 def metrics(value: object) -> DocumentDict | None:
     """Check True, False, a mapping with ``enabled`` and ``meter_provider``, or None."""
-    return {"enabled": value} if isinstance(value, bool) else _grouped(value, ("enabled", "meter_provider"))
+    return {"enabled": value} if isinstance(value, bool) else _checked_mapping(value, ("enabled", "meter_provider"))
 
 
-def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
+def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | None:
     """Check a mapping whose keys are a part of `names`.
 
     The first name is ``enabled``, and its value is a flag. The value of the last name is an OpenTelemetry provider.

@@ -32,13 +32,14 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
     :returns: the options in a case-insensitive mapping. Times are in seconds, except ``localThresholdMS``, which stays
         in milliseconds.
     :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
-    :raises ValueError: an option rejects its value, unless `warn`. The error is also a ConfigurationError.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, and `warn` is False.
+    :raises ValueError: an option rejects its value, and `warn` is False. The error is also a
+        ConfigurationError.
     """
     pairs = _split_pairs(opts)
     private = _secret_names(pairs, delimited and "@" not in opts)
     _refuse_contradictions(pairs)
-    options = _collect(pairs, private)
+    options = _options_of_pairs(pairs, private)
     if normalize:
         options = _without_aliases(options)
     if not validate:
@@ -50,7 +51,8 @@ def validated(options: Document, warn: bool) -> Options:
     """Convert the values of options.
 
     :param warn: True to warn about an invalid option and to omit it, instead of an error.
-    :raises gmongo.errors.ConfigurationError: an option is unknown or rejects its value, unless `warn`.
+    :raises gmongo.errors.ConfigurationError: an option is unknown or rejects its value, and `warn`
+        is False.
     """
     return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
@@ -124,7 +126,7 @@ def _refuse_flags_with_two_values(pairs: Pairs) -> None:
             raise InvalidURI(f"{names} must have the same value wherever given")
 
 
-def _collect(pairs: Pairs, private: Collection[str]) -> Options:
+def _options_of_pairs(pairs: Pairs, private: Collection[str]) -> Options:
     options = Options()
     for name, value in pairs:
         option = find(name)
@@ -146,19 +148,19 @@ def _without_aliases(options: Options) -> Options:
     result = Options()
     for name, value in options.items():
         option = find(name)
-        proper = option.name if option else name
+        canonical_name = option.name if option else name
         if option and name in option.deprecated:
-            _deprecation(name, proper, ignored=proper in options)
-        if name == proper.lower() or proper not in options:
-            result[proper] = value
+            _deprecation(name, canonical_name, ignored=canonical_name in options)
+        if name == canonical_name.lower() or canonical_name not in options:
+            result[canonical_name] = value
     return result
 
 
-def _deprecation(name: str, proper: str, ignored: bool) -> None:
+def _deprecation(name: str, canonical_name: str, ignored: bool) -> None:
     if ignored:
-        notice(f"The option {name!r} is deprecated and ignored, as its replacement {proper!r} is given too")
+        notice(f"The option {name!r} is deprecated and ignored, as its replacement {canonical_name!r} is given too")
     else:
-        notice(f"The option {name!r} is deprecated; use {proper!r}")
+        notice(f"The option {name!r} is deprecated; use {canonical_name!r}")
 
 
 def _validated(

@@ -123,15 +123,15 @@ def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
     :raises InvalidURI: two TLS options exclude each other.
     :raises InvalidOption: other options contradict each other.
     """
-    complaint = exclusive_tls_options(options)
-    if complaint:
-        raise InvalidURI(complaint)
-    _raise_if(_broken(_RULES_OF_A_CLIENT, options, nodes_count, srv))
+    message = exclusive_tls_options(options)
+    if message:
+        raise InvalidURI(message)
+    _raise_if(_message_of_broken_rule(_RULES_OF_A_CLIENT, options, nodes_count, srv))
 
 
 def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
     """Check only the rules for options of a URI. The parameters equal the parameters of :func:`check_combination`."""
-    _raise_if(_broken(_RULES_OF_A_URI, options, nodes_count, srv))
+    _raise_if(_message_of_broken_rule(_RULES_OF_A_URI, options, nodes_count, srv))
 
 
 def exclusive_tls_options(names: Collection[str]) -> str | None:
@@ -146,16 +146,16 @@ def exclusive_tls_options(names: Collection[str]) -> str | None:
     return None
 
 
-def _broken(rules: Iterable[_Rule], options: _Options, nodes_count: int, srv: bool) -> str | None:
+def _message_of_broken_rule(rules: Iterable[_Rule], options: _Options, nodes_count: int, srv: bool) -> str | None:
     for is_broken, message in rules:
         if is_broken(options, nodes_count, srv):
             return message.format_map({"maxpoolsize": DEFAULT_MAX_POOL_SIZE, **options, "hosts": nodes_count})
     return None
 
 
-def _raise_if(complaint: str | None) -> None:
-    if complaint:
-        raise InvalidOption(complaint)
+def _raise_if(message: str | None) -> None:
+    if message:
+        raise InvalidOption(message)
 
 
 def any_option_set(options: _Options, names: Iterable[str]) -> bool:
@@ -165,10 +165,10 @@ def any_option_set(options: _Options, names: Iterable[str]) -> bool:
 
 def _relies_on_tls(options: _Options) -> bool:
     """Return True if a TLS option has another value than the value that disables a check."""
-    return any(options.get(each.lower(), None) not in (None, _insecure(each)) for each in TLS_DETAILS)
+    return any(options.get(each.lower(), None) not in (None, _insecure_value(each)) for each in TLS_DETAILS)
 
 
-def _insecure(name: str) -> bool | None:
+def _insecure_value(name: str) -> bool | None:
     option = find(name)
     return None if option is None else option.insecure
 

@@ -121,7 +121,7 @@ class SrvName:
         answer = self._look_up(ref)
         for host, _ in answer.records:
             if not self._accepts(host):
-                raise ConfigurationError(self._complaint(host))
+                raise ConfigurationError(self._refusal_text(host))
         return answer
 
     def verified_hosts(self) -> Answer:
@@ -137,7 +137,7 @@ class SrvName:
             if self._accepts(host):
                 accepted.append((host, port))
             else:
-                safely(_log.warning, "%s", printable(self._complaint(host)))
+                safely(_log.warning, "%s", printable(self._refusal_text(host)))
         if not accepted:
             raise ConfigurationError(f"the SRV records of {self.hostname} name no host that is allowed")
         return Answer(accepted, answer.ttl)
@@ -191,7 +191,7 @@ class SrvName:
     def _domain(self) -> str:
         return self.allowed_suffix or own_domain(self.hostname)
 
-    def _complaint(self, host: str) -> str:
+    def _refusal_text(self, host: str) -> str:
         validator = self._domain if self.host_validator is None else "srv_host_validator"
         return f"the SRV records of {self.hostname} name the host {host!r}, which {validator} does not allow"
 

@@ -16,7 +16,7 @@ from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, o
 
 
 class Source(Enum):
-    """Where an option may be set."""
+    """Places where an application may set an option."""
 
     ANYWHERE = "URI or keyword"
     KEYWORD = "keyword only"
@@ -38,11 +38,11 @@ class Option:
     :param validate: a function that checks and converts a value.
     :param aliases: other names of the option.
     :param deprecated: old names of the option, which are accepted with a warning.
-    :param source: where the option may be set.
+    :param source: the places where an application may set the option.
     :param repeat: the meaning of several values in a URI.
     :param secret: True if the value must never be shown.
-    :param protects: True if the client would be less secure without the option. An invalid value in a URI is then
-        always an error, and never only a warning.
+    :param protects: True if the client would be less secure without the option. An invalid value of
+        such an option in a URI always causes an error, and never only a warning.
     :param decodes: True if `validate` itself percent-decodes the value, after the value was split at its delimiters.
     :param insecure: the less secure value of a security flag, which never overrides the other value; None for other
         options.
@@ -243,7 +243,8 @@ def unknown_option(name: str, in_uri: bool) -> str:
     """Return the error message for an unknown option. The message suggests a known option with a similar name.
 
     :param name: the unknown name.
-    :param in_uri: True if the unknown option was in a URI. The message then suggests no option that a URI cannot have.
+    :param in_uri: True if the unknown option was in a URI. In this case, the message suggests only
+        options that a URI may contain.
     """
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:

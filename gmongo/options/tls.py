@@ -74,7 +74,7 @@ def _load(option: str, path: str, load: Callable[[str], None]) -> None:
 def _load_client_certificate(context: ssl.SSLContext, path: str, password: str | None) -> None:
     is_encrypted = False
 
-    def password_callback() -> str:  # without this callback, OpenSSL would prompt on the terminal
+    def password_callback() -> str:  # without the callback, OpenSSL reads the password from the terminal
         nonlocal is_encrypted
         is_encrypted = True
         if password is None:

@@ -35,8 +35,8 @@ def read_uri(
     In addition, the field ``own`` of the result contains the options in the URI, without the options that DNS or the
     scheme sets. The options of the result are case-insensitive.
 
-    :param resolve: False to send no DNS query. The only node of a ``mongodb+srv`` URI is then the host of the URI, and
-        the port of the node is None.
+    :param resolve: False to send no DNS query. In this case, the only node of a ``mongodb+srv`` URI
+        is the host of the URI, with the port None.
     """
     if not isinstance(uri, str):
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")

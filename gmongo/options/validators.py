@@ -55,7 +55,7 @@ def optional_boolean(value: object) -> bool:
 def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -> Validator:
     """Return a validator of integers from `minimum` to `maximum`.
 
-    :param optional: True to accept also None.
+    :param optional: True to accept None in addition to integers.
     """
     rule = f"an integer from {minimum} to {maximum}"
 

@@ -55,7 +55,7 @@ class Audit(CommandListener):
         :param event: the event with the command.
         """
         self.commands += 1
-        self._note(remarks_on(event.command_name, event.command))
+        self._record_remarks(remarks_on(event.command_name, event.command))
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
         """Do nothing, because :meth:`started` has checked the command.
@@ -70,9 +70,9 @@ class Audit(CommandListener):
         """
         failure: object = event.failure
         if isinstance(failure, dict) and failure.get("code") in codes.API_REFUSALS:
-            self._note([Remark(Verdict.REFUSED, event.command_name, advice=str(failure.get("errmsg", "")))])
+            self._record_remarks([Remark(Verdict.REFUSED, event.command_name, advice=str(failure.get("errmsg", "")))])
 
-    def _note(self, remarks: Iterable[Remark]) -> None:
+    def _record_remarks(self, remarks: Iterable[Remark]) -> None:
         for remark in dict.fromkeys(remarks):
             finding = self._findings.get(remark)
             if finding is None:

@@ -34,9 +34,9 @@ class StatusPage:
     The page has no access control: protect the page by the access control of the application. The page answers only GET
     and HEAD requests, changes nothing, sends nothing to servers, and contains no secrets and no documents.
 
-    :param directory: a directory. This process publishes its state in the directory (see
-        :func:`~gmongo.status.publish`), and the page shows all states in the directory. None (the default) shows only
-        this process.
+    :param directory: the directory in which this process and other processes publish their states
+        (see :func:`~gmongo.status.publish`). The page shows all states in the directory. None (the
+        default) shows only this process.
     :param query_text: True to show the text of slow operations, which contains user data; False by default. Clients
         keep the text if they have the option ``slow_operation_ms``, and ``query_text_max_length`` in ``tracing``.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.

@@ -27,12 +27,13 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
     The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
-    the number of requests that gmongo has sent, including heartbeats. Each call of this function also increases the
-    number by one.
+    the number of requests that gmongo has sent, including heartbeats. Each call of this function
+    increases ``requests`` by one.
 
-    Each open client has these fields. Times are in milliseconds.
+    ``clients`` contains the open clients. A client has the following fields, with times in
+    milliseconds.
 
-    - ``number``: a number in the order of creation.
+    - ``number``: the number of the client, in the order in which the process created its clients.
     - ``application``: the option ``appName``.
     - ``topology`` and ``replicaSet``: the topology type and the name of the replica set.
     - ``servers``: the servers and their pools.
@@ -152,7 +153,7 @@ def _slow_operations(executor: Executor) -> list[DocumentDict]:
 
 
 def _slow(entry: DocumentDict) -> DocumentDict:
-    return {**entry, "agoMS": _ago(entry["moment"])}
+    return {**entry, "agoMS": _milliseconds_since(entry["moment"])}
 
 
 def _event(event: SdamEvent) -> DocumentDict:
@@ -161,8 +162,8 @@ def _event(event: SdamEvent) -> DocumentDict:
         "server": address_text(event.address),
         "error": _reason(event.error),
         "times": event.times,
-        "agoMS": _ago(event.moment),
-        "sinceMS": _ago(event.first),
+        "agoMS": _milliseconds_since(event.moment),
+        "sinceMS": _milliseconds_since(event.first),
     }
 
 
@@ -171,7 +172,7 @@ def _reason(error: BaseException | None) -> str:
     return "" if error is None else exception_of(error, 0)["exception.message"]
 
 
-def _ago(moment: float) -> float:
+def _milliseconds_since(moment: float) -> float:
     return _milliseconds(_clock.monotonic() - moment)
 
 

@@ -27,17 +27,17 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
     - ``processes`` and ``clients``: the number of processes and clients.
     - ``inUse`` and ``total``: the number of connections in use, and of all connections.
     - ``waiting``: the number of operations that wait for a connection.
-    - ``errors``: the number of failed attempts.
+    - ``errors``: the number of failed attempts of operations.
 
     A problem has these fields:
 
     - ``what``: the kind of the problem.
-    - ``server``: an address, or the name of a replica set.
-    - ``in``: the process IDs.
-    - ``count``: the number of clients or operations.
+    - ``server``: the address of the server, or the name of the replica set, that has the problem.
+    - ``in``: the IDs of the processes that have the problem.
+    - ``count``: the number of clients or operations that have the problem.
     - ``sinceMS``: the age of the problem in milliseconds, or None if unknown.
     - ``event``: the event that began the problem.
-    - ``error``: the cause.
+    - ``error``: the error that caused the problem.
 
     :param states: the result of :func:`~gmongo.status.worker_states`.
     """
@@ -86,7 +86,7 @@ def _finding(
 def _without_primary(client: DocumentDict) -> Iterator[DocumentDict]:
     if client["topology"] == "ReplicaSetNoPrimary":
         lost = [each for each in client["history"] if each["what"] in ("primary lost", "primary became unknown")]
-        yield _finding("no primary", client["replicaSet"], **_since(lost))
+        yield _finding("no primary", client["replicaSet"], **_beginning(lost))
 
 
 def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
@@ -95,10 +95,10 @@ def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
         if server["type"] == "Unknown" and server["error"]:
             events = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in events if each["what"] != "check failed"]
-            yield _finding("server unknown", server["address"], error=server["error"], **_since(changes or events))
+            yield _finding("server unknown", server["address"], error=server["error"], **_beginning(changes or events))
 
 
-def _since(events: list[DocumentDict]) -> DocumentDict:
+def _beginning(events: list[DocumentDict]) -> DocumentDict:
     """Return the age and the kind of the latest event, as keyword arguments for :func:`_finding`."""
     return {"since": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 

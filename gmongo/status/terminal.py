@@ -37,9 +37,10 @@ def headline(states: list[DocumentDict]) -> RenderableType:
         return Text("no process publishes its state here")
     totals = summary(states)
     return Text(
-        f"{_counted(totals['processes'], 'process', 'processes')}, {_counted(totals['clients'], 'client', 'clients')}: "
-        f"{totals['inUse']} of {_counted(totals['total'], 'connection', 'connections')} in use, "
-        f"{totals['waiting']} waiting, {_counted(totals['errors'], 'error', 'errors')}"
+        f"{_count_text(totals['processes'], 'process', 'processes')}, "
+        f"{_count_text(totals['clients'], 'client', 'clients')}: "
+        f"{totals['inUse']} of {_count_text(totals['total'], 'connection', 'connections')} in use, "
+        f"{totals['waiting']} waiting, {_count_text(totals['errors'], 'error', 'errors')}"
     )
 
 
@@ -52,28 +53,30 @@ def problems(states: list[DocumentDict]) -> RenderableType:
     for each in wrong:
         since = "" if each["sinceMS"] is None else f" for {duration(each['sinceMS'])}"
         lines.append(Text.assemble(("! " + each["what"], "red"), " ", (each["server"], "bold"), since))
-        lines += [Padding(Text(text), (0, 0, 0, 4)) for text in (_occurrence(each), each["error"]) if text]
+        lines += [Padding(Text(text), (0, 0, 0, 4)) for text in (_occurrence_text(each), each["error"]) if text]
     return Group(*lines)
 
 
-def _occurrence(problem: DocumentDict) -> str:
+def _occurrence_text(problem: DocumentDict) -> str:
     """Return a text with the event that began a problem, the number of instances, and the process IDs."""
     event = f"since: {problem['event']}; " if problem["event"] else ""
     many = f"{problem['count']} times " if problem["count"] > len(problem["in"]) else ""
     return f"{event}{many}in process {', '.join(map(str, problem['in']))}"
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def _count_text(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def table(view: View, states: list[DocumentDict], width: int, order: Order, most: int | None = None) -> RenderableType:
+def table(
+    view: View, states: list[DocumentDict], width: int, order: Order, max_rows: int | None = None
+) -> RenderableType:
     """Return a table with sorted rows.
 
     :param view: the definition of the table.
     :param width: the width of the terminal in characters.
     :param order: the sort order.
-    :param most: the maximum number of rows; None shows all rows.
+    :param max_rows: the maximum number of rows; None shows all rows.
     """
     columns, rows = view.shown(width), list(view.rows(states))
     title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
@@ -86,7 +89,7 @@ def table(view: View, states: list[DocumentDict], width: int, order: Order, most
         result.add_column(
             f"{each.name}{mark}", justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
         )
-    for row in rows[:most]:
+    for row in rows[:max_rows]:
         result.add_row(*(_cell(each, row) for each in columns))
     return Group(Text(), result if rows else Text(title, "bold"))
 

@@ -49,7 +49,7 @@ class Order(NamedTuple):
 class View(NamedTuple):
     """Definition of a table.
 
-    :param title: the title.
+    :param title: the title of the table.
     :param rows: a function that converts the states of processes to rows.
     :param columns: the columns from left to right.
     :param order: the default sort order.

@@ -40,20 +40,20 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
     :param directory: the directory, which this function creates. The directory must belong to the user, and other users
         must not be able to write to the directory.
-    :param query_text: True to publish also the text of slow operations; False by default. A reader receives the text
-        only if the reader requests the text.
+    :param query_text: True to add the text of slow operations to the state; False by default. A
+        reader receives the text only if the reader requests the text.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     path = Path(directory)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = _checked(path)
+    path = _checked_directory(path)
     if path in _published:
         _published[path].query_text |= query_text
     else:
         _published[path] = Publisher(path, query_text)
 
 
-def _checked(path: Path) -> Path:
+def _checked_directory(path: Path) -> Path:
     """Return the resolved path of a directory to which only this user can write.
 
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
@@ -79,7 +79,8 @@ class Publisher:
     """Publisher of the state of this process, and of forked children.
 
     :param directory: the directory in which each process creates a socket.
-    :param query_text: True to publish also the text of slow operations. The attribute may change later.
+    :param query_text: True to add the text of slow operations to the state. :func:`publish` may set
+        the attribute to True later.
     """
 
     def __init__(self, directory: Path, query_text: bool) -> None:
@@ -100,7 +101,7 @@ class Publisher:
     def _serve(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
         unfinished = path.with_suffix(".new")
-        for each in (unfinished, path):  # files of an ended process that had the same process ID
+        for each in (unfinished, path):  # an ended process with this process ID may have left these files
             if _is_own_socket(each):
                 each.unlink()
         if os.path.lexists(path):
@@ -112,7 +113,8 @@ class Publisher:
         finally:
             os.umask(old_mask)
         listener.listen(_MAX_CONCURRENT)
-        # After listen(), because a reader of a socket without a listener would assume that the process has ended.
+        # Give the socket its final name after listen(): if nothing listens on a socket, a reader
+        # assumes that the process has ended.
         unfinished.rename(path)
         if self._server is not None:
             self._server.close()  # in a forked child, the server of the parent process
@@ -136,7 +138,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     try:
-        sockets = _checked(Path(directory)).glob(f"*{_SUFFIX}")
+        sockets = _checked_directory(Path(directory)).glob(f"*{_SUFFIX}")
     except FileNotFoundError:
         return []
     paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))

@@ -7,7 +7,7 @@ from gmongo import *  # noqa: F403 - the names in its __all__
 from gmongo._stand_in import module_aliases
 from gmongo._stand_in.pymongo.asynchronous import AsyncMongoClient
 
-__all__ = [*gmongo.__all__, "AsyncMongoClient"]  # noqa: PLE0604 - they are strings
+__all__ = [*gmongo.__all__, "AsyncMongoClient"]  # noqa: PLE0604 - all elements are strings
 
 __version__ = version = module_aliases.PYMONGO_VERSION
 """The PyMongo version whose API gmongo implements. ``gmongo.version`` is the version of gmongo."""
