@@ -13,12 +13,13 @@ from benchmarks.settings import Settings
 
 TABLE = "contenders"
 CALLERS = 10
-#: For each operation, the number of runs for every run of ``find_one``.
+#: For each operation, its number of runs in a turn, divided by the number of runs of
+#: ``find_one``.
 SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
 
 
 def name(kind: str) -> str:
-    """Return the name of the row of an operation."""
+    """Return the name of the table row of an operation."""
     return f"{kind} of all contenders"
 
 

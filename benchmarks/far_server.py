@@ -1,7 +1,8 @@
 """Server of one long cursor over a slow network: ``python -m benchmarks.far_server --fd N --latency MS``.
 
-The server sends each reply MS milliseconds after the arrival of its request. Messages in flight do not delay each
-other, so the batches of an exhaust cursor arrive one after another. The server ends when its standard input closes.
+The server sends each reply MS milliseconds after the arrival of its request. The server sends each
+message after this delay, even if earlier messages are still delayed. So the batches of an exhaust
+cursor arrive without pauses. The server ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ class LongCursor:
 
 
 class Conversation:
-    """Connection of a client.
+    """Connection of a client, with the replies that the server sends later.
 
     :param latency: seconds from a request to its reply.
     """
 
-    # The number of sent batches on all connections, because a cursor may use several connections.
+    # The server counts the sent batches of all connections together, because a cursor may use
+    # several connections.
     sent = 0
 
     def __init__(self, sock: GeventSocket, cursor: LongCursor, replies: Replies, latency: float) -> None:

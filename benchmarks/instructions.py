@@ -28,7 +28,8 @@ BUDGET = Path(__file__).with_name("budget.json")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 LISTENED = "find_one+listener"
 NAMES = ["find_one", "insert_one", "update_one", "find_100", LISTENED]
-#: The first rounds fill caches, and from Python 3.12 on the first traces miss instructions.
+#: The first rounds are not counted: they fill caches, and from Python 3.12 on the first traces
+#: miss instructions.
 WARM_UP, ROUNDS = 3, 5
 EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {sys.settrace: ("opcode",), sys.setprofile: ("call", "c_call")}
 KINDS = [event for events in EVENTS.values() for event in events]
@@ -48,7 +49,7 @@ class Counts(NamedTuple):
 
 HEADS = ("instructions", "Python calls", "C calls")
 Budget = Mapping[str, Counts]
-#: The count of each event in each function.
+#: The number of events for each pair of event kind and function.
 Tally = Counter[tuple[str, str]]
 
 
@@ -80,10 +81,11 @@ def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
 
 
 def measure() -> dict[str, Tally]:
-    """Count each operation on the canned server.
+    """Run each operation against the canned server, and count its instructions and calls.
 
-    All operations are traced before any operation is profiled. Python 3.12 crashes if both are active, and Python 3.13
-    misses instructions if they alternate.
+    All operations are traced before any operation is profiled. Python 3.12 crashes if a trace and a
+    profile function are set at the same time. Python 3.13 misses instructions if a program
+    alternates between the functions.
     """
     gc.disable()  # a garbage collection may run finalizers of the driver
     with canned_server() as port, MongoClient("127.0.0.1", port, **QUIET) as plain:
@@ -97,7 +99,9 @@ def measure() -> dict[str, Tally]:
 
 
 def _smallest_counts(operation: Operation, start: Callable[[Any], None]) -> Tally:
-    """Return the smallest tally of several rounds, because a reply that arrives in pieces costs more."""
+    """Return the tally of the round with the fewest events, because a reply that arrives in pieces
+    causes more events.
+    """
     return min([count(operation, start) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
 
@@ -108,7 +112,7 @@ def by_function(tally: Tally) -> Budget:
 
 
 def total(tally: Tally) -> Counts:
-    """Return the sums over all functions."""
+    """Return the counts of an operation: the sums over all functions."""
     return Counts(*map(sum, zip(*by_function(tally).values(), strict=True)))
 
 
@@ -126,7 +130,9 @@ def write(measured: Budget) -> None:
 
 
 def budget_violations(measured: Budget, budget: Budget) -> list[str]:
-    """Return a line for each count far above or below its budget, and the command that changes the budget."""
+    """Return a line for each count that is far from its budget, and a line with the command that
+    changes the budget.
+    """
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
         for kind, counted, allowed in zip(HEADS, measured[name], budget[name], strict=True):

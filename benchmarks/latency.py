@@ -1,7 +1,7 @@
 """The table of latencies of ``find_one`` in an open loop: the rate of the requests is fixed.
 
-A latency is the time from the due time of a request to the reply. The latencies include a round trip through a Unix
-socket between this process and the contender.
+A latency is the time from the due time of a request to the arrival of its reply. The latencies
+include a round trip through a Unix socket between this process and the contender.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SATURATION, BESIDE = "saturation", f"{EQUAL_RATE} / s beside 1 MB reads"
 SHARES = {"20 %": 0.2, "50 %": 0.5, "80 %": 0.8}
 LOADS = [*SHARES, f"{EQUAL_RATE} / s", BESIDE]
 QUANTILES = {"p50": 500, "p99": 990, "p99.9": 999}
-#: The duration of each load in seconds is this number, multiplied by the ``operations`` of the settings.
+#: The duration of a load in seconds, divided by the ``operations`` of the settings.
 SECONDS = 0.002
 
 
@@ -93,6 +93,6 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
 
 
 def quantiles_of(latencies: list[float]) -> dict[str, float]:
-    """Return quantiles of latencies in seconds, converted to milliseconds."""
+    """Return the quantiles in milliseconds of latencies in seconds."""
     thousandths = quantiles(latencies, n=1000, method="inclusive")
     return {name: thousandths[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}

@@ -1,4 +1,6 @@
-"""Load generator: send requests to programs and applications over streams. A stream has one request at a time."""
+"""Load generator: send requests to programs and applications over streams. A stream has at most one
+unanswered request.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _SEED = 39
 
 
 class Exchange(NamedTuple):
-    """Request, and the beginning and the size in bytes of the expected answer."""
+    """Request, the first bytes of the expected answer, and the size of this answer in bytes."""
 
     request: bytes
     beginning: bytes
@@ -39,7 +41,9 @@ class Load(NamedTuple):
 
 
 def arrivals(rate: float, count: int) -> Iterator[float]:
-    """Yield the due times of requests in seconds. They are random, as with many clients, but equal in each call."""
+    """Yield the due times of requests in seconds. The times are random, as with many clients, but
+    equal in each call.
+    """
     random = Random(_SEED)
     return accumulate(repeat(0.0, count) if rate == inf else (random.expovariate(rate) for _ in range(count)))
 
@@ -52,7 +56,8 @@ def send(
     beside: tuple[socket, Exchange] | None = None,
     timeout: float = 60,
 ) -> Load:
-    """Send each request at its due time, on the stream with the longest idle time. Wait if all streams are busy.
+    """Send each request at its due time, on the stream that has been idle longest. If all streams
+    are busy, the request waits.
 
     :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
     :param beside: another stream and its request, which is sent again after each answer and is not measured.

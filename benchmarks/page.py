@@ -1,4 +1,5 @@
-"""Write the main tables of a run into the result pages, between two marks. The rest of a page is handwritten.
+"""Write the main tables of a run into the result pages. The tables are between two marks, and the
+text outside of the marks is handwritten.
 
 ``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of all contenders.
 ``concurrency.md`` has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
@@ -16,7 +17,7 @@ from benchmarks.sheets import Sheet, failures, of_tables
 
 NAME = "performance.md"
 TABLES = (operations.TABLE, contest.TABLE)
-#: The number of greenlets of the operations on the page.
+#: The page shows each operation with this number of greenlets.
 GREENLETS = 10
 
 
@@ -38,7 +39,7 @@ CONTENDERS = Part("contenders", "contenders.svg", "CPU time per operation and la
 
 
 def part_of(record: Record) -> Part:
-    """Return the part of the page that shows a run."""
+    """Return the part of the page that shows the results of a run."""
     return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
 
 
@@ -77,7 +78,7 @@ def marks(name: str) -> tuple[str, str]:
 
 
 def results(record: Record) -> Iterator[str]:
-    """Yield the lines between the marks."""
+    """Yield the lines of the part that shows a run."""
     part = part_of(record)
     yield from ("", f"![{part.shows}]({part.plot})", "")
     yield ", ".join(f"{name} {version}" for name, version in record.versions.items()) + "."

@@ -21,7 +21,7 @@ WIDTH = 0.8
 def write(record: Record, directory: Path) -> None:
     """Update the page and its plot. Requires matplotlib.
 
-    :raises ValueError: the page lacks a mark at the begin or the end of the results.
+    :raises ValueError: the page has no mark before or after the results.
     """
     page.write(record, directory)
     part = page.part_of(record)
@@ -29,11 +29,11 @@ def write(record: Record, directory: Path) -> None:
 
 
 def draw(record: Record, path: Path, fill: Callable[[Record, Any], None]) -> None:
-    """Write a plot of three parts, which `fill` draws."""
+    """Write a plot with three parts. The function `fill` draws the parts."""
     import matplotlib
 
     matplotlib.use("Agg")
-    # Equal numbers create an equal file, with texts as text elements.
+    # With these settings, equal numbers create an equal file, and texts are text elements.
     matplotlib.rcParams.update({"svg.hashsalt": path.name, "svg.fonttype": "none"})
     from matplotlib import pyplot
 

@@ -59,7 +59,7 @@ class CannedServers(ExitStack):
         self._ports: dict[ServerKind, int] = {}
 
     def port(self, kind: ServerKind) -> int:
-        """Return the port on 127.0.0.1 of a server of one kind."""
+        """Return the port on 127.0.0.1 of the server of this kind."""
         if kind not in self._ports:
             self._ports[kind] = self.enter_context(canned_server(kind))
         return self._ports[kind]
@@ -69,8 +69,9 @@ class CannedServers(ExitStack):
 def canned_server(kind: ServerKind = "standalone") -> Iterator[int]:
     """Run a canned server during a block, and yield its port.
 
-    This process opens the listening socket, so clients may connect before the server runs. The server also ends when
-    this process ends, because then the standard input of the server closes.
+    This process opens the listening socket, so clients may connect before the server runs. The
+    server also ends when this process ends, because the end of this process closes the standard
+    input of the server.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port: int = listener.getsockname()[1]
@@ -93,7 +94,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 class Worker:
-    """Process that repeats one measurement, once in each of its turns, and otherwise waits.
+    """Process that runs one measurement in each of its turns, and waits between the turns.
 
     :param port: the port of the canned server on 127.0.0.1.
     :param timeout: the time limit of a turn in seconds.
@@ -113,7 +114,7 @@ class Worker:
         try:
             self._process.stdin.write(b"\n")
         except BrokenPipeError:
-            pass  # the process has ended, and `result` raises the error
+            pass  # the process has ended, and the method `result` will raise the error
 
     def result(self) -> Result:
         """Wait for the result of the current turn, and return the result.
@@ -163,7 +164,8 @@ class Workers(ExitStack):
         self._workers: dict[Measurement, list[Worker]] = {}
 
     def run(self, task: Measurement) -> Result:
-        """Measure once, and return the result. If the variant has several processes, they run concurrently.
+        """Run one turn of a measurement, and return the result. If the variant has several
+        processes, they run concurrently.
 
         :raises WorkerFailed: a measurement failed.
         """

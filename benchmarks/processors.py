@@ -1,4 +1,6 @@
-"""Processors of the client and the server: the first and the second allowed processor."""
+"""Pin the client to the first processor that this process may use, and the server to the second
+processor.
+"""
 
 from __future__ import annotations
 

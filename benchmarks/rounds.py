@@ -1,4 +1,5 @@
-"""Rounds. Each round measures every contender once, and each ratio compares two numbers of one round.
+"""Rounds of a benchmark. Each round measures every contender once, and each ratio compares two
+numbers of one round.
 
 Other load on the machine affects all contenders of a round alike, and therefore hardly changes their ratio.
 """
@@ -40,7 +41,9 @@ class Row(NamedTuple):
 
 
 def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
-    """Return the order of the contenders in a round. Each contender is equally often the first."""
+    """Return the order of the contenders in a round. Over several rounds, each contender is equally
+    often first.
+    """
     first = number % len(contenders)
     return [*contenders[first:], *contenders[:first]]
 
@@ -48,7 +51,7 @@ def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
 def take_turns(
     contenders: Sequence[Contender], rounds: int, measure: Callable[[Contender], Outcome]
 ) -> tuple[dict[Contender, list[Outcome]], dict[Contender, str]]:
-    """Measure all contenders in turns. Other contenders continue after a failure.
+    """Measure all contenders in turns. If a contender fails, the other contenders continue.
 
     :param measure: returns the result of a contender, or raises WorkerFailed.
     :returns: the results of all rounds by contender, and the error of each failed contender.
@@ -69,7 +72,7 @@ def take_turns(
 
 
 def summary(numbers: Sequence[float]) -> Ratio | None:
-    """Return the median and the quartiles, or None without numbers."""
+    """Return the median and the quartiles, or None if there are no numbers."""
     if len(numbers) < 2:
         return Ratio(numbers[0], numbers[0], numbers[0]) if numbers else None
     low, middle, high = quantiles(numbers, n=4, method="inclusive")
@@ -77,12 +80,14 @@ def summary(numbers: Sequence[float]) -> Ratio | None:
 
 
 def ratio(row: Row, over: str, under: str) -> Ratio | None:
-    """Return the ratio of two contenders, or None unless both were measured."""
+    """Return the ratio of two contenders, or None if a contender was not measured."""
     return _ratio(row.numbers.get(over, ()), row.numbers.get(under, ()))
 
 
 def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
-    """Return the ratio of a contender in two rows with equal rounds, or None unless both were measured."""
+    """Return a contender's number in `row`, divided by its number in `base`. Return None if a
+    number was not measured.
+    """
     return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
 
 

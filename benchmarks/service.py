@@ -60,7 +60,7 @@ SERVICES = {
 
 
 def missing(name: str) -> str | None:
-    """Return a missing package of a service, or None."""
+    """Return a required package of a service that is not installed, or None."""
     return next((package for package in SERVICES[name].packages if find_spec(package) is None), None)
 
 
@@ -109,7 +109,7 @@ def _measured(service: Service, route: str, settings: Settings, count: int) -> d
 
 @contextmanager
 def _served(service: Service, uri: str) -> Iterator[tuple[int, int]]:
-    """Run a service during a block, and yield its port and the ID of its first process."""
+    """Run a service during a block. Yield the port of the service, and the ID of its first process."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
         command = service.command.format(fd=listener.fileno()).split()

@@ -11,7 +11,7 @@ from benchmarks.rounds import Ratio, Row, median_of, ratio, ratio_to_row, summar
 from benchmarks.targets import TARGETS, Target, measured_ratio, target_of
 
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
-#: The titles in tables with several variants of PyMongo.
+#: The column titles of the contenders in tables that have several variants of PyMongo.
 ALL_TITLES = {name: contender.title for name, contender in programs.CONTENDERS.items()}
 #: The contenders in the numerator and the denominator of each ratio.
 RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
@@ -36,7 +36,7 @@ def sheets(record: Record) -> Iterator[Sheet]:
 
 
 def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
-    """Yield the tables with these names that a run has."""
+    """Yield those of the named tables that a run has measured."""
     for name in names:
         rows = record.tables.get(name)
         if rows:
@@ -44,7 +44,7 @@ def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
 
 
 def targets(record: Record) -> Iterator[Sheet]:
-    """Yield a table of the measured targets, if there is one."""
+    """Yield a table of all targets whose numbers the run has measured. Yield nothing if there are none."""
     rows = record.rows()
     units = {row.name: row.unit for row in rows}
     measured = [(target, number) for target in TARGETS if (number := measured_ratio(target, rows))]
@@ -198,7 +198,9 @@ _SHEETS = {
 
 
 def _ratio(row: Row, over: str, under: str) -> str:
-    """Return the text of a ratio. If the numerator is gmongo, the text has the range and the mark of the target."""
+    """Return the text of a ratio. If the numerator is gmongo, the text includes the ± range, and
+    the mark that shows if the target is reached.
+    """
     result = ratio(row, over, under)
     if over == "gmongo":
         return _number(result, target_of(row, under))

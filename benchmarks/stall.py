@@ -1,6 +1,6 @@
 """The table of stalls: the time for which a driver blocks the event loop while it processes one large batch.
 
-Each turn is a process of ``benchmarks.stall_worker``.
+Each turn runs ``benchmarks.stall_worker`` in a new process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DRIVERS = ("gmongo", "pymongo")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure gmongo and PyMongo in turns. Each turn measures all quantities of the table."""
+    """Measure gmongo and PyMongo in turns. Each turn of a driver measures all quantities of the table."""
     if TABLE not in settings.only:
         return
     settings.show_progress("stalls of the event loop")

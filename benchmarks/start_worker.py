@@ -1,9 +1,9 @@
 """Memory of idle clients of a driver: ``python -m benchmarks.start_worker NAME PORT``.
 
 The worker prints two increases of the resident memory of this process. The first increase, in megabytes, is for the
-import of the driver and a client that sent a ping. It starts after the import of gevent, and for PyMongo after
-monkey-patching. The second increase, in kilobytes, is for each further client that found one document. The worker
-requires the ``/proc`` of Linux.
+import of the driver and a client that sent a ping. The measurement starts after the import of
+gevent, and for PyMongo after monkey-patching. The second increase, in kilobytes, is for each
+further client that found one document. The worker requires the ``/proc`` of Linux.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 
 from benchmarks.worker import open_client, prepare
 
-#: The number of further clients. It is large, because some clients use memory that the import has left free.
+#: The number of further clients. The number is large, because the first of these clients use
+#: memory that the import left free.
 FURTHER_CLIENTS = 100
-#: The time for monitors to connect, in seconds.
+#: The time in seconds in which the monitors connect.
 SETTLE_SECONDS = 0.3
 MEGABYTE, KILOBYTE = 1e6, 1e3
 
@@ -38,7 +39,9 @@ def resident_now() -> int:
 
 
 def measure(driver: str, port: int) -> tuple[float, float]:
-    """Return the two increases of the resident memory."""
+    """Return the increase for the first client in megabytes, and the increase for each further
+    client in kilobytes.
+    """
     prepare(driver)
     at_first = resident()
     clients = [open_client(driver, port)]

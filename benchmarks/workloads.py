@@ -1,4 +1,4 @@
-"""Workloads: operations, and greenlets that share a fixed number of operations."""
+"""Workloads: the operations of the benchmark, and the greenlets that run them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Operation = Callable[[], Any]
 
 
 class Times(NamedTuple):
-    """Times of a run in seconds.
+    """Times of all measured operations of a turn, in seconds.
 
     :param processor: the CPU time of the process.
     :param clock: the wall clock time from the start to the end of the last greenlet.
@@ -43,7 +43,8 @@ class Workload(NamedTuple):
     """Operation with its number of runs, for one row of the table.
 
     :param operation: the name of the operation.
-    :param share: the number of runs for each ``find_one`` of the settings, lower for an expensive operation.
+    :param share: the number of runs in a turn, divided by the number of runs of ``find_one``.
+        Expensive operations have a low share.
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
     :param most: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
@@ -132,7 +133,7 @@ def check(name: str, operation: Operation) -> None:
 
 
 class StartBarrier:
-    """Barrier that greenlets pass after all greenlets have warmed up."""
+    """Barrier that stops each greenlet after its warm-up, until the measurement starts."""
 
     def __init__(self, expected: int) -> None:
         self._missing = expected
@@ -140,14 +141,14 @@ class StartBarrier:
         self._start = Event()
 
     def wait(self) -> None:
-        """Wait for the start. Each greenlet calls this method."""
+        """Wait until the measurement starts. Each greenlet calls this method after its warm-up."""
         self._missing -= 1
         if not self._missing:
             self._all_wait.set()
         self._start.wait()
 
     def fail(self, _greenlet: gevent.Greenlet) -> None:
-        """End the wait for greenlets, because a greenlet failed."""
+        """End :meth:`until_all_wait`, because a greenlet failed."""
         self._all_wait.set()
 
     def until_all_wait(self) -> None:

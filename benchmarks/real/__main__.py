@@ -32,7 +32,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure the parts that the options name. The result can be written as JSON."""
+    """Measure the parts that the options name. Return results that JSON can represent."""
     contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
     only = options.only or PARTS
     found: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
@@ -48,7 +48,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, or write the page. Return the exit status."""
+    """Measure on real servers, or write the page from the results. Return the exit status."""
     options = _options(arguments)
     if options.page:
         page.write([json.loads(file.read_text()) for file in options.page])

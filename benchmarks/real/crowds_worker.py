@@ -1,7 +1,7 @@
 """Run one measurement with one number: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
 The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes.
-The two results are for each greenlet, client, database or connection.
+The benchmark divides the two numbers by the number of greenlets, clients, databases or connections.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def clients(client_of: Callable[..., Any], size: int) -> int:
 
 
 def databases(client_of: Callable[..., Any], size: int) -> int:
-    """Use one database for each of many customers, and return the resident memory."""
+    """Run an operation on each of many databases, and return the resident memory."""
     client = client_of()
     kept = [client[f"customer_{number}"] for number in range(size)]
     for database in kept:

@@ -24,7 +24,7 @@ DEPLOYMENTS: dict[str, dict[str, Any] | None] = {
 
 @contextmanager
 def deployment(name: str) -> Iterator[str]:
-    """Start a deployment with the documents on the second processor, and yield its connection string."""
+    """Start a deployment on the second processor, store the documents, and yield the connection string."""
     settings = DEPLOYMENTS[name]
     servers = EmbeddedReplicaSet() if settings is None else EmbeddedDatabase(engine="mongod", **settings)
     with beside_server(), servers as it:

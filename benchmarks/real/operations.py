@@ -16,7 +16,7 @@ from benchmarks.real.deployments import deployment
 from benchmarks.rounds import Row, ratio, take_turns
 
 CALLERS = 10
-#: For each operation, the number of runs for each run of `find_one`.
+#: For each operation, its number of runs in a turn, divided by the number of runs of `find_one`.
 SHARES = {
     "find_one": 1.0,
     "insert_one": 1.0,
@@ -31,7 +31,7 @@ SHARES = {
 }
 #: The operations that only a replica set supports.
 REPLICA_SET_ONLY = {"transaction", "change_stream"}
-#: The operations on deployments other than the standalone and the replica set.
+#: The operations that the benchmark measures on all other deployments.
 WITH_SETTINGS = ("find_one", "insert_one", "update_one", "find_100", "find_10000")
 _LATENCY_OPERATIONS = 2000  # find_one operations in the measurement of the latencies
 

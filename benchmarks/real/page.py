@@ -18,12 +18,14 @@ Run = dict[str, Any]
 
 
 def write(runs: Sequence[Run]) -> None:
-    """Write the results into the page."""
+    """Write the results of the runs into the page."""
     PAGE.write_text(replace_part(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _MARK))
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the lines of the page. Each number is the mean of the runs, and ± precedes half of their range."""
+    """Yield the lines of the page. Each number is the mean of the runs. The number after ± is half
+    of the difference between the runs.
+    """
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:
         yield from _operations([run["operations"][deployment] for run in runs], deployment)

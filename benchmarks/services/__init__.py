@@ -1,1 +1,3 @@
-"""A small JSON service for two kinds of concurrency, with a route for one document and a route for a hundred."""
+"""A small JSON service on Flask and on Starlette, with a route that returns one document and a
+route that returns a hundred.
+"""
