@@ -40,8 +40,9 @@ class Peer:
         selector.register(sock, READ, self.transfer)
 
     def transfer(self, events: int) -> None:
-        """Send and receive on the socket if the selector reports that the socket is ready. Close a
-        broken connection.
+        """Send and receive on the socket if the selector reports that the socket is ready.
+
+        Close a broken connection.
         """
         try:
             if events & WRITE:

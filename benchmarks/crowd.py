@@ -33,8 +33,9 @@ def turns(contenders: Sequence[str]) -> list[Turn]:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure all pairs of a contender and a number of greenlets in turns. Yield a row of
-    throughput and a row of CPU time for each number.
+    """Measure all pairs of a contender and a number of greenlets in turns.
+
+    Yield a row of throughput and a row of CPU time for each number.
     """
     if TABLE not in settings.only:
         return

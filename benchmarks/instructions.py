@@ -99,9 +99,7 @@ def measure() -> dict[str, Tally]:
 
 
 def _smallest_counts(operation: Operation, start: Callable[[Any], None]) -> Tally:
-    """Return the tally of the round with the fewest events, because a reply that arrives in pieces
-    causes more events.
-    """
+    """Return the tally with the fewest events, because a reply that arrives in pieces causes more events."""
     return min([count(operation, start) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
 
@@ -130,9 +128,7 @@ def write(measured: Budget) -> None:
 
 
 def budget_violations(measured: Budget, budget: Budget) -> list[str]:
-    """Return a line for each count that is far from its budget, and a line with the command that
-    changes the budget.
-    """
+    """Return a line for each count that is far from its budget, and the command that changes the budget."""
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
         for kind, counted, allowed in zip(HEADS, measured[name], budget[name], strict=True):

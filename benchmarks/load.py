@@ -1,5 +1,6 @@
-"""Load generator: send requests to programs and applications over streams. A stream has at most one
-unanswered request.
+"""Load generator: send requests to programs and applications over streams.
+
+A stream has at most one unanswered request.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class Load(NamedTuple):
 
 
 def arrivals(rate: float, count: int) -> Iterator[float]:
-    """Yield the due times of requests in seconds. The times are random, as with many clients, but
-    equal in each call.
+    """Yield the due times of requests in seconds.
+
+    The times are random, as with many clients, but equal in each call.
     """
     random = Random(_SEED)
     return accumulate(repeat(0.0, count) if rate == inf else (random.expovariate(rate) for _ in range(count)))
@@ -56,8 +58,9 @@ def send(
     beside: tuple[socket, Exchange] | None = None,
     timeout: float = 60,
 ) -> Load:
-    """Send each request at its due time, on the stream that has been idle longest. If all streams
-    are busy, the request waits.
+    """Send each request at its due time, on the stream that has been idle longest.
+
+    If all streams are busy, the request waits.
 
     :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
     :param beside: another stream and its request, which is sent again after each answer and is not measured.

@@ -1,5 +1,6 @@
-"""Write the main tables of a run into the result pages. The tables are between two marks, and the
-text outside of the marks is handwritten.
+"""Write the main tables of a run into the result pages.
+
+The tables are between two marks, and the text outside of the marks is handwritten.
 
 ``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of all contenders.
 ``concurrency.md`` has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.

@@ -164,8 +164,9 @@ class Workers(ExitStack):
         self._workers: dict[Measurement, list[Worker]] = {}
 
     def run(self, task: Measurement) -> Result:
-        """Run one turn of a measurement, and return the result. If the variant has several
-        processes, they run concurrently.
+        """Run one turn of a measurement, and return the result.
+
+        If the variant has several processes, they run concurrently.
 
         :raises WorkerFailed: a measurement failed.
         """

@@ -1,6 +1,4 @@
-"""Pin the client to the first processor that this process may use, and the server to the second
-processor.
-"""
+"""Pin the client to the first processor, and the server to the second processor."""
 
 from __future__ import annotations
 

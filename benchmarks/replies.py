@@ -106,8 +106,9 @@ class Replies:
         return self._batch(message[end + 5 : message.index(0, end + 5)])
 
     def answer(self, message: bytes) -> list[bytes]:
-        """Return the pieces of the reply to a request. The list is empty if the request expects no
-        reply.
+        """Return the pieces of the reply to a request.
+
+        The list is empty if the request expects no reply.
 
         :param message: an ``OP_MSG``, or an ``OP_QUERY`` with a legacy hello.
         :raises ValueError: the message has another opcode.
@@ -141,8 +142,9 @@ def _primary(name: str) -> dict[str, Any]:
 
 
 def _times() -> dict[str, Any]:
-    """Return the constant cluster time and operation time of all replies. A client needs equal CPU
-    time for constant and for increasing times.
+    """Return the constant cluster time and operation time of all replies.
+
+    A client needs equal CPU time for constant and for increasing times.
     """
     signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
     return {"$clusterTime": {"clusterTime": _MOMENT, "signature": signature}, "operationTime": _MOMENT}

@@ -1,5 +1,6 @@
-"""Rounds of a benchmark. Each round measures every contender once, and each ratio compares two
-numbers of one round.
+"""Rounds of a benchmark.
+
+Each round measures every contender once, and each ratio compares two numbers of one round.
 
 Other load on the machine affects all contenders of a round alike, and therefore hardly changes their ratio.
 """
@@ -41,8 +42,9 @@ class Row(NamedTuple):
 
 
 def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
-    """Return the order of the contenders in a round. Over several rounds, each contender is equally
-    often first.
+    """Return the order of the contenders in a round.
+
+    Over several rounds, each contender is equally often first.
     """
     first = number % len(contenders)
     return [*contenders[first:], *contenders[:first]]
@@ -85,8 +87,9 @@ def ratio(row: Row, over: str, under: str) -> Ratio | None:
 
 
 def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
-    """Return a contender's number in `row`, divided by its number in `base`. Return None if a
-    number was not measured.
+    """Return a contender's number in `row`, divided by its number in `base`.
+
+    Return None if a number was not measured.
     """
     return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
 

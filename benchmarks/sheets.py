@@ -198,8 +198,10 @@ _SHEETS = {
 
 
 def _ratio(row: Row, over: str, under: str) -> str:
-    """Return the text of a ratio. If the numerator is gmongo, the text includes the ± range, and
-    the mark that shows if the target is reached.
+    """Return the text of a ratio.
+
+    If the numerator is gmongo, the text includes the ± range, and the mark that shows if the target
+    is reached.
     """
     result = ratio(row, over, under)
     if over == "gmongo":

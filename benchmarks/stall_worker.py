@@ -50,8 +50,9 @@ class Ticker:
             last = now
 
     def stop(self) -> float:
-        """Let the ticker run once more, so that it records the last stall. Stop the ticker, and
-        return the longest gap in seconds.
+        """Let the ticker run once more, so that it records the last stall.
+
+        Stop the ticker, and return the longest gap in seconds.
         """
         self._sleep(0.005)
         self._greenlet.kill()
@@ -59,8 +60,10 @@ class Ticker:
 
 
 def measured(activity: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[float, list[Any]]:
-    """Run an activity several times. Return the longest stall in milliseconds of the run with the
-    shortest stalls, and the results of all runs.
+    """Run an activity several times.
+
+    Return the longest stall in milliseconds of the run with the shortest stalls, and the results of
+    all runs.
 
     :param make: creates the argument of the activity, outside of the measurement.
     """

@@ -39,9 +39,7 @@ def resident_now() -> int:
 
 
 def measure(driver: str, port: int) -> tuple[float, float]:
-    """Return the increase for the first client in megabytes, and the increase for each further
-    client in kilobytes.
-    """
+    """Return the megabytes of the first client, and the kilobytes of each further client."""
     prepare(driver)
     at_first = resident()
     clients = [open_client(driver, port)]

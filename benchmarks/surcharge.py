@@ -1,5 +1,6 @@
-"""The table of additional costs of gmongo in a variant, relative to gmongo in the plain case. The
-cost of TLS is relative to a baseline with TLS.
+"""The table of additional costs of gmongo in a variant, relative to gmongo in the plain case.
+
+The cost of TLS is relative to a baseline with TLS.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class ServiceWatch(CommandListener):
         self._services: defaultdict[Hashable, set[Any]] = defaultdict(set)
 
     def started(self, event: CommandStartedEvent) -> None:
-        """Record a command, and its cursor or transaction."""
+        """Record the service of a command, and the cursor or transaction of the command."""
         self.commands[event.service_id] += 1
         if event.command_name == "getMore":
             self._services["cursor", event.command["getMore"]].add(event.service_id)
@@ -60,7 +60,10 @@ class ServiceWatch(CommandListener):
 
     @property
     def spread(self) -> list[Hashable]:
-        """The cursors and transactions that used several services. The list must be empty."""
+        """The cursors and transactions that used several services.
+
+        The list is empty unless the driver has an error.
+        """
         return [each for each, services in self._services.items() if len(services) > 1]
 
 
@@ -76,7 +79,7 @@ class Shop:
         self.stock = client.gmongo_examples.stock
 
     def open(self, pieces: int) -> None:
-        """Remove all orders, and set the number of pieces in stock."""
+        """Remove all orders, and store the number of pieces in stock."""
         self.orders.drop()
         self.stock.drop()
         self.client.gmongo_examples.create_collection("orders")

@@ -59,7 +59,8 @@ def send_visitors(port: int, topic: str, visits: int, at_once: int, finished: Ca
 
     :param topic: the topic of all notes.
     :param at_once: the number of concurrent visitors.
-    :param finished: called after each visit with the number of its requests.
+    :param finished: the function that receives, after each visit, the number of requests of the
+        visit.
     """
 
     def visit(number: int) -> Visit:

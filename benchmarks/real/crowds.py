@@ -21,8 +21,9 @@ _TIMEOUT = 300.0  # seconds
 
 
 def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Run each measurement with each size in a separate process. Return measurement → contender →
-    size → numbers of the worker.
+    """Run each measurement with each size in a separate process.
+
+    Return measurement → contender → size → numbers of the worker.
     """
     found: dict[str, Any] = {}
     with deployment("standalone") as uri:

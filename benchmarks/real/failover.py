@@ -64,8 +64,9 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
 
 @contextmanager
 def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
-    """Start a worker process for each contender. Yield, by contender, a function that ends the
-    worker and returns its results.
+    """Start a worker process for each contender.
+
+    Yield, by contender, a function that ends the worker and returns its results.
     """
     with TemporaryDirectory() as folder:
         started = {}
@@ -90,8 +91,9 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
 
 
 def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> float:
-    """Make the primary unavailable, and later available again. Return the time of the first
-    successful write to the new primary.
+    """Make the primary unavailable, and later available again.
+
+    Return the time of the first successful write to the new primary.
     """
     old = replica_set.primary
     others = [member for member in replica_set.members if member is not old]
@@ -126,8 +128,9 @@ def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:
 
 
 def _probe(member: Server, writes: list[float]) -> None:
-    """Send writes to a member until the member is the primary and accepts a write. Append the time
-    of this write to `writes`.
+    """Send writes to a member until the member is the primary and accepts a write.
+
+    Append the time of this write to `writes`.
     """
     host, _colon, port = member.address.rpartition(":")
     end = time.monotonic() + 60
@@ -141,9 +144,7 @@ def _probe(member: Server, writes: list[float]) -> None:
 
 
 def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
-    """Return quantiles of the milliseconds from the first write of a probe to the next write of
-    each greenlet.
-    """
+    """Return quantiles of the milliseconds from a probe's write to the next write of each greenlet."""
     delays = []
     for writable in moments:
         for writes in result["writes"]:
@@ -154,8 +155,9 @@ def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
 
 
 def _compare_with_data(client: MongoClient[dict[str, Any]], name: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Compare the acknowledged writes with the stored data. Return the numbers of writes, errors,
-    lost writes and repeated writes.
+    """Compare the acknowledged writes with the stored data.
+
+    Return the numbers of writes, errors, lost writes and repeated writes.
     """
     database = client["benchmark"]
     present = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}

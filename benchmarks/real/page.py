@@ -23,8 +23,10 @@ def write(runs: Sequence[Run]) -> None:
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the lines of the page. Each number is the mean of the runs. The number after ± is half
-    of the difference between the runs.
+    """Yield the lines of the page.
+
+    Each number is the mean of the runs. The number after ± is half of the difference between the
+    runs.
     """
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:

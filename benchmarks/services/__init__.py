@@ -1,3 +1,1 @@
-"""A small JSON service on Flask and on Starlette, with a route that returns one document and a
-route that returns a hundred.
-"""
+"""A JSON service on Flask and on Starlette, with routes that return one document and a hundred."""
