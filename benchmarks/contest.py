@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from benchmarks import load
-from benchmarks.processors import beside_server
+from benchmarks.processors import pinned_to_server_processor
 from benchmarks.programs import Program, canned_uri, exchange, running
 from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
@@ -27,7 +27,7 @@ def rows(settings: Settings) -> Iterator[Row]:
     """Measure each operation with all contenders in turns."""
     if TABLE not in settings.only:
         return
-    with ExitStack() as stack, beside_server():
+    with ExitStack() as stack, pinned_to_server_processor():
         programs: dict[str, Program] = {}
 
         def cost(contender: str) -> float:

@@ -20,8 +20,8 @@ THROUGHPUT, COST = "throughput", "CPU per operation"
 BASE = 100
 #: The numbers of greenlets for each contender.
 SIZES = {"gmongo": (BASE, 1000, 10_000), "pymongo": (BASE, 1000), "floor": (BASE, 1000, 10_000)}
-#: The factor of the number of operations in a turn, so that each of 10,000 greenlets runs three
-#: operations.
+#: The number of operations in a turn, divided by the ``operations`` of the settings: with the default
+#: settings, each of 10,000 greenlets runs three operations.
 SHARE = {"gmongo": 30, "pymongo": 10, "floor": 30}
 
 Turn = tuple[str, int]

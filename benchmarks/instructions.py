@@ -53,10 +53,10 @@ Budget = Mapping[str, Counts]
 Tally = Counter[tuple[str, str]]
 
 
-def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
+def count(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
     """Run an operation, and count its events in the code of gmongo. Ignore the events of other greenlets.
 
-    :param start: ``sys.settrace`` or ``sys.setprofile``.
+    :param set_hook: ``sys.settrace`` or ``sys.setprofile``.
     """
     tally: Tally = Counter()
     greenlet = getcurrent()
@@ -66,17 +66,17 @@ def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
         module, code = str(frame.f_globals.get("__name__")), frame.f_code
         if module.partition(".")[0] != "gmongo" or getcurrent() is not greenlet:
             return None
-        if start is sys.settrace:
+        if set_hook is sys.settrace:
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event in EVENTS[start]:
+        if event in EVENTS[set_hook]:
             tally[event, f"{module}:{code.co_firstlineno} {code.co_name}"] += 1
         return observe
 
-    start(observe)
+    set_hook(observe)
     try:
         operation()
     finally:
-        start(None)
+        set_hook(None)
     return tally
 
 
@@ -94,13 +94,15 @@ def measure() -> dict[str, Tally]:
             check(name, operations[name])
         with MongoClient("127.0.0.1", port, event_listeners=[silent_listener("gmongo")], **QUIET) as listened:
             operations[LISTENED] = driver_operations(listened)["find_one"]
-            traced, profiled = ({name: _smallest_counts(operations[name], start) for name in NAMES} for start in EVENTS)
+            traced, profiled = (
+                {name: _smallest_counts(operations[name], set_hook) for name in NAMES} for set_hook in EVENTS
+            )
     return {name: traced[name] + profiled[name] for name in NAMES}
 
 
-def _smallest_counts(operation: Operation, start: Callable[[Any], None]) -> Tally:
+def _smallest_counts(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
     """Return the tally with the fewest events, because a reply that arrives in pieces causes more events."""
-    return min([count(operation, start) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
+    return min([count(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
 
 def by_function(tally: Tally) -> Budget:

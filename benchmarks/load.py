@@ -55,7 +55,7 @@ def send(
     exchange: Exchange,
     count: int,
     rate: float = inf,
-    beside: tuple[socket, Exchange] | None = None,
+    background: tuple[socket, Exchange] | None = None,
     timeout: float = 60,
 ) -> Load:
     """Send each request at its due time, on the stream that has been idle longest.
@@ -63,7 +63,7 @@ def send(
     If all streams are busy, the request waits.
 
     :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
-    :param beside: another stream and its request, which is sent again after each answer and is not measured.
+    :param background: another stream and its request, which is sent again after each answer and is not measured.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
     by_number = {stream.fileno(): stream for stream in streams}
@@ -73,9 +73,9 @@ def send(
     with select.epoll() as poll:
         for number in by_number:
             poll.register(number, select.EPOLLIN)
-        if beside is not None:
-            poll.register(beside[0], select.EPOLLIN)
-            beside[0].sendall(beside[1].request)
+        if background is not None:
+            poll.register(background[0], select.EPOLLIN)
+            background[0].sendall(background[1].request)
         start = time.perf_counter()
         while len(latencies) < count:
             now = time.perf_counter() - start
@@ -89,9 +89,9 @@ def send(
             # select has a finer time limit than epoll, which counts milliseconds.
             select.select([poll], [], [], max(0.0, start + due[0] - time.perf_counter()) if due else 1)
             for number, _events in poll.poll(0):
-                if beside is not None and number == beside[0].fileno():
-                    _read(number, beside[1])
-                    _write(number, beside[1])
+                if background is not None and number == background[0].fileno():
+                    _read(number, background[1])
+                    _write(number, background[1])
                     continue
                 _read(number, exchange)
                 latencies.append(time.perf_counter() - start - begun.pop(number))
@@ -99,8 +99,8 @@ def send(
             if now > timeout:
                 raise WorkerFailed(f"only {len(latencies)} of {count} requests were answered in {timeout:g} seconds")
         clock = time.perf_counter() - start
-        if beside is not None:
-            _read(beside[0].fileno(), beside[1])
+        if background is not None:
+            _read(background[0].fileno(), background[1])
     return Load(latencies, clock)
 
 

@@ -30,7 +30,8 @@ def sizes(workload: Workload, selected: list[int] | None) -> list[int]:
 
     :param selected: the selected numbers; None selects the numbers of the standard run.
     """
-    return [size for size in selected or workload.greenlets if not workload.most or size <= workload.most]
+    limit = workload.max_greenlets
+    return [size for size in selected or workload.greenlets if not limit or size <= limit]
 
 
 def contenders(workload: Workload, selected: list[str]) -> list[str]:

@@ -28,7 +28,7 @@ from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RATE = 500  # requests per second that the server admits
-BURST = 0.2  # seconds: after a pause, the server immediately admits the requests of this time
+BURST = 0.2  # seconds: after a pause, the server immediately admits RATE * BURST requests
 PEAK = 300  # simultaneous requests
 PAUSE = 0.4  # seconds between two requests of a greenlet, on average
 RETRY_SECONDS = 5.0  # seconds after which the retry loop of the application ends

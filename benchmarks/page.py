@@ -27,12 +27,12 @@ class Part(NamedTuple):
 
     :param name: the name in the marks.
     :param plot: the file name of the plot.
-    :param shows: the description of the plot.
+    :param description: the description of the plot.
     """
 
     name: str
     plot: str
-    shows: str
+    description: str
 
 
 MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
@@ -60,8 +60,8 @@ def write(record: Record, directory: Path) -> Path:
     return page
 
 
-def replace_part(text: str, between: str, name: str) -> str:
-    """Return `text` with `between` as the new content between the marks.
+def replace_part(text: str, content: str, name: str) -> str:
+    """Return `text` with `content` as the new text between the marks.
 
     :raises ValueError: the text lacks a mark.
     """
@@ -70,7 +70,7 @@ def replace_part(text: str, between: str, name: str) -> str:
     _old, end, after = rest.partition(last)
     if not begin or not end:
         raise ValueError(f"the page must have the lines {first!r} and {last!r}, in this order")
-    return f"{before}{begin}\n{between}\n{end}{after}"
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def marks(name: str) -> tuple[str, str]:
 def results(record: Record) -> Iterator[str]:
     """Yield the lines of the part that shows a run."""
     part = part_of(record)
-    yield from ("", f"![{part.shows}]({part.plot})", "")
+    yield from ("", f"![{part.description}]({part.plot})", "")
     yield ", ".join(f"{name} {version}" for name, version in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
     yield from _tables(_selected_rows(record), TABLES)

@@ -25,7 +25,7 @@ def pin_server() -> None:
 
 
 @contextmanager
-def beside_server() -> Iterator[None]:
+def pinned_to_server_processor() -> Iterator[None]:
     """Pin this process to the second allowed processor during the block."""
     pin_server()
     try:

@@ -69,7 +69,7 @@ class Replies:
     """
 
     def __init__(self, name: str | None = None) -> None:
-        self._times: dict[str, Any] = {} if name is None else _times()
+        self._times: dict[str, Any] = {} if name is None else _cluster_times()
         hello = _HELLO if name is None else {**_HELLO, **_primary(name)}
         self._ok = self._op_msg({"ok": 1.0})
         self._by_command = {
@@ -141,7 +141,7 @@ def _primary(name: str) -> dict[str, Any]:
     }
 
 
-def _times() -> dict[str, Any]:
+def _cluster_times() -> dict[str, Any]:
     """Return the constant cluster time and operation time of all replies.
 
     A client needs equal CPU time for constant and for increasing times.

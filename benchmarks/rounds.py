@@ -81,9 +81,9 @@ def summary(numbers: Sequence[float]) -> Ratio | None:
     return Ratio(middle, low, high)
 
 
-def ratio(row: Row, over: str, under: str) -> Ratio | None:
+def ratio(row: Row, numerator: str, denominator: str) -> Ratio | None:
     """Return the ratio of two contenders, or None if a contender was not measured."""
-    return _ratio(row.numbers.get(over, ()), row.numbers.get(under, ()))
+    return _ratio(row.numbers.get(numerator, ()), row.numbers.get(denominator, ()))
 
 
 def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
@@ -94,8 +94,8 @@ def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
     return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
 
 
-def _ratio(over: Sequence[float], under: Sequence[float]) -> Ratio | None:
-    return summary([one / other for one, other in zip(over, under, strict=False)])
+def _ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio | None:
+    return summary([one / other for one, other in zip(numerators, denominators, strict=False)])
 
 
 def median_of(row: Row, contender: str) -> float | None:

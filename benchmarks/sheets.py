@@ -36,7 +36,7 @@ def sheets(record: Record) -> Iterator[Sheet]:
 
 
 def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
-    """Yield those of the named tables that a run has measured."""
+    """Yield each of the named tables that the run has measured."""
     for name in names:
         rows = record.tables.get(name)
         if rows:
@@ -57,7 +57,7 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
     contenders = [name for name in TITLES if any(name in row.numbers for row in rows)]
     pairs = [pair for pair in RATIOS if set(pair) <= set(contenders)]
     head = ["operation", "greenlets"]
-    head += [f"{TITLES[over]} / {TITLES[under]}" for over, under in pairs]
+    head += [f"{TITLES[numerator]} / {TITLES[denominator]}" for numerator, denominator in pairs]
     head += [f"{TITLES[name]} µs" for name in contenders]
     names = dict.fromkeys(row.name for row in rows)
     groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
@@ -65,17 +65,17 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
 
 
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
-    ratios = [_ratio(row, over, under) for over, under in pairs]
+    ratios = [_ratio(row, numerator, denominator) for numerator, denominator in pairs]
     return [row.name, str(row.greenlets), *ratios, *(_rounded(median_of(row, name)) for name in contenders)]
 
 
 def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
     head = ["variant", "relative to", "ratio", "gmongo µs", "denominator µs"]
     lines = [
-        [row.name.partition(",")[0], under, _ratio(row, "gmongo", under)]
-        + [_rounded(median_of(row, name)) for name in ("gmongo", under)]
+        [row.name.partition(",")[0], denominator, _ratio(row, "gmongo", denominator)]
+        + [_rounded(median_of(row, name)) for name in ("gmongo", denominator)]
         for row in rows
-        for under in row.numbers.keys() - {"gmongo"}
+        for denominator in row.numbers.keys() - {"gmongo"}
     ]
     yield Sheet(f"Additional cost of variants, {surcharge.GREENLETS} greenlets: medians", head, [lines])
 
@@ -197,15 +197,15 @@ _SHEETS = {
 }
 
 
-def _ratio(row: Row, over: str, under: str) -> str:
+def _ratio(row: Row, numerator: str, denominator: str) -> str:
     """Return the text of a ratio.
 
     If the numerator is gmongo, the text includes the ± range, and the mark that shows if the target
     is reached.
     """
-    result = ratio(row, over, under)
-    if over == "gmongo":
-        return _number(result, target_of(row, under))
+    result = ratio(row, numerator, denominator)
+    if numerator == "gmongo":
+        return _number(result, target_of(row, denominator))
     return NOTHING if result is None else _three_digits(result.median)
 
 
@@ -214,12 +214,12 @@ def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
     return [target.row, str(target.greenlets or ""), _target_name(target.under, unit), limit, _number(number, target)]
 
 
-def _target_name(under: str | int | None, unit: str) -> str:
-    if under is None:
+def _target_name(denominator: str | int | None, unit: str) -> str:
+    if denominator is None:
         return f"gmongo, {unit}"
-    if isinstance(under, int):
-        return f"gmongo / gmongo at {under}"
-    return f"gmongo / {TITLES.get(under) or ALL_TITLES.get(under, under)}"
+    if isinstance(denominator, int):
+        return f"gmongo / gmongo at {denominator}"
+    return f"gmongo / {TITLES.get(denominator) or ALL_TITLES.get(denominator, denominator)}"
 
 
 def _number(number: Ratio | None, target: Target | None) -> str:

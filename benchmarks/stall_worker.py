@@ -59,18 +59,18 @@ class Ticker:
         return self.longest
 
 
-def measured(activity: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[float, list[Any]]:
+def measure_stalls(activity: Callable[[Any], Any], make_argument: Callable[[], Any]) -> tuple[float, list[Any]]:
     """Run an activity several times.
 
     Return the longest stall in milliseconds of the run with the shortest stalls, and the results of
     all runs.
 
-    :param make: creates the argument of the activity, outside of the measurement.
+    :param make_argument: creates the argument of the activity, outside of the measurement.
     """
-    activity(make())
+    activity(make_argument())
     stalls, returned = [], []
     for _ in range(REPETITIONS):
-        argument = make()
+        argument = make_argument()
         gc.collect()
         ticker = Ticker()
         returned.append(activity(argument))
@@ -106,9 +106,9 @@ def iterate(collection: Any) -> list[Any]:
 def measure(database: Any) -> dict[str, float]:
     """Measure all quantities, and return their times in milliseconds."""
     large, one = database[LARGE], database[ONE]
-    read_stall, firsts = measured(read, lambda: large)
-    iterate_stall, _nothing = measured(iterate, lambda: large)
-    insert_stall, _results = measured(one.insert_many, documents_without_id)
+    read_stall, firsts = measure_stalls(read, lambda: large)
+    iterate_stall, _nothing = measure_stalls(iterate, lambda: large)
+    insert_stall, _results = measure_stalls(one.insert_many, documents_without_id)
     return {"read": read_stall, "first": min(firsts) * 1000, "iterate": iterate_stall, "insert": insert_stall}
 
 

@@ -24,29 +24,29 @@ SETTLE_SECONDS = 0.3
 MEGABYTE, KILOBYTE = 1e6, 1e3
 
 
-def resident() -> int:
+def settled_resident_memory() -> int:
     """Return the resident memory of this process in bytes, after a pause for the monitors."""
     import gevent
 
     gevent.sleep(SETTLE_SECONDS)
     gc.collect()
-    return resident_now()
+    return resident_memory()
 
 
-def resident_now() -> int:
+def resident_memory() -> int:
     """Return the resident memory of this process in bytes, without a pause."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def measure(driver: str, port: int) -> tuple[float, float]:
-    """Return the megabytes of the first client, and the kilobytes of each further client."""
+    """Return the memory of the first client in megabytes, and of a further client in kilobytes."""
     prepare(driver)
-    at_first = resident()
+    at_first = settled_resident_memory()
     clients = [open_client(driver, port)]
     clients[0].admin.command("ping")
-    with_one = resident()
+    with_one = settled_resident_memory()
     clients += [_used_client(driver, port) for _ in range(FURTHER_CLIENTS)]
-    with_all = resident()
+    with_all = settled_resident_memory()
     for client in clients:
         client.close()
     return (with_one - at_first) / MEGABYTE, (with_all - with_one) / FURTHER_CLIENTS / KILOBYTE

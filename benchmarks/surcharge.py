@@ -43,5 +43,5 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 def _ratio_terms(plain: Measurement, variant: str) -> dict[str, Measurement]:
     """Return the measurement of gmongo in a variant, and the measurement that is the denominator of the ratio."""
-    over, under = plain._replace(variant=variant), UNDER[variant]
-    return {"gmongo": over, under: plain if under == PLAIN else over._replace(contender=BASELINE)}
+    measured, denominator = plain._replace(variant=variant), UNDER[variant]
+    return {"gmongo": measured, denominator: plain if denominator == PLAIN else measured._replace(contender=BASELINE)}

@@ -12,7 +12,7 @@ REPLICA_SET = "bench"
 
 
 class Variant(NamedTuple):
-    """Differences between a variant and the plain case. Only gmongo and PyMongo run variants.
+    """Differences between a variant and the plain case. The baseline has only the variant ``tls``.
 
     :param options: the client options, as in a URI.
     :param server: the kind of the canned server.

@@ -47,7 +47,7 @@ class Workload(NamedTuple):
         Expensive operations have a low share.
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
-    :param most: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
+    :param max_greenlets: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
     :param variant: the name of a variant in ``VARIANTS``, which the baseline does not have.
     """
 
@@ -55,7 +55,7 @@ class Workload(NamedTuple):
     share: float
     result: Any
     greenlets: tuple[int, ...] = (1, 10, 100, 1000)
-    most: int | None = None
+    max_greenlets: int | None = None
     variant: str | None = None
 
 
@@ -72,7 +72,7 @@ WORKLOADS = {
     "delete_one": Workload("delete_one", 1, 1),
     "find_100": Workload("find_100", 0.25, BATCH),
     "find_zipf": Workload("find_zipf", 0.2, BATCH, greenlets=(10, 100)),
-    "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), most=10),
+    "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), max_greenlets=10),
     **dict(_variants("listener", "find_one")),
     **dict(_variants("debug", "find_one")),
     **dict(_variants("stable_api", "find_one", "insert_one", "update_one")),
@@ -148,10 +148,10 @@ class StartBarrier:
         self._start.wait()
 
     def fail(self, _greenlet: gevent.Greenlet) -> None:
-        """End :meth:`until_all_wait`, because a greenlet failed."""
+        """End :meth:`await_warm_up`, because a greenlet failed."""
         self._all_wait.set()
 
-    def until_all_wait(self) -> None:
+    def await_warm_up(self) -> None:
         self._all_wait.wait()
 
     def start(self) -> None:
@@ -172,7 +172,7 @@ def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int
     running = [gevent.spawn(_run, operation, count, warm_up, barrier) for _ in range(greenlets)]
     for greenlet in running:
         greenlet.link_exception(barrier.fail)
-    barrier.until_all_wait()
+    barrier.await_warm_up()
     gc.collect()
     processor, clock = time.process_time(), time.perf_counter()
     barrier.start()

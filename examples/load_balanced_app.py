@@ -59,7 +59,7 @@ class ServiceWatch(CommandListener):
         return len(self._services)
 
     @property
-    def spread(self) -> list[Hashable]:
+    def on_several_services(self) -> list[Hashable]:
         """The cursors and transactions that used several services.
 
         The list is empty unless the driver has an error.
@@ -110,7 +110,7 @@ class Shop:
         assert number in self.order_numbers()
 
 
-def main(customers: int = 60, at_once: int = 10) -> int:
+def main(customers: int = 60, concurrency: int = 10) -> int:
     """Serve the customers, print the results, and return the exit status."""
     watch = ServiceWatch()
     with ExitStack() as stack:
@@ -118,13 +118,13 @@ def main(customers: int = 60, at_once: int = 10) -> int:
         client: Client = stack.enter_context(MongoClient(uri, event_listeners=[watch]))
         shop = Shop(client)
         shop.open(customers)
-        Pool(at_once).map(shop.serve, range(customers))
+        Pool(concurrency).map(shop.serve, range(customers))
         stock = shop.stock.find_one()
         print("orders:", len(shop.order_numbers()), "pieces left:", stock and stock["left"])
     for service, number in watch.commands.items():
         print(f"service {service}: {number} commands")
-    print(f"{watch.count} cursors and transactions, {len(watch.spread)} of them on several services")
-    return 1 if watch.spread else 0
+    print(f"{watch.count} cursors and transactions, {len(watch.on_several_services)} of them on several services")
+    return 1 if watch.on_several_services else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.documents import BATCH, DATABASE, DOCUMENT_BYTES, HUNDRED, LARGE, MANY, ONE, SAVED, stored_documents
-from benchmarks.processors import beside_server
+from benchmarks.processors import pinned_to_server_processor
 from benchmarks.worker import POOL_SIZE
 from gmongo import MongoClient
 from gmongo.testing import EmbeddedDatabase, EmbeddedReplicaSet
@@ -27,7 +27,7 @@ def deployment(name: str) -> Iterator[str]:
     """Start a deployment on the second processor, store the documents, and yield the connection string."""
     settings = DEPLOYMENTS[name]
     servers = EmbeddedReplicaSet() if settings is None else EmbeddedDatabase(engine="mongod", **settings)
-    with beside_server(), servers as it:
+    with pinned_to_server_processor(), servers as it:
         uri = f"{it.uri}{'&' if '?' in it.uri else '?'}maxPoolSize={POOL_SIZE}"
         with MongoClient(uri) as client:
             _fill(client)

@@ -55,8 +55,8 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
             faults = {name: _compare_with_data(client, name, result) for name, result in results.items()}
     return {
         "delays": {
-            kind: {name: _delays(result, moments) for name, result in results.items()}
-            for kind, moments in times.items()
+            kind: {name: _delay_quantiles(result, first_writes) for name, result in results.items()}
+            for kind, first_writes in times.items()
         },
         "faults": faults,
     }
@@ -143,10 +143,10 @@ def _probe(member: Server, writes: list[float]) -> None:
             writes.append(time.monotonic())
 
 
-def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
+def _delay_quantiles(result: dict[str, Any], first_writes: list[float]) -> dict[str, float]:
     """Return quantiles of the milliseconds from a probe's write to the next write of each greenlet."""
     delays = []
-    for writable in moments:
+    for writable in first_writes:
         for writes in result["writes"]:
             following = [end for end in writes if end >= writable]
             delays.append((following[0] - writable) * 1e3 if following else float("inf"))

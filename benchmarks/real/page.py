@@ -25,7 +25,7 @@ def write(runs: Sequence[Run]) -> None:
 def lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield the lines of the page.
 
-    Each number is the mean of the runs. The number after ± is half of the difference between the
+    Each number is the mean of the runs. The number after ± is half of the range of the
     runs.
     """
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
