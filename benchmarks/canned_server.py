@@ -23,7 +23,7 @@ WRITE = selectors.EVENT_WRITE
 
 
 class Peer:
-    """Client connection, with its unanswered and unsent bytes."""
+    """Client connection, with received bytes of unanswered requests and bytes of replies that are not yet sent."""
 
     __slots__ = ("_answer", "incoming", "outgoing", "selector", "sock")
 

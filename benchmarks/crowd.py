@@ -1,7 +1,8 @@
 """The table of throughput with many more greenlets than connections.
 
-The table divides the numbers of a contender by its numbers with 100 greenlets, one greenlet for each connection. Other
-load on the machine reduces the throughput, but hardly changes the CPU time of an operation.
+The table divides each number of a contender by the number with 100 greenlets, which is one greenlet
+for each connection. Other load on the machine reduces the throughput, but hardly changes the CPU
+time of an operation.
 
 The baseline shows the cost that many greenlets have in any program: after a long wait, the stack
 and objects of a greenlet are no longer in the processor caches.

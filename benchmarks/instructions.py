@@ -54,7 +54,9 @@ Tally = Counter[tuple[str, str]]
 
 
 def count(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
-    """Run an operation, and count its events in the code of gmongo. Ignore the events of other greenlets.
+    """Run an operation, and count the trace or profile events in the code of gmongo.
+
+    Ignore the events of other greenlets.
 
     :param set_hook: ``sys.settrace`` or ``sys.setprofile``.
     """
@@ -156,7 +158,7 @@ def table(measured: Budget, budget: Budget) -> str:
 def main() -> int:
     """Measure and report as the command line requests.
 
-    :returns: the exit status, which is 1 if a count is far from its budget, else 0.
+    :returns: the exit status, which is 1 if a count is far from the budget, else 0.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"make this the budget of Python {VERSION}")

@@ -63,7 +63,8 @@ def send(
     If all streams are busy, the request waits.
 
     :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
-    :param background: another stream and its request, which is sent again after each answer and is not measured.
+    :param background: another stream and a request. The function sends this request again after
+        each answer, and does not measure it.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
     by_number = {stream.fileno(): stream for stream in streams}

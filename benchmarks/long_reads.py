@@ -42,7 +42,8 @@ READERS = {
     "PyMongo, exhaust": ("pymongo", "exhaust"),
 }
 BASE = "gmongo"
-#: The reader with a target, and its maximum ratio at 5 ms of latency with an application that waits.
+#: The reader that must reach the target, and the maximum ratio at 5 ms of latency with an
+#: application that waits.
 JUDGED, TARGET = "gmongo, reading two ahead", 0.6
 
 
@@ -74,7 +75,7 @@ class ReaderTimes(NamedTuple):
 
 @contextmanager
 def far_server(latency: float) -> Iterator[int]:
-    """Run a far server, and yield its port."""
+    """Run a server behind a slow network, and yield the port of the server."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         port: int = listener.getsockname()[1]
         arguments = ["--fd", str(listener.fileno()), "--latency", str(latency)]

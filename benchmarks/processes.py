@@ -22,11 +22,14 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """A worker ended without a measurement. The message is the last line of its output."""
+    """A worker ended without a measurement.
+
+    The message of the exception is the last line of the worker's output.
+    """
 
 
 class Measurement(NamedTuple):
-    """Task of a worker in each of its turns.
+    """Task that a worker repeats in each turn.
 
     :param variant: the name of a variant in ``VARIANTS``; None is the plain case.
     :param listener: True registers a command listener in any variant.
@@ -52,7 +55,10 @@ class Result(NamedTuple):
 
 
 class CannedServers(ExitStack):
-    """Canned servers of a run, as a context manager. Each server starts on its first use."""
+    """Canned servers of a run, as a context manager.
+
+    Each server starts when a benchmark first requests its port.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -128,7 +128,7 @@ def _running_service(service: Service, uri: str) -> Iterator[tuple[int, int]]:
 
 
 def _exchange(stream: socket.socket, request: bytes) -> load.Exchange:
-    """Send a request once, and return the exchange with the size of its answer."""
+    """Send a request once, and return an exchange that contains the request and the size of the answer."""
     stream.settimeout(_START_SECONDS)
     stream.sendall(request)
     answer = b""

@@ -1,4 +1,4 @@
-"""The table of stalls: the time for which a driver blocks the event loop while it processes one large batch.
+"""The table of stalls: the time for which a driver blocks the event loop while the driver processes a large batch.
 
 Each turn runs ``benchmarks.stall_worker`` in a new process.
 """

@@ -40,7 +40,7 @@ class Times(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """Operation with its number of runs, for one row of the table.
+    """Operation and number of runs of one row of the table.
 
     :param operation: the name of the operation.
     :param share: the number of runs in a turn, divided by the number of runs of ``find_one``.
@@ -161,7 +161,8 @@ class StartBarrier:
 def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int) -> Times:
     """Run an operation in greenlets, and return the times of this process.
 
-    Each greenlet first warms up. Then all greenlets start the measured operations together.
+    Each greenlet first warms up. When all greenlets have warmed up, they start the measured
+    operations together.
 
     :param greenlets: the number of concurrent greenlets.
     :param count: the number of measured operations of each greenlet.
