@@ -116,7 +116,7 @@ def _message(number: int, response_to: int, flags: int, body: bytes) -> bytes:
 
 
 def main() -> None:
-    """Serve as the command line requests."""
+    """Run the server that the command line describes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.far_server", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="serve this inherited listening socket")
     parser.add_argument("--latency", type=float, default=5, help="milliseconds (default 5)")
@@ -130,7 +130,7 @@ def main() -> None:
     listener = GeventSocket(fileno=options.fd)
     listener.setblocking(False)
     StreamServer(listener, serve).start()
-    FileObject(sys.stdin.buffer, "rb").read()  # the stream ends when every process has closed the other end
+    FileObject(sys.stdin.buffer, "rb").read()  # the stream ends when the benchmark ends or closes the pipe
 
 
 if __name__ == "__main__":

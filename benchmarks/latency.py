@@ -29,7 +29,7 @@ SECONDS = 0.002
 
 
 class LoadSetup(NamedTuple):
-    """The number of callers, and the number of processes. All processes share one processor."""
+    """Numbers of callers and of processes for a load. All processes share one processor."""
 
     callers: int
     processes: int
@@ -70,7 +70,7 @@ def _rows(setup: LoadSetup, results: dict[str, dict[str, dict[str, float]]], fai
 
 
 def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:
-    """Measure one contender, and return load → quantity → number."""
+    """Measure one contender. Return the numbers by load and quantity."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
     with running(
         contender, canned_uri(settings.servers.port("standalone")), setup.callers + setup.processes, setup.processes

@@ -27,12 +27,12 @@ from gmongo.errors import PyMongoError
 from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-RATE = 500  # requests per second that the server admits
-BURST = 0.2  # seconds: after a pause, the server immediately admits RATE * BURST requests
-PEAK = 300  # simultaneous requests
-PAUSE = 0.4  # seconds between two requests of a greenlet, on average
-RETRY_SECONDS = 5.0  # seconds after which the retry loop of the application ends
-WARM_UP = 2.0  # seconds in which the client uses up its retry tokens
+RATE = 500  # Requests per second that the server admits.
+BURST = 0.2  # Seconds: after a pause, the server immediately admits RATE * BURST requests.
+PEAK = 300  # Number of simultaneous requests.
+PAUSE = 0.4  # Seconds between two requests of a greenlet, on average.
+RETRY_SECONDS = 5.0  # Seconds after which the retry loop of the application ends.
+WARM_UP = 2.0  # Seconds in which the client uses up its retry tokens.
 SIZES = (50, 200, 300, 500, 1000)
 
 SendRequest = Callable[[MongoClient[Any]], int]
@@ -64,7 +64,7 @@ def retry_immediately(client: MongoClient[Any]) -> int:
 class RetriesStopped(PyMongoError):
     """Error of a request whose retries have reached the time limit.
 
-    :param attempts: the number of attempts.
+    :param attempts: the number of times that the application has sent the request.
     """
 
     def __init__(self, attempts: int) -> None:

@@ -25,7 +25,7 @@ GREENLETS = 10
 class Part(NamedTuple):
     """Part of a page between two marks.
 
-    :param name: the name in the marks.
+    :param name: the name of the part, which both marks contain.
     :param plot: the file name of the plot.
     :param description: the description of the plot.
     """
@@ -104,7 +104,7 @@ def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
 
 
 def _empty_page() -> str:
-    """Return a page with empty parts."""
+    """Return a new result page without results."""
     return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
 
 

@@ -189,7 +189,7 @@ class Workers(ExitStack):
 
 
 def run_python(arguments: Sequence[str], timeout: float) -> Any:
-    """Run a new interpreter, and return its output, which is JSON.
+    """Run a new interpreter, and return the JSON value that the program prints.
 
     :param timeout: the time limit in seconds.
     :raises WorkerFailed: the interpreter exited with an error, or exceeded the time limit.

@@ -1,4 +1,4 @@
-"""Results of a run, and their conversion to and from JSON."""
+"""Results of a benchmark run, and the conversion of the results to and from JSON."""
 
 from __future__ import annotations
 

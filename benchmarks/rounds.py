@@ -29,7 +29,7 @@ class Row(NamedTuple):
     """Results of one quantity with one number of greenlets.
 
     :param greenlets: the number of greenlets; None if the quantity requires a single greenlet.
-    :param unit: the unit of the numbers.
+    :param unit: the unit of the numbers, such as ``µs``.
     :param numbers: the number of each round by contender; empty for a failed contender.
     :param failures: the error of each failed contender.
     """

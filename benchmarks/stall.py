@@ -15,7 +15,7 @@ from benchmarks.settings import Settings
 TABLE = "stall"
 READ, FIRST = "read 15 MB: longest stall", "read 15 MB: first document"
 ITERATE, INSERT = "list() of 15 MB: longest stall", "insert 10,000: longest stall"
-#: The quantities in the result of a worker, and their names.
+#: For each quantity in the result of a worker, the name of its table row.
 NAMES = {"read": READ, "first": FIRST, "iterate": ITERATE, "insert": INSERT}
 DRIVERS = ("gmongo", "pymongo")
 

@@ -32,7 +32,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure the parts that the options name. Return results that JSON can represent."""
+    """Measure the deployments, failovers and crowds that the options select. Return the results."""
     contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
     only = options.only or PARTS
     found: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}

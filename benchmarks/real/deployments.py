@@ -1,4 +1,4 @@
-"""The deployments of `mongod` that the benchmarks use, with the documents of the operations."""
+"""Deployments of `mongod` that contain the documents for the operations of the benchmarks."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def measure(
     :param rounds: the number of turns of each contender.
     :param operations: the number of `find_one` operations in a turn.
     :param report_progress: a function that receives the name of each measurement.
-    :returns: operation → results.
+    :returns: the results by operation.
     """
     results: dict[str, Measured] = {}
     with deployment(name) as uri, ExitStack() as stack:
