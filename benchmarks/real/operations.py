@@ -36,8 +36,8 @@ WITH_SETTINGS = ("find_one", "insert_one", "update_one", "find_100", "find_10000
 _LATENCY_OPERATIONS = 2000  # find_one operations in the measurement of the latencies
 
 
-class Measured(NamedTuple):
-    """Results of one operation on one deployment.
+class OperationResults(NamedTuple):
+    """Results of all contenders for one operation on one deployment.
 
     :param cost: CPU time of the client for one operation in microseconds, one number for each round.
     :param latencies: contender → quantile → milliseconds, with 10 callers in a closed loop.
@@ -71,7 +71,7 @@ def operations_of(name: str) -> list[str]:
 
 def measure(
     name: str, contenders: Sequence[str], rounds: int, operations: int, report_progress: Callable[[str], Any]
-) -> dict[str, Measured]:
+) -> dict[str, OperationResults]:
     """Measure all operations on a deployment.
 
     :param name: the name of the deployment.
@@ -80,7 +80,7 @@ def measure(
     :param report_progress: a function that receives the name of each measurement.
     :returns: the results by operation.
     """
-    results: dict[str, Measured] = {}
+    results: dict[str, OperationResults] = {}
     with deployment(name) as uri, ExitStack() as stack:
         programs: dict[str, Program] = {}
 
@@ -102,7 +102,7 @@ def measure(
                 found = load.send(program(contender).streams, exchange(kind), size)
                 latencies[contender] = quantiles_of(found.latencies)
                 rates[contender] = size / found.clock
-            results[kind] = Measured(Row(kind, CALLERS, "µs", cost, failures), latencies, rates)
+            results[kind] = OperationResults(Row(kind, CALLERS, "µs", cost, failures), latencies, rates)
     return results
 
 
