@@ -4,7 +4,7 @@ The table divides each number of a contender by the number with 100 greenlets, w
 for each connection. Other load on the machine reduces the throughput, but hardly changes the CPU
 time of an operation.
 
-The baseline shows the cost that many greenlets have in any program: after a long wait, the stack
+The baseline shows the cost that many greenlets have in any program. After a long wait, the stack
 and objects of a greenlet are no longer in the processor caches.
 """
 
