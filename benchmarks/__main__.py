@@ -25,7 +25,7 @@ TABLES = {
     module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service, surcharge)
 }
 OF_DRIVERS = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
-#: The default tables for a run with contenders that are separate programs.
+#: The default tables of a run in which some contenders are separate programs.
 OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE, surcharge.TABLE]
 NAMES = [*OF_DRIVERS, *OF_PROGRAMS]
 ALL = "all"
@@ -91,7 +91,7 @@ def _measure(options: argparse.Namespace, show_progress: Callable[[str], Any]) -
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and report as the command line requests.
+    """Measure the contenders, and print the results, as the command line requests.
 
     :param arguments: the command line arguments; None uses the arguments of the process.
     :returns: the exit status, which is 1 if a measurement of a contender failed, else 0.
@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     for line in options.left_out:
         progress.print(f"left out: {line}")
     if options.docs:
-        from benchmarks import plot  # import late, because other tables do not need matplotlib
+        from benchmarks import plot  # imported here, because only the plots need matplotlib
 
         plot.write(record, options.docs)
     return 1 if failures(record.rows()) else 0

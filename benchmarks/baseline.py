@@ -1,8 +1,9 @@
 """The baseline: hand-written code with the minimum cost of the requests and replies of the benchmark.
 
-The baseline uses non-blocking sockets, ``bson``, and a list as a pool with a queue of waiting greenlets. A connection
-has a reused watcher and a receive buffer. The baseline has no monitoring, no retries, no timeouts and no error
-handling. The additional cost of a driver is the cost of these features. The tables name the baseline ``floor``.
+The baseline uses non-blocking sockets, ``bson``, and a list as a pool with a queue of waiting
+greenlets. Each connection reuses one watcher and one receive buffer. The baseline has no
+monitoring, no retries, no timeouts and no error handling. The difference between a driver and the
+baseline is the cost of these features. The tables name the baseline ``floor``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Document = dict[str, Any]
 
 
 class Channel:
-    """Connection with its server session."""
+    """Connection that sends the ID of one server session with every command."""
 
     def __init__(self, port: int) -> None:
         self._sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -125,11 +126,11 @@ class SecureChannel(Channel):
 
 
 class Baseline:
-    """Operations over a list of open connections.
+    """The operations of the benchmark, on a pool of open connections.
 
     :param port: the port of the canned server on 127.0.0.1.
     :param size: the number of connections.
-    :param secure: True uses TLS.
+    :param secure: True if the connections use TLS.
     """
 
     def __init__(self, port: int, size: int, *, secure: bool = False) -> None:

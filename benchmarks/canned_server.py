@@ -23,7 +23,7 @@ WRITE = selectors.EVENT_WRITE
 
 
 class Peer:
-    """Client connection, with its unanswered and unsent bytes."""
+    """Client connection, with received bytes of unanswered requests and bytes of replies that are not yet sent."""
 
     __slots__ = ("_answer", "incoming", "outgoing", "selector", "sock")
 
@@ -40,7 +40,10 @@ class Peer:
         selector.register(sock, READ, self.transfer)
 
     def transfer(self, events: int) -> None:
-        """Send and receive as the selector allows. Close a broken connection."""
+        """Send and receive on the socket if the selector reports that the socket is ready.
+
+        Close a broken connection.
+        """
         try:
             if events & WRITE:
                 self._write(self.outgoing)
@@ -93,14 +96,14 @@ class Peer:
 
 
 class Server(NamedTuple):
-    """Data that all connections share."""
+    """Replies and TLS settings that all connections of a server share."""
 
     replies: Replies
     tls: ssl.SSLContext | None
 
 
 def server_of(kind: ServerKind, address: tuple[str, int]) -> Server:
-    """Return the data of a server of this kind.
+    """Return the replies and TLS settings of a server of this kind.
 
     :param address: the host and port on which the server listens.
     """
@@ -118,7 +121,7 @@ def _tls_context() -> ssl.SSLContext:
 
 
 def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: int | None = None) -> None:
-    """Answer every client of a listening socket.
+    """Accept all clients of a listening socket, and reply to their requests.
 
     :param listener: a bound, listening TCP socket.
     :param kind: the kind of the server.
@@ -132,7 +135,7 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
         try:
             Peer(listener.accept()[0], selector, server)
         except (BlockingIOError, ConnectionError):
-            pass  # the client closed the connection before the accept
+            pass  # the client closed the connection before the server accepted it
 
     selector.register(listener, READ, accept)
     if lifeline is not None:
@@ -145,7 +148,7 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
 
 def main() -> None:
-    """Serve as the command line requests."""
+    """Run the server that the command line describes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.canned_server", description=__doc__)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--port", type=int, help="listen on this port of 127.0.0.1")

@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from benchmarks import load
-from benchmarks.processors import beside_server
+from benchmarks.processors import pinned_to_server_processor
 from benchmarks.programs import Program, canned_uri, exchange, running
 from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
 
 TABLE = "contenders"
 CALLERS = 10
-#: For each operation, the number of runs for every run of ``find_one``.
+#: For each operation, its number of runs in a turn, divided by the number of runs of
+#: ``find_one``.
 SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
 
 
 def name(kind: str) -> str:
-    """Return the name of the row of an operation."""
+    """Return the name of the table row of an operation."""
     return f"{kind} of all contenders"
 
 
@@ -26,7 +27,7 @@ def rows(settings: Settings) -> Iterator[Row]:
     """Measure each operation with all contenders in turns."""
     if TABLE not in settings.only:
         return
-    with ExitStack() as stack, beside_server():
+    with ExitStack() as stack, pinned_to_server_processor():
         programs: dict[str, Program] = {}
 
         def cost(contender: str) -> float:

@@ -1,10 +1,11 @@
 """The table of throughput with many more greenlets than connections.
 
-The table divides the numbers of a contender by its numbers with 100 greenlets, one greenlet for each connection. Other
-load on the machine reduces the throughput, but hardly changes the CPU time of an operation.
+The table divides each number of a contender by the number with 100 greenlets, which is one greenlet
+for each connection. Other load on the machine reduces the throughput, but hardly changes the CPU
+time of an operation.
 
-The baseline shows the inevitable cost of many greenlets. After a long wait of a greenlet, its stack and objects are no
-longer in the processor caches.
+The baseline shows the cost that many greenlets have in any program. After a long wait, the stack
+and objects of a greenlet are no longer in the processor caches.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ THROUGHPUT, COST = "throughput", "CPU per operation"
 BASE = 100
 #: The numbers of greenlets for each contender.
 SIZES = {"gmongo": (BASE, 1000, 10_000), "pymongo": (BASE, 1000), "floor": (BASE, 1000, 10_000)}
-#: The number of operations for each ``find_one`` of the first table, so that each of 10,000 greenlets runs three.
+#: The number of operations in a turn, divided by the ``operations`` of the settings: with the default
+#: settings, each of 10,000 greenlets runs three operations.
 SHARE = {"gmongo": 30, "pymongo": 10, "floor": 30}
 
 Turn = tuple[str, int]
@@ -32,7 +34,10 @@ def turns(contenders: Sequence[str]) -> list[Turn]:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure all numbers of greenlets in turns. Yield a row of throughput and a row of CPU time for each number."""
+    """Measure all pairs of a contender and a number of greenlets in turns.
+
+    Yield a row of throughput and a row of CPU time for each number.
+    """
     if TABLE not in settings.only:
         return
     settings.show_progress("many greenlets on 100 connections")

@@ -24,9 +24,9 @@ BATCH = 100
 LARGE_DOCUMENT_BYTES = 1000
 LARGE_BATCH = 15_000
 MEGABYTE_BATCH = 1_000
-#: BSON sizes in bytes: the second document has half the size of the first, the third has a third, and so on.
+#: BSON sizes in bytes: document n has the size of the first document, divided by n.
 ZIPF_BYTES = [max(DOCUMENT_BYTES, 30_000 // rank) for rank in range(1, BATCH + 1)]
-#: The number of documents of ``insert_many``.
+#: The number of documents that one ``insert_many`` inserts.
 MANY = 10_000
 
 QUERY: dict[str, Any] = {"_id": ObjectId("65a000000000000000000001")}

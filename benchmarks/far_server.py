@@ -1,7 +1,8 @@
 """Server of one long cursor over a slow network: ``python -m benchmarks.far_server --fd N --latency MS``.
 
-The server sends each reply MS milliseconds after the arrival of its request. Messages in flight do not delay each
-other, so the batches of an exhaust cursor arrive one after another. The server ends when its standard input closes.
+The server sends each reply MS milliseconds after the arrival of its request. The server sends each
+message after this delay, even if earlier messages are still delayed. So the batches of an exhaust
+cursor arrive without pauses. The server ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ class LongCursor:
 
 
 class Conversation:
-    """Connection of a client.
+    """Connection of a client, with the replies that the server sends later.
 
     :param latency: seconds from a request to its reply.
     """
 
-    # The number of sent batches on all connections, because a cursor may use several connections.
+    # The server counts the sent batches of all connections together, because a cursor may use
+    # several connections.
     sent = 0
 
     def __init__(self, sock: GeventSocket, cursor: LongCursor, replies: Replies, latency: float) -> None:
@@ -114,7 +116,7 @@ def _message(number: int, response_to: int, flags: int, body: bytes) -> bytes:
 
 
 def main() -> None:
-    """Serve as the command line requests."""
+    """Run the server that the command line describes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.far_server", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="serve this inherited listening socket")
     parser.add_argument("--latency", type=float, default=5, help="milliseconds (default 5)")
@@ -128,7 +130,7 @@ def main() -> None:
     listener = GeventSocket(fileno=options.fd)
     listener.setblocking(False)
     StreamServer(listener, serve).start()
-    FileObject(sys.stdin.buffer, "rb").read()  # the stream ends when every process has closed the other end
+    FileObject(sys.stdin.buffer, "rb").read()  # the stream ends when the benchmark ends or closes the pipe
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ BUDGET = Path(__file__).with_name("budget.json")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 LISTENED = "find_one+listener"
 NAMES = ["find_one", "insert_one", "update_one", "find_100", LISTENED]
-#: The first rounds fill caches, and from Python 3.12 on the first traces miss instructions.
+#: The first rounds are not counted: they fill caches, and from Python 3.12 on the first traces
+#: miss instructions.
 WARM_UP, ROUNDS = 3, 5
 EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {sys.settrace: ("opcode",), sys.setprofile: ("call", "c_call")}
 KINDS = [event for events in EVENTS.values() for event in events]
@@ -48,14 +49,16 @@ class Counts(NamedTuple):
 
 HEADS = ("instructions", "Python calls", "C calls")
 Budget = Mapping[str, Counts]
-#: The count of each event in each function.
+#: The number of events for each pair of event kind and function.
 Tally = Counter[tuple[str, str]]
 
 
-def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
-    """Run an operation, and count its events in the code of gmongo. Ignore the events of other greenlets.
+def count(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
+    """Run an operation, and count the trace or profile events in the code of gmongo.
 
-    :param start: ``sys.settrace`` or ``sys.setprofile``.
+    Ignore the events of other greenlets.
+
+    :param set_hook: ``sys.settrace`` or ``sys.setprofile``.
     """
     tally: Tally = Counter()
     greenlet = getcurrent()
@@ -65,25 +68,26 @@ def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
         module, code = str(frame.f_globals.get("__name__")), frame.f_code
         if module.partition(".")[0] != "gmongo" or getcurrent() is not greenlet:
             return None
-        if start is sys.settrace:
+        if set_hook is sys.settrace:
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event in EVENTS[start]:
+        if event in EVENTS[set_hook]:
             tally[event, f"{module}:{code.co_firstlineno} {code.co_name}"] += 1
         return observe
 
-    start(observe)
+    set_hook(observe)
     try:
         operation()
     finally:
-        start(None)
+        set_hook(None)
     return tally
 
 
 def measure() -> dict[str, Tally]:
-    """Count each operation on the canned server.
+    """Run each operation against the canned server, and count its instructions and calls.
 
-    All operations are traced before any operation is profiled. Python 3.12 crashes if both are active, and Python 3.13
-    misses instructions if they alternate.
+    All operations are traced before any operation is profiled. Python 3.12 crashes if a trace and a
+    profile function are set at the same time. Python 3.13 misses instructions if a program
+    alternates between the functions.
     """
     gc.disable()  # a garbage collection may run finalizers of the driver
     with canned_server() as port, MongoClient("127.0.0.1", port, **QUIET) as plain:
@@ -92,13 +96,15 @@ def measure() -> dict[str, Tally]:
             check(name, operations[name])
         with MongoClient("127.0.0.1", port, event_listeners=[silent_listener("gmongo")], **QUIET) as listened:
             operations[LISTENED] = driver_operations(listened)["find_one"]
-            traced, profiled = ({name: _smallest_counts(operations[name], start) for name in NAMES} for start in EVENTS)
+            traced, profiled = (
+                {name: _smallest_counts(operations[name], set_hook) for name in NAMES} for set_hook in EVENTS
+            )
     return {name: traced[name] + profiled[name] for name in NAMES}
 
 
-def _smallest_counts(operation: Operation, start: Callable[[Any], None]) -> Tally:
-    """Return the smallest tally of several rounds, because a reply that arrives in pieces costs more."""
-    return min([count(operation, start) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
+def _smallest_counts(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
+    """Return the tally with the fewest events, because a reply that arrives in pieces causes more events."""
+    return min([count(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
 
 def by_function(tally: Tally) -> Budget:
@@ -108,7 +114,7 @@ def by_function(tally: Tally) -> Budget:
 
 
 def total(tally: Tally) -> Counts:
-    """Return the sums over all functions."""
+    """Return the counts of an operation: the sums over all functions."""
     return Counts(*map(sum, zip(*by_function(tally).values(), strict=True)))
 
 
@@ -126,7 +132,7 @@ def write(measured: Budget) -> None:
 
 
 def budget_violations(measured: Budget, budget: Budget) -> list[str]:
-    """Return a line for each count far above or below its budget, and the command that changes the budget."""
+    """Return a line for each count that is far from its budget, and the command that changes the budget."""
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
         for kind, counted, allowed in zip(HEADS, measured[name], budget[name], strict=True):
@@ -152,7 +158,7 @@ def table(measured: Budget, budget: Budget) -> str:
 def main() -> int:
     """Measure and report as the command line requests.
 
-    :returns: the exit status, which is 1 if a count is far from its budget, else 0.
+    :returns: the exit status, which is 1 if a count is far from the budget, else 0.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"make this the budget of Python {VERSION}")

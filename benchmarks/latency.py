@@ -1,7 +1,7 @@
 """The table of latencies of ``find_one`` in an open loop: the rate of the requests is fixed.
 
-A latency is the time from the due time of a request to the reply. The latencies include a round trip through a Unix
-socket between this process and the contender.
+A latency is the time from the due time of a request to the arrival of its reply. The latencies
+include a round trip through a Unix socket between this process and the contender.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from benchmarks import load
 from benchmarks.processes import WorkerFailed
-from benchmarks.processors import beside_server
+from benchmarks.processors import pinned_to_server_processor
 from benchmarks.programs import canned_uri, exchange, running
 from benchmarks.rounds import Row
 from benchmarks.settings import Settings
@@ -24,12 +24,12 @@ SATURATION, BESIDE = "saturation", f"{EQUAL_RATE} / s beside 1 MB reads"
 SHARES = {"20 %": 0.2, "50 %": 0.5, "80 %": 0.8}
 LOADS = [*SHARES, f"{EQUAL_RATE} / s", BESIDE]
 QUANTILES = {"p50": 500, "p99": 990, "p99.9": 999}
-#: The duration of each load in seconds is this number, multiplied by the ``operations`` of the settings.
+#: The duration of a load in seconds, divided by the ``operations`` of the settings.
 SECONDS = 0.002
 
 
 class LoadSetup(NamedTuple):
-    """The number of callers, and the number of processes. All processes share one processor."""
+    """Numbers of callers and of processes for a load. All processes share one processor."""
 
     callers: int
     processes: int
@@ -43,16 +43,16 @@ def rows(settings: Settings) -> Iterator[Row]:
     if TABLE not in settings.only:
         return
     for setup in SETUPS:
-        found: dict[str, dict[str, dict[str, float]]] = {}
+        results: dict[str, dict[str, dict[str, float]]] = {}
         failures: dict[str, str] = {}
         for contender in settings.contenders:
             settings.show_progress(f"latency of {contender}, {setup.callers} callers in {setup.processes} processes")
             try:
-                with beside_server():
-                    found[contender] = _measure_contender(contender, setup, settings)
+                with pinned_to_server_processor():
+                    results[contender] = _measure_contender(contender, setup, settings)
             except WorkerFailed as failure:
                 failures[contender] = str(failure)
-        yield from _rows(setup, found, failures)
+        yield from _rows(setup, results, failures)
 
 
 def name(load: str, setup: LoadSetup, quantile: str = "") -> str:
@@ -60,39 +60,40 @@ def name(load: str, setup: LoadSetup, quantile: str = "") -> str:
     return ", ".join(filter(None, (load, f"{setup.processes} processes", quantile)))
 
 
-def _rows(setup: LoadSetup, found: dict[str, dict[str, dict[str, float]]], failures: dict[str, str]) -> Iterator[Row]:
-    loads = next(iter(found.values()), {})
+def _rows(setup: LoadSetup, results: dict[str, dict[str, dict[str, float]]], failures: dict[str, str]) -> Iterator[Row]:
+    loads = next(iter(results.values()), {})
     for load_name, quantities in loads.items():
         for quantity in quantities:
-            numbers = {contender: [each[load_name][quantity]] for contender, each in found.items()}
+            numbers = {contender: [each[load_name][quantity]] for contender, each in results.items()}
             unit = "/ s" if load_name == SATURATION else "ms"
             yield Row(name(load_name, setup, quantity), setup.callers, unit, numbers, failures)
 
 
 def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:
-    """Measure one contender, and return load → quantity → number."""
+    """Measure one contender. Return the numbers by load and quantity."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
     with running(
         contender, canned_uri(settings.servers.port("standalone")), setup.callers + setup.processes, setup.processes
     ) as program:
         streams, other = program.streams[: setup.callers], program.streams[-1]
 
-        def quantiles_at(rate: float, beside: bool = False) -> dict[str, float]:
+        def quantiles_at(rate: float, with_large_reads: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS))
-            return quantiles_of(load.send(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
+            background = (other, megabyte) if with_large_reads else None
+            return quantiles_of(load.send(streams, one, count, rate, background).latencies)
 
         count = max(4 * settings.operations, setup.callers)
         load.send(streams, one, count)  # the first requests open the connections
         saturation = count / load.send(streams, one, count).clock
-        found = {SATURATION: {"": saturation}}
-        found |= {share: quantiles_at(part * saturation) for share, part in SHARES.items()}
-        found[f"{EQUAL_RATE} / s"] = quantiles_at(EQUAL_RATE)
+        results = {SATURATION: {"": saturation}}
+        results |= {share: quantiles_at(part * saturation) for share, part in SHARES.items()}
+        results[f"{EQUAL_RATE} / s"] = quantiles_at(EQUAL_RATE)
         if setup == SETUPS[0]:
-            found[BESIDE] = quantiles_at(EQUAL_RATE, beside=True)
-        return found
+            results[BESIDE] = quantiles_at(EQUAL_RATE, with_large_reads=True)
+        return results
 
 
 def quantiles_of(latencies: list[float]) -> dict[str, float]:
-    """Return quantiles of latencies in seconds, converted to milliseconds."""
+    """Return the quantiles in milliseconds of latencies in seconds."""
     thousandths = quantiles(latencies, n=1000, method="inclusive")
     return {name: thousandths[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}

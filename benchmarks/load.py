@@ -1,4 +1,7 @@
-"""Load generator: send requests to programs and applications over streams. A stream has one request at a time."""
+"""Load generator: send requests to programs and applications over streams.
+
+A stream has at most one unanswered request.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _SEED = 39
 
 
 class Exchange(NamedTuple):
-    """Request, and the beginning and the size in bytes of the expected answer."""
+    """Request, the first bytes of the expected answer, and the size of this answer in bytes."""
 
     request: bytes
     beginning: bytes
@@ -39,7 +42,10 @@ class Load(NamedTuple):
 
 
 def arrivals(rate: float, count: int) -> Iterator[float]:
-    """Yield the due times of requests in seconds. They are random, as with many clients, but equal in each call."""
+    """Yield the due times of requests in seconds.
+
+    The times are random, as with many clients, but equal in each call.
+    """
     random = Random(_SEED)
     return accumulate(repeat(0.0, count) if rate == inf else (random.expovariate(rate) for _ in range(count)))
 
@@ -49,13 +55,16 @@ def send(
     exchange: Exchange,
     count: int,
     rate: float = inf,
-    beside: tuple[socket, Exchange] | None = None,
+    background: tuple[socket, Exchange] | None = None,
     timeout: float = 60,
 ) -> Load:
-    """Send each request at its due time, on the stream with the longest idle time. Wait if all streams are busy.
+    """Send each request at its due time, on the stream that has been idle longest.
+
+    If all streams are busy, the request waits.
 
     :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
-    :param beside: another stream and its request, which is sent again after each answer and is not measured.
+    :param background: another stream and a request. The function sends this request again after
+        each answer, and does not measure it.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
     by_number = {stream.fileno(): stream for stream in streams}
@@ -65,9 +74,9 @@ def send(
     with select.epoll() as poll:
         for number in by_number:
             poll.register(number, select.EPOLLIN)
-        if beside is not None:
-            poll.register(beside[0], select.EPOLLIN)
-            beside[0].sendall(beside[1].request)
+        if background is not None:
+            poll.register(background[0], select.EPOLLIN)
+            background[0].sendall(background[1].request)
         start = time.perf_counter()
         while len(latencies) < count:
             now = time.perf_counter() - start
@@ -81,9 +90,9 @@ def send(
             # select has a finer time limit than epoll, which counts milliseconds.
             select.select([poll], [], [], max(0.0, start + due[0] - time.perf_counter()) if due else 1)
             for number, _events in poll.poll(0):
-                if beside is not None and number == beside[0].fileno():
-                    _read(number, beside[1])
-                    _write(number, beside[1])
+                if background is not None and number == background[0].fileno():
+                    _read(number, background[1])
+                    _write(number, background[1])
                     continue
                 _read(number, exchange)
                 latencies.append(time.perf_counter() - start - begun.pop(number))
@@ -91,8 +100,8 @@ def send(
             if now > timeout:
                 raise WorkerFailed(f"only {len(latencies)} of {count} requests were answered in {timeout:g} seconds")
         clock = time.perf_counter() - start
-        if beside is not None:
-            _read(beside[0].fileno(), beside[1])
+        if background is not None:
+            _read(background[0].fileno(), background[1])
     return Load(latencies, clock)
 
 

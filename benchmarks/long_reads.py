@@ -1,8 +1,10 @@
 """``python -m benchmarks.long_reads``: the time to read 100,000 documents over a slow network.
 
-The application works for 5 ms on each batch of 1000 documents. It either waits, or computes and blocks the event loop.
-The benchmark measures the wall clock time from ``find()`` to the last document, and the median time of a batch. The
-median depends less on other load. Each ratio is relative to a gmongo cursor without read-ahead and streaming.
+The application works for 5 ms on each batch of 1000 documents. During this work, the application
+either waits, or computes and blocks the event loop. The benchmark measures the wall clock time from
+``find()`` to the last document, and the median time of a batch. The median depends less on other
+load of the machine than the total time. Each ratio is relative to a gmongo cursor without
+read-ahead and streaming.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from benchmarks.processors import pin_client
 from benchmarks.worker import open_client, prepare
 
 LATENCIES = (1.0, 5.0, 20.0)
-WORK = 0.005  # seconds for a batch
+WORK = 0.005  # seconds that the application works on a batch
 WORKS = ("waits", "computes")
-#: The readers, with their driver and the kind of their cursor.
+#: For each reader, the driver and the kind of its cursor.
 READERS = {
     "gmongo": ("gmongo", "plain"),
     "gmongo, reading ahead": ("gmongo", "1"),
@@ -40,7 +42,8 @@ READERS = {
     "PyMongo, exhaust": ("pymongo", "exhaust"),
 }
 BASE = "gmongo"
-#: The reader with a target, and its maximum ratio at 5 ms of latency with an application that waits.
+#: The reader that must reach the target, and the maximum ratio at 5 ms of latency with an
+#: application that waits.
 JUDGED, TARGET = "gmongo, reading two ahead", 0.6
 
 
@@ -65,14 +68,14 @@ class ReaderTimes(NamedTuple):
     base: list[Reading]
 
     def ratios(self, quantity: str) -> list[float]:
-        """Return the ratio to the base in each round."""
+        """Return, for each round, a time of this reader divided by the time of the base reader."""
         pairs = zip(self.readings, self.base, strict=True)
         return [getattr(own, quantity) / getattr(base, quantity) for own, base in pairs]
 
 
 @contextmanager
 def far_server(latency: float) -> Iterator[int]:
-    """Run a far server, and yield its port."""
+    """Run a server behind a slow network, and yield the port of the server."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         port: int = listener.getsockname()[1]
         arguments = ["--fd", str(listener.fileno()), "--latency", str(latency)]
@@ -85,7 +88,7 @@ def far_server(latency: float) -> Iterator[int]:
 
 
 def read(reader: str, port: int, work: str) -> Reading:
-    """Read all documents once, in this process."""
+    """Read all documents once in this process, and return the times."""
     from benchmarks.far_server import BATCH_SIZE, BATCHES, COLLECTION, DATABASE
 
     driver, kind = READERS[reader]

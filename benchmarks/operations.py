@@ -11,7 +11,7 @@ from benchmarks.worker import CONTENDERS
 from benchmarks.workloads import WORKLOADS, Workload
 
 TABLE = "operations"
-#: The minimum number of operations in a turn.
+#: The minimum number of measured operations in a turn.
 FEWEST = 2
 
 
@@ -26,11 +26,12 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def sizes(workload: Workload, selected: list[int] | None) -> list[int]:
-    """Return the numbers of greenlets with which an operation is measured.
+    """Return the numbers of greenlets for which the benchmark measures an operation.
 
     :param selected: the selected numbers; None selects the numbers of the standard run.
     """
-    return [size for size in selected or workload.greenlets if not workload.most or size <= workload.most]
+    limit = workload.max_greenlets
+    return [size for size in selected or workload.greenlets if not limit or size <= limit]
 
 
 def contenders(workload: Workload, selected: list[str]) -> list[str]:

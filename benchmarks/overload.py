@@ -1,8 +1,9 @@
 """``python -m benchmarks.overload``: measurement of the retry policy for overloaded servers.
 
-A simulated server in a separate process admits 500 requests per second and rejects the others. 50 to 1000 greenlets
-each send a request every 0.4 seconds, up to five times the admitted rate. The benchmark measures three reactions of a
-client to a rejection, and writes ``docs/overload.md`` and ``docs/overload.png``.
+A simulated server in a separate process admits 500 requests per second and rejects the others. In
+each measurement, 50 to 1000 greenlets each send a request every 0.4 seconds, in total up to five
+times the admitted rate. The benchmark measures three reactions of a client to a rejection, and
+writes ``docs/overload.md`` and ``docs/overload.png``.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from gmongo.errors import PyMongoError
 from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-RATE = 500  # requests per second that the server admits
-BURST = 0.2  # seconds: an idle server immediately admits the number of requests that it otherwise admits in this time
-PEAK = 300  # simultaneous requests
-PAUSE = 0.4  # seconds between two requests of a greenlet, on average
-RETRY_SECONDS = 5.0  # after this time, the retry loop of the application ends
-WARM_UP = 2.0  # seconds until the client has no tokens left
+RATE = 500  # Requests per second that the server admits.
+BURST = 0.2  # Seconds: after a pause, the server immediately admits RATE * BURST requests.
+PEAK = 300  # Number of simultaneous requests.
+PAUSE = 0.4  # Seconds between two requests of a greenlet, on average.
+RETRY_SECONDS = 5.0  # Seconds after which the retry loop of the application ends.
+WARM_UP = 2.0  # Seconds in which the client uses up its retry tokens.
 SIZES = (50, 200, 300, 500, 1000)
 
 SendRequest = Callable[[MongoClient[Any]], int]
@@ -41,13 +42,13 @@ SendRequest = Callable[[MongoClient[Any]], int]
 
 
 def send_one_request(client: MongoClient[Any]) -> int:
-    """Send one request without a retry loop, and return 1, the number of attempts of the application."""
+    """Send one request without a retry loop. Return 1, the number of calls of ``find_one``."""
     client.shop.orders.find_one({"_id": 1})
     return 1
 
 
 def retry_immediately(client: MongoClient[Any]) -> int:
-    """Send one request, retry immediately after each error, and return the number of attempts."""
+    """Call ``find_one`` until the request succeeds, without a pause. Return the number of calls."""
     until = monotonic() + RETRY_SECONDS
     attempts = 0
     while True:
@@ -61,9 +62,9 @@ def retry_immediately(client: MongoClient[Any]) -> int:
 
 
 class RetriesStopped(PyMongoError):
-    """Error of an application that has ended its retries.
+    """Error of a request whose retries have reached the time limit.
 
-    :param attempts: the number of attempts.
+    :param attempts: the number of times that the application has sent the request.
     """
 
     def __init__(self, attempts: int) -> None:
@@ -82,7 +83,7 @@ STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
 
 
 class Tally:
-    """Counts since the last call of :meth:`begin`.
+    """Counts of requests, attempts and failures since the last call of :meth:`begin`.
 
     :param send: sends one request of the application.
     """
@@ -147,7 +148,7 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
 
 
 def measure_peak(uri: str, strategy: str) -> Peak:
-    """Measure simultaneous requests of :data:`PEAK` greenlets, after the server was idle."""
+    """Let the server be idle, and then measure simultaneous requests of :data:`PEAK` greenlets."""
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, minPoolSize=100, **options) as client:
         gevent.sleep(1.0)

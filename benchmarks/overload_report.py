@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """Results of simultaneous requests.
+    """Results of one strategy with simultaneous requests.
 
     :param served: the number of successful requests.
     :param commands: the number of sent commands.
@@ -45,7 +45,7 @@ class Peak(NamedTuple):
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return the results as a table."""
+    """Return the results of all strategies and numbers of greenlets as a table."""
     lines = [
         "| greenlets | strategy | requested | offered | **served** | commands for one success | failed | "
         "latency: median, 99 % | client's processor |",
@@ -79,7 +79,7 @@ greenlet of a client requests documents. The measurement compares three reaction
 - **gmongo's policy** (the default): the driver [retries](retries.md) as long as the client has tokens.
 - **An immediate retry loop**: the application repeats a rejected request immediately, for up to
   {retry_seconds:g} seconds. The client has `maxAdaptiveRetries=0`.
-- **No retries**: with `maxAdaptiveRetries=0` and without a loop, the application gets each rejection.
+- **No retries**: with `maxAdaptiveRetries=0` and without a loop, each rejection raises an error in the application.
 
 ## Long overload
 
@@ -106,10 +106,10 @@ commands than the application has requests.
 
 {peak_table}
 
-The policy spreads the peak over the next seconds, and the application notices only a delay.
+gmongo's policy spreads the peak over the next seconds, and the application notices only a delay.
 
 `python -m benchmarks.overload` writes this page. The numbers depend on the machine, so compare their ratios. A
-rejection costs a real server more work than the simulated server.
+rejection costs a real server more work than it costs the simulated server.
 """
 
 
@@ -117,7 +117,7 @@ def page(results: Sequence[Result], peaks: Sequence[Peak], *, peak: int, **setti
     """Return the text of ``docs/overload.md``.
 
     :param peak: the number of simultaneous requests.
-    :param settings: the other numbers in the text.
+    :param settings: the values of the other placeholders in the text.
     """
     return PAGE.format(peak=peak, table=table(results), peak_table=peak_table(peaks, peak), **settings)
 

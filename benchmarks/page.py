@@ -1,4 +1,6 @@
-"""Write the main tables of a run into the result pages, between two marks. The rest of a page is handwritten.
+"""Write the main tables of a run into the result pages.
+
+The tables are between two marks, and the text outside of the marks is handwritten.
 
 ``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of all contenders.
 ``concurrency.md`` has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
@@ -16,21 +18,21 @@ from benchmarks.sheets import Sheet, failures, of_tables
 
 NAME = "performance.md"
 TABLES = (operations.TABLE, contest.TABLE)
-#: The number of greenlets of the operations on the page.
+#: The page shows each operation with this number of greenlets.
 GREENLETS = 10
 
 
 class Part(NamedTuple):
     """Part of a page between two marks.
 
-    :param name: the name in the marks.
+    :param name: the name of the part, which both marks contain.
     :param plot: the file name of the plot.
-    :param shows: the description of the plot.
+    :param description: the description of the plot.
     """
 
     name: str
     plot: str
-    shows: str
+    description: str
 
 
 MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
@@ -38,7 +40,7 @@ CONTENDERS = Part("contenders", "contenders.svg", "CPU time per operation and la
 
 
 def part_of(record: Record) -> Part:
-    """Return the part of the page that shows a run."""
+    """Return the part of the page that shows the results of a run."""
     return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
 
 
@@ -58,8 +60,8 @@ def write(record: Record, directory: Path) -> Path:
     return page
 
 
-def replace_part(text: str, between: str, name: str) -> str:
-    """Return `text` with `between` as the new content between the marks.
+def replace_part(text: str, content: str, name: str) -> str:
+    """Return `text` with `content` as the new text between the marks.
 
     :raises ValueError: the text lacks a mark.
     """
@@ -68,7 +70,7 @@ def replace_part(text: str, between: str, name: str) -> str:
     _old, end, after = rest.partition(last)
     if not begin or not end:
         raise ValueError(f"the page must have the lines {first!r} and {last!r}, in this order")
-    return f"{before}{begin}\n{between}\n{end}{after}"
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -77,9 +79,9 @@ def marks(name: str) -> tuple[str, str]:
 
 
 def results(record: Record) -> Iterator[str]:
-    """Yield the lines between the marks."""
+    """Yield the lines of the part that shows a run."""
     part = part_of(record)
-    yield from ("", f"![{part.shows}]({part.plot})", "")
+    yield from ("", f"![{part.description}]({part.plot})", "")
     yield ", ".join(f"{name} {version}" for name, version in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
     yield from _tables(_selected_rows(record), TABLES)
@@ -102,7 +104,7 @@ def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
 
 
 def _empty_page() -> str:
-    """Return a page with empty parts."""
+    """Return a new result page without results."""
     return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
 
 

@@ -21,24 +21,24 @@ WIDTH = 0.8
 def write(record: Record, directory: Path) -> None:
     """Update the page and its plot. Requires matplotlib.
 
-    :raises ValueError: the page lacks a mark at the begin or the end of the results.
+    :raises ValueError: the page has no mark before or after the results.
     """
     page.write(record, directory)
     part = page.part_of(record)
     draw(record, directory / part.plot, _contenders if part is page.CONTENDERS else _measured)
 
 
-def draw(record: Record, path: Path, fill: Callable[[Record, Any], None]) -> None:
-    """Write a plot of three parts, which `fill` draws."""
+def draw(record: Record, path: Path, draw_parts: Callable[[Record, Any], None]) -> None:
+    """Write a plot with three parts. The function `draw_parts` draws the parts."""
     import matplotlib
 
     matplotlib.use("Agg")
-    # Equal numbers create an equal file, with texts as text elements.
+    # With these settings, equal numbers create an equal file, and texts are text elements.
     matplotlib.rcParams.update({"svg.hashsalt": path.name, "svg.fonttype": "none"})
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(3, 1, figsize=(10, 11), layout="constrained")
-    fill(record, axes)
+    draw_parts(record, axes)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 
@@ -74,11 +74,11 @@ def _contenders(record: Record, axes: Any) -> None:
         each.legend(fontsize=7)
 
 
-def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: str) -> None:
+def _bars(axes: Any, rows: list[Row], denominator: str, contenders: list[str], title: str) -> None:
     """Draw a group of bars for each row, and a line at the target of the row."""
     width = WIDTH / len(contenders)
     for number, contender in enumerate(contenders):
-        ratios = [ratio(row, contender, under) for row in rows]
+        ratios = [ratio(row, contender, denominator) for row in rows]
         places = [place - WIDTH / 2 + (number + 0.5) * width for place in range(len(rows))]
         heights = [each.median if each else 0 for each in ratios]
         spread = [
@@ -86,7 +86,7 @@ def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: 
             [each.high - each.median if each else 0 for each in ratios],
         ]
         axes.bar(places, heights, width, yerr=spread, color=COLOURS[contender], label=TITLES[contender], capsize=2)
-    targets = [(place, target) for place, row in enumerate(rows) if (target := target_of(row, under))]
+    targets = [(place, target) for place, row in enumerate(rows) if (target := target_of(row, denominator))]
     for place, target in targets:
         axes.hlines(target.limit, place - WIDTH / 2, place + WIDTH / 2, color="C3", linewidth=2)
     axes.hlines([], 0, 0, color="C3", linewidth=2, label="gmongo's target")

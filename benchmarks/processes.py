@@ -22,11 +22,14 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """A worker ended without a measurement. The message is the last line of its output."""
+    """A worker ended without a measurement.
+
+    The message of the exception is the last line of the worker's output.
+    """
 
 
 class Measurement(NamedTuple):
-    """Task of a worker in each of its turns.
+    """Task that a worker repeats in each turn.
 
     :param variant: the name of a variant in ``VARIANTS``; None is the plain case.
     :param listener: True registers a command listener in any variant.
@@ -52,14 +55,17 @@ class Result(NamedTuple):
 
 
 class CannedServers(ExitStack):
-    """Canned servers of a run, as a context manager. Each server starts on its first use."""
+    """Canned servers of a run, as a context manager.
+
+    Each server starts when a benchmark first requests its port.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._ports: dict[ServerKind, int] = {}
 
     def port(self, kind: ServerKind) -> int:
-        """Return the port on 127.0.0.1 of a server of one kind."""
+        """Return the port on 127.0.0.1 of the server of this kind."""
         if kind not in self._ports:
             self._ports[kind] = self.enter_context(canned_server(kind))
         return self._ports[kind]
@@ -69,8 +75,9 @@ class CannedServers(ExitStack):
 def canned_server(kind: ServerKind = "standalone") -> Iterator[int]:
     """Run a canned server during a block, and yield its port.
 
-    This process opens the listening socket, so clients may connect before the server runs. The server also ends when
-    this process ends, because then the standard input of the server closes.
+    This process opens the listening socket, so clients may connect before the server runs. The
+    server also ends when this process ends, because the end of this process closes the standard
+    input of the server.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port: int = listener.getsockname()[1]
@@ -93,7 +100,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 class Worker:
-    """Process that repeats one measurement, once in each of its turns, and otherwise waits.
+    """Process that runs one measurement in each of its turns, and waits between the turns.
 
     :param port: the port of the canned server on 127.0.0.1.
     :param timeout: the time limit of a turn in seconds.
@@ -113,7 +120,7 @@ class Worker:
         try:
             self._process.stdin.write(b"\n")
         except BrokenPipeError:
-            pass  # the process has ended, and `result` raises the error
+            pass  # the process has ended, and the method `result` will raise the error
 
     def result(self) -> Result:
         """Wait for the result of the current turn, and return the result.
@@ -163,7 +170,9 @@ class Workers(ExitStack):
         self._workers: dict[Measurement, list[Worker]] = {}
 
     def run(self, task: Measurement) -> Result:
-        """Measure once, and return the result. If the variant has several processes, they run concurrently.
+        """Run one turn of a measurement, and return the result.
+
+        If the variant has several processes, they run concurrently.
 
         :raises WorkerFailed: a measurement failed.
         """
@@ -180,7 +189,7 @@ class Workers(ExitStack):
 
 
 def run_python(arguments: Sequence[str], timeout: float) -> Any:
-    """Run a new interpreter, and return its output, which is JSON.
+    """Run a new interpreter, and return the JSON value that the program prints.
 
     :param timeout: the time limit in seconds.
     :raises WorkerFailed: the interpreter exited with an error, or exceeded the time limit.

@@ -1,4 +1,4 @@
-"""Processors of the client and the server: the first and the second allowed processor."""
+"""Pin the client to the first processor, and the server to the second processor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pin_server() -> None:
 
 
 @contextmanager
-def beside_server() -> Iterator[None]:
+def pinned_to_server_processor() -> Iterator[None]:
     """Pin this process to the second allowed processor during the block."""
     pin_server()
     try:

@@ -1,4 +1,4 @@
-"""Results of a run, and their conversion to and from JSON."""
+"""Results of a benchmark run, and the conversion of the results to and from JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _processor() -> str:
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return the numbers of each round and the targets, as a value for JSON."""
+    """Return the numbers of each round and the targets, as an object that JSON can represent."""
     rows = record.rows()
     return {
         "versions": record.versions,
@@ -72,6 +72,6 @@ def _is_reached(target: Target, number: Ratio | None) -> bool | None:
 
 
 def from_json(stored: dict[str, Any]) -> Record:
-    """Return the record that :func:`as_json` converted."""
+    """Return the record from which :func:`as_json` made `stored`."""
     tables = {name: [Row(**row) for row in table] for name, table in stored["tables"].items()}
     return Record(stored["versions"], stored["settings"], tables)

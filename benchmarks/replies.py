@@ -1,6 +1,7 @@
 """Replies of the canned servers.
 
-Each reply is encoded once, and a batch on its first request. Only the header is created for each request.
+The server encodes each reply once, before the first request, and a large batch at the first request
+for the batch. For each request, the server creates only the header.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ OP_QUERY = 2004
 OP_MSG = 2013
 #: OP_MSG flag: the sender expects no reply.
 MORE_TO_COME = 2
-#: The size in bytes from which a body is sent without a copy, because the copy would delay the client.
+#: From this size in bytes on, the server sends a body without copying it, because the copy would
+#: delay the client.
 LARGE_BODY = 1 << 20
 _MOMENT = Timestamp(1704067200, 1)
 
@@ -67,7 +69,7 @@ class Replies:
     """
 
     def __init__(self, name: str | None = None) -> None:
-        self._times: dict[str, Any] = {} if name is None else _times()
+        self._times: dict[str, Any] = {} if name is None else _cluster_times()
         hello = _HELLO if name is None else {**_HELLO, **_primary(name)}
         self._ok = self._op_msg({"ok": 1.0})
         self._by_command = {
@@ -104,10 +106,12 @@ class Replies:
         return self._batch(message[end + 5 : message.index(0, end + 5)])
 
     def answer(self, message: bytes) -> list[bytes]:
-        """Return the pieces of the reply to a request, or none if the request expects no reply.
+        """Return the pieces of the reply to a request.
+
+        The list is empty if the request expects no reply.
 
         :param message: an ``OP_MSG``, or an ``OP_QUERY`` with a legacy hello.
-        :raises ValueError: the opcode is another opcode.
+        :raises ValueError: the message has another opcode.
         """
         _, request_id, _, opcode = HEADER.unpack_from(message)
         if opcode == OP_MSG:
@@ -137,8 +141,11 @@ def _primary(name: str) -> dict[str, Any]:
     }
 
 
-def _times() -> dict[str, Any]:
-    """Return the cluster time and operation time of all replies. Constant times do not change the cost of a client."""
+def _cluster_times() -> dict[str, Any]:
+    """Return the constant cluster time and operation time of all replies.
+
+    A client needs equal CPU time for constant and for increasing times.
+    """
     signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
     return {"$clusterTime": {"clusterTime": _MOMENT, "signature": signature}, "operationTime": _MOMENT}
 
@@ -153,7 +160,7 @@ _BATCHES: dict[bytes, Callable[[], list[dict[str, Any]]]] = {
 
 
 def _command_offset(message: bytes) -> int:
-    """Return the offset of the command name, after document sequences that precede the command."""
+    """Return the offset of the command name. Skip document sequences that precede the command."""
     offset = 20
     while message[offset] == 1:
         offset += 1 + INT32.unpack_from(message, offset + 1)[0]

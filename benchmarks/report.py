@@ -28,7 +28,7 @@ def show(record: Record, console: Console) -> None:
 
 
 def table(sheet: Sheet) -> Table:
-    """Return a table for the terminal. Most tables fit 80 columns."""
+    """Return a table for the terminal. Most tables fit into 80 columns."""
     result = Table(title=sheet.title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for position, title in enumerate(sheet.head):
         result.add_column(
@@ -43,7 +43,7 @@ def table(sheet: Sheet) -> Table:
 
 
 def _two_line_title(title: str) -> str:
-    """Return the title of a column, in two lines if the column becomes narrower."""
+    """Return the title of a column. Split the title into two lines if this makes the column narrower."""
     return title.replace(" / ", " /\n").replace("greenlets", "green-\nlets").replace(" µs", "\nµs")
 
 

@@ -1,4 +1,6 @@
-"""Rounds. Each round measures every contender once, and each ratio compares two numbers of one round.
+"""Rounds of a benchmark.
+
+Each round measures every contender once, and each ratio compares two numbers of one round.
 
 Other load on the machine affects all contenders of a round alike, and therefore hardly changes their ratio.
 """
@@ -27,7 +29,7 @@ class Row(NamedTuple):
     """Results of one quantity with one number of greenlets.
 
     :param greenlets: the number of greenlets; None if the quantity requires a single greenlet.
-    :param unit: the unit of the numbers.
+    :param unit: the unit of the numbers, such as ``µs``.
     :param numbers: the number of each round by contender; empty for a failed contender.
     :param failures: the error of each failed contender.
     """
@@ -40,7 +42,10 @@ class Row(NamedTuple):
 
 
 def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
-    """Return the order of the contenders in a round. Each contender is equally often the first."""
+    """Return the order of the contenders in a round.
+
+    Over several rounds, each contender is equally often first.
+    """
     first = number % len(contenders)
     return [*contenders[first:], *contenders[:first]]
 
@@ -48,7 +53,7 @@ def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
 def take_turns(
     contenders: Sequence[Contender], rounds: int, measure: Callable[[Contender], Outcome]
 ) -> tuple[dict[Contender, list[Outcome]], dict[Contender, str]]:
-    """Measure all contenders in turns. Other contenders continue after a failure.
+    """Measure all contenders in turns. If a contender fails, the other contenders continue.
 
     :param measure: returns the result of a contender, or raises WorkerFailed.
     :returns: the results of all rounds by contender, and the error of each failed contender.
@@ -69,25 +74,28 @@ def take_turns(
 
 
 def summary(numbers: Sequence[float]) -> Ratio | None:
-    """Return the median and the quartiles, or None without numbers."""
+    """Return the median and the quartiles, or None if there are no numbers."""
     if len(numbers) < 2:
         return Ratio(numbers[0], numbers[0], numbers[0]) if numbers else None
     low, middle, high = quantiles(numbers, n=4, method="inclusive")
     return Ratio(middle, low, high)
 
 
-def ratio(row: Row, over: str, under: str) -> Ratio | None:
-    """Return the ratio of two contenders, or None unless both were measured."""
-    return _ratio(row.numbers.get(over, ()), row.numbers.get(under, ()))
+def ratio(row: Row, numerator: str, denominator: str) -> Ratio | None:
+    """Return the ratio of two contenders, or None if a contender was not measured."""
+    return _ratio(row.numbers.get(numerator, ()), row.numbers.get(denominator, ()))
 
 
 def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
-    """Return the ratio of a contender in two rows with equal rounds, or None unless both were measured."""
+    """Return a contender's number in `row`, divided by its number in `base`.
+
+    Return None if a number was not measured.
+    """
     return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
 
 
-def _ratio(over: Sequence[float], under: Sequence[float]) -> Ratio | None:
-    return summary([one / other for one, other in zip(over, under, strict=False)])
+def _ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio | None:
+    return summary([one / other for one, other in zip(numerators, denominators, strict=False)])
 
 
 def median_of(row: Row, contender: str) -> float | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from benchmarks import load
 from benchmarks.latency import quantiles_of
 from benchmarks.processes import ROOT, WorkerFailed
-from benchmarks.processors import beside_server, pin_client
+from benchmarks.processors import pin_client, pinned_to_server_processor
 from benchmarks.programs import processor_seconds
 from benchmarks.rounds import Row
 from benchmarks.settings import Settings
@@ -60,7 +60,7 @@ SERVICES = {
 
 
 def missing(name: str) -> str | None:
-    """Return a missing package of a service, or None."""
+    """Return a required package of a service that is not installed, or None."""
     return next((package for package in SERVICES[name].packages if find_spec(package) is None), None)
 
 
@@ -75,7 +75,7 @@ def rows(settings: Settings) -> Iterator[Row]:
         for name in names:
             settings.show_progress(f"{name}: {route}")
             try:
-                with beside_server():
+                with pinned_to_server_processor():
                     measured[name] = _measured(
                         SERVICES[name], route, settings, max(CALLERS, round(settings.operations * share))
                     )
@@ -89,7 +89,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 def _measured(service: Service, route: str, settings: Settings, count: int) -> dict[tuple[str, str], float]:
     uri = f"mongodb://127.0.0.1:{settings.servers.port('standalone')}/?maxPoolSize={POOL_SIZE}"
     with ExitStack() as stack:
-        port, process = stack.enter_context(_served(service, uri))
+        port, process = stack.enter_context(_running_service(service, uri))
         streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLERS)]
         exchange = _exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
         load.send(streams, exchange, 2 * CALLERS)  # the first requests open the connections
@@ -108,8 +108,8 @@ def _measured(service: Service, route: str, settings: Settings, count: int) -> d
 
 
 @contextmanager
-def _served(service: Service, uri: str) -> Iterator[tuple[int, int]]:
-    """Run a service during a block, and yield its port and the ID of its first process."""
+def _running_service(service: Service, uri: str) -> Iterator[tuple[int, int]]:
+    """Run a service during a block. Yield the port of the service, and the ID of its first process."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
         command = service.command.format(fd=listener.fileno()).split()
@@ -128,7 +128,7 @@ def _served(service: Service, uri: str) -> Iterator[tuple[int, int]]:
 
 
 def _exchange(stream: socket.socket, request: bytes) -> load.Exchange:
-    """Send a request once, and return the exchange with the size of its answer."""
+    """Send a request once, and return an exchange that contains the request and the size of the answer."""
     stream.settimeout(_START_SECONDS)
     stream.sendall(request)
     answer = b""

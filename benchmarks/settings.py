@@ -20,7 +20,8 @@ class Settings(NamedTuple):
     :param listener: True registers a command listener with the drivers in all measurements.
     :param servers: the canned servers.
     :param timeout: the time limit of a turn in seconds.
-    :param show_progress: called with the name of the next measurement.
+    :param show_progress: the function that the benchmark calls with the name of the next
+        measurement.
     """
 
     only: list[str]

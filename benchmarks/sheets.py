@@ -11,7 +11,7 @@ from benchmarks.rounds import Ratio, Row, median_of, ratio, ratio_to_row, summar
 from benchmarks.targets import TARGETS, Target, measured_ratio, target_of
 
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
-#: The titles in tables with several variants of PyMongo.
+#: The column titles of the contenders in tables that have several variants of PyMongo.
 ALL_TITLES = {name: contender.title for name, contender in programs.CONTENDERS.items()}
 #: The contenders in the numerator and the denominator of each ratio.
 RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
@@ -36,7 +36,7 @@ def sheets(record: Record) -> Iterator[Sheet]:
 
 
 def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
-    """Yield the tables with these names that a run has."""
+    """Yield each of the named tables that the run has measured."""
     for name in names:
         rows = record.tables.get(name)
         if rows:
@@ -44,7 +44,7 @@ def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
 
 
 def targets(record: Record) -> Iterator[Sheet]:
-    """Yield a table of the measured targets, if there is one."""
+    """Yield a table of all targets whose numbers the run has measured. Yield nothing if there are none."""
     rows = record.rows()
     units = {row.name: row.unit for row in rows}
     measured = [(target, number) for target in TARGETS if (number := measured_ratio(target, rows))]
@@ -57,7 +57,7 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
     contenders = [name for name in TITLES if any(name in row.numbers for row in rows)]
     pairs = [pair for pair in RATIOS if set(pair) <= set(contenders)]
     head = ["operation", "greenlets"]
-    head += [f"{TITLES[over]} / {TITLES[under]}" for over, under in pairs]
+    head += [f"{TITLES[numerator]} / {TITLES[denominator]}" for numerator, denominator in pairs]
     head += [f"{TITLES[name]} µs" for name in contenders]
     names = dict.fromkeys(row.name for row in rows)
     groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
@@ -65,17 +65,17 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
 
 
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
-    ratios = [_ratio(row, over, under) for over, under in pairs]
+    ratios = [_ratio(row, numerator, denominator) for numerator, denominator in pairs]
     return [row.name, str(row.greenlets), *ratios, *(_rounded(median_of(row, name)) for name in contenders)]
 
 
 def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
     head = ["variant", "relative to", "ratio", "gmongo µs", "denominator µs"]
     lines = [
-        [row.name.partition(",")[0], under, _ratio(row, "gmongo", under)]
-        + [_rounded(median_of(row, name)) for name in ("gmongo", under)]
+        [row.name.partition(",")[0], denominator, _ratio(row, "gmongo", denominator)]
+        + [_rounded(median_of(row, name)) for name in ("gmongo", denominator)]
         for row in rows
-        for under in row.numbers.keys() - {"gmongo"}
+        for denominator in row.numbers.keys() - {"gmongo"}
     ]
     yield Sheet(f"Additional cost of variants, {surcharge.GREENLETS} greenlets: medians", head, [lines])
 
@@ -197,11 +197,15 @@ _SHEETS = {
 }
 
 
-def _ratio(row: Row, over: str, under: str) -> str:
-    """Return the text of a ratio. If the numerator is gmongo, the text has the range and the mark of the target."""
-    result = ratio(row, over, under)
-    if over == "gmongo":
-        return _number(result, target_of(row, under))
+def _ratio(row: Row, numerator: str, denominator: str) -> str:
+    """Return the text of a ratio.
+
+    If the numerator is gmongo, the text includes the ± range, and the mark that shows if the target
+    is reached.
+    """
+    result = ratio(row, numerator, denominator)
+    if numerator == "gmongo":
+        return _number(result, target_of(row, denominator))
     return NOTHING if result is None else _three_digits(result.median)
 
 
@@ -210,12 +214,12 @@ def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
     return [target.row, str(target.greenlets or ""), _target_name(target.under, unit), limit, _number(number, target)]
 
 
-def _target_name(under: str | int | None, unit: str) -> str:
-    if under is None:
+def _target_name(denominator: str | int | None, unit: str) -> str:
+    if denominator is None:
         return f"gmongo, {unit}"
-    if isinstance(under, int):
-        return f"gmongo / gmongo at {under}"
-    return f"gmongo / {TITLES.get(under) or ALL_TITLES.get(under, under)}"
+    if isinstance(denominator, int):
+        return f"gmongo / gmongo at {denominator}"
+    return f"gmongo / {TITLES.get(denominator) or ALL_TITLES.get(denominator, denominator)}"
 
 
 def _number(number: Ratio | None, target: Target | None) -> str:

@@ -1,6 +1,6 @@
-"""The table of stalls: the time for which a driver blocks the event loop while it processes one large batch.
+"""The table of stalls: the time for which a driver blocks the event loop while the driver processes a large batch.
 
-Each turn is a process of ``benchmarks.stall_worker``.
+Each turn runs ``benchmarks.stall_worker`` in a new process.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from benchmarks.settings import Settings
 TABLE = "stall"
 READ, FIRST = "read 15 MB: longest stall", "read 15 MB: first document"
 ITERATE, INSERT = "list() of 15 MB: longest stall", "insert 10,000: longest stall"
-#: The quantities in the result of a worker, and their names.
+#: For each quantity in the result of a worker, the name of its table row.
 NAMES = {"read": READ, "first": FIRST, "iterate": ITERATE, "insert": INSERT}
 DRIVERS = ("gmongo", "pymongo")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure gmongo and PyMongo in turns. Each turn measures all quantities of the table."""
+    """Measure gmongo and PyMongo in turns. Each turn of a driver measures all quantities of the table."""
     if TABLE not in settings.only:
         return
     settings.show_progress("stalls of the event loop")

@@ -1,8 +1,9 @@
 """One turn of a driver for the table of stalls: ``python -m benchmarks.stall_worker --contender NAME --port PORT``.
 
-The worker prints a JSON object of times in milliseconds. The times are the longest stall of reads and of inserts, and
-the time to the first document of a read. A ticker measures the stalls. Each time is the minimum of several repetitions
-after a warm-up, because other load on the machine only increases a time.
+The worker prints a JSON object of times in milliseconds. The times are the longest stalls of reads
+and of an insert, and the time to the first document of a read. A ticker measures the stalls of the
+event loop. Each time is the minimum of several repetitions after a warm-up, because other load on
+the machine only increases a time.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from benchmarks.worker import open_client, prepare
 
 REPETITIONS = 3
 TICK_SECONDS = 0.0002
-#: The application sleeps after this number of documents. ``sleep(0)`` is not enough: gevent may run the greenlets that
-#: called it for 5 ms or more before it checks the timers.
+#: The reading greenlet sleeps after this number of documents. ``sleep(0)`` is not enough: gevent
+#: may run greenlets that call ``sleep(0)`` for 5 ms or more before it checks the timer of the
+#: ticker.
 DOCUMENTS_BETWEEN_PAUSES = 100
 PAUSE_SECONDS = 1e-6
 
@@ -48,21 +50,27 @@ class Ticker:
             last = now
 
     def stop(self) -> float:
-        """Stop after a run that follows the last stall, and return the longest gap."""
+        """Let the ticker run once more, so that it records the last stall.
+
+        Stop the ticker, and return the longest gap in seconds.
+        """
         self._sleep(0.005)
         self._greenlet.kill()
         return self.longest
 
 
-def measured(activity: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[float, list[Any]]:
-    """Run an activity several times. Return the longest stall of the best run in milliseconds, and all results.
+def measure_stalls(activity: Callable[[Any], Any], make_argument: Callable[[], Any]) -> tuple[float, list[Any]]:
+    """Run an activity several times.
 
-    :param make: creates the argument of the activity, outside of the measurement.
+    Return the longest stall in milliseconds of the run with the shortest stalls, and the results of
+    all runs.
+
+    :param make_argument: creates the argument of the activity, outside of the measurement.
     """
-    activity(make())
+    activity(make_argument())
     stalls, returned = [], []
     for _ in range(REPETITIONS):
-        argument = make()
+        argument = make_argument()
         gc.collect()
         ticker = Ticker()
         returned.append(activity(argument))
@@ -71,7 +79,7 @@ def measured(activity: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[f
 
 
 def read(collection: Any) -> float:
-    """Read the large batch, and return the seconds until the first document."""
+    """Iterate over the large batch with pauses, and return the seconds until the first document."""
     import gevent
 
     start, first, number = perf_counter(), 0.0, 0
@@ -96,11 +104,11 @@ def iterate(collection: Any) -> list[Any]:
 
 
 def measure(database: Any) -> dict[str, float]:
-    """Return the times of this turn in milliseconds."""
+    """Measure all quantities, and return their times in milliseconds."""
     large, one = database[LARGE], database[ONE]
-    read_stall, firsts = measured(read, lambda: large)
-    iterate_stall, _nothing = measured(iterate, lambda: large)
-    insert_stall, _results = measured(one.insert_many, documents_without_id)
+    read_stall, firsts = measure_stalls(read, lambda: large)
+    iterate_stall, _nothing = measure_stalls(iterate, lambda: large)
+    insert_stall, _results = measure_stalls(one.insert_many, documents_without_id)
     return {"read": read_stall, "first": min(firsts) * 1000, "iterate": iterate_stall, "insert": insert_stall}
 
 

@@ -58,7 +58,8 @@ def rows(settings: Settings) -> Iterator[Row]:
     """Measure gmongo and PyMongo in turns: first all imports, then the memory."""
     if TABLE not in settings.only:
         return
-    # An installed package has bytecode files. A checkout may lack them, or may be read-only.
+    # An installed package has bytecode files. A checkout may have no bytecode files, or may be
+    # read-only.
     compileall.compile_dir(ROOT / "gmongo", quiet=1)
     drivers = [name for name in DRIVERS if name in settings.contenders]
     for name, imports in IMPORTS.items():

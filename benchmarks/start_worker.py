@@ -1,9 +1,9 @@
 """Memory of idle clients of a driver: ``python -m benchmarks.start_worker NAME PORT``.
 
 The worker prints two increases of the resident memory of this process. The first increase, in megabytes, is for the
-import of the driver and a client that sent a ping. It starts after the import of gevent, and for PyMongo after
-monkey-patching. The second increase, in kilobytes, is for each further client that found one document. The worker
-requires the ``/proc`` of Linux.
+import of the driver and a client that sent a ping. The measurement starts after the import of
+gevent, and for PyMongo after monkey-patching. The second increase, in kilobytes, is for each
+further client that found one document. The worker requires the ``/proc`` of Linux.
 """
 
 from __future__ import annotations
@@ -16,36 +16,37 @@ from typing import Any
 
 from benchmarks.worker import open_client, prepare
 
-#: The number of further clients. It is large, because some clients use memory that the import has left free.
+#: The number of further clients. The number is large, because the first of these clients use
+#: memory that the import left free.
 FURTHER_CLIENTS = 100
-#: The time for monitors to connect, in seconds.
+#: The time in seconds in which the monitors connect.
 SETTLE_SECONDS = 0.3
 MEGABYTE, KILOBYTE = 1e6, 1e3
 
 
-def resident() -> int:
+def settled_resident_memory() -> int:
     """Return the resident memory of this process in bytes, after a pause for the monitors."""
     import gevent
 
     gevent.sleep(SETTLE_SECONDS)
     gc.collect()
-    return resident_now()
+    return resident_memory()
 
 
-def resident_now() -> int:
+def resident_memory() -> int:
     """Return the resident memory of this process in bytes, without a pause."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def measure(driver: str, port: int) -> tuple[float, float]:
-    """Return the two increases of the resident memory."""
+    """Return the memory of the first client in megabytes, and of a further client in kilobytes."""
     prepare(driver)
-    at_first = resident()
+    at_first = settled_resident_memory()
     clients = [open_client(driver, port)]
     clients[0].admin.command("ping")
-    with_one = resident()
+    with_one = settled_resident_memory()
     clients += [_used_client(driver, port) for _ in range(FURTHER_CLIENTS)]
-    with_all = resident()
+    with_all = settled_resident_memory()
     for client in clients:
         client.close()
     return (with_one - at_first) / MEGABYTE, (with_all - with_one) / FURTHER_CLIENTS / KILOBYTE

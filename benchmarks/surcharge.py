@@ -1,4 +1,7 @@
-"""The table of additional costs of variants, relative to the plain case. TLS is relative to a baseline with TLS."""
+"""The table of additional costs of gmongo in a variant, relative to gmongo in the plain case.
+
+The cost of TLS is relative to a baseline with TLS.
+"""
 
 from __future__ import annotations
 
@@ -40,5 +43,5 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 def _ratio_terms(plain: Measurement, variant: str) -> dict[str, Measurement]:
     """Return the measurement of gmongo in a variant, and the measurement that is the denominator of the ratio."""
-    over, under = plain._replace(variant=variant), UNDER[variant]
-    return {"gmongo": over, under: plain if under == PLAIN else over._replace(contender=BASELINE)}
+    measured, denominator = plain._replace(variant=variant), UNDER[variant]
+    return {"gmongo": measured, denominator: plain if denominator == PLAIN else measured._replace(contender=BASELINE)}

@@ -1,4 +1,4 @@
-"""Targets of the measured numbers."""
+"""The targets that measured numbers of gmongo must reach."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Target(NamedTuple):
 
     :param row: the name of the row.
     :param greenlets: the number of greenlets in the row.
-    :param under: the denominator: another contender in the same row, or gmongo with this number of greenlets. None
-        compares the number itself.
-    :param limit: the maximum of the median.
-    :param at_least: True makes the limit a minimum.
+    :param under: the denominator: another contender in the same row, or gmongo with this number of
+        greenlets. None compares the number with the limit, without a denominator.
+    :param limit: the largest median that reaches the target.
+    :param at_least: True if `limit` is instead the smallest median that reaches the target.
     """
 
     row: str
@@ -62,7 +62,7 @@ _BY_PLACE = {(target.row, target.greenlets, target.under): target for target in 
 
 
 def target_of(row: Row, under: str | int | None) -> Target | None:
-    """Return the target of a number in a row, or None."""
+    """Return the target of a number in a row, or None if the number has no target."""
     return _BY_PLACE.get((row.name, row.greenlets, under))
 
 

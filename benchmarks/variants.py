@@ -12,7 +12,7 @@ REPLICA_SET = "bench"
 
 
 class Variant(NamedTuple):
-    """Differences from the plain case, for all contenders except the baseline.
+    """Differences between a variant and the plain case. The baseline has only the variant ``tls``.
 
     :param options: the client options, as in a URI.
     :param server: the kind of the canned server.
@@ -40,10 +40,10 @@ VARIANTS = {
 
 
 def settings_of(driver: str, variant: Variant, *, listener: bool = False) -> dict[str, Any]:
-    """Return the keyword arguments of a client.
+    """Return the keyword arguments with which the driver creates the client of a variant.
 
     :param driver: the package name of the driver, with the module names of PyMongo.
-    :param listener: True always registers a command listener.
+    :param listener: True registers a command listener in every variant.
     """
     settings: dict[str, Any] = {}
     if listener or variant.switch == "listener":
@@ -56,7 +56,7 @@ def settings_of(driver: str, variant: Variant, *, listener: bool = False) -> dic
 
 
 def log_silently(driver: str) -> None:
-    """Let a driver log all messages to a handler that ignores them.
+    """Set the logger of a driver to ``DEBUG``, with a handler that ignores all messages.
 
     :param driver: the name of the package and of its logger.
     """

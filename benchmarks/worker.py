@@ -1,7 +1,8 @@
 """Measurement in a separate process: ``python -m benchmarks.worker --contender NAME --port PORT``.
 
 The worker prints a JSON object with the contender, the count of operations, the CPU time of an operation (µs), and the
-operations per second. With ``--turns``, it measures and prints once for each line that it reads.
+operations per second. With ``--turns``, the worker measures once and prints one object for each
+line that it reads.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Opened = tuple["dict[str, Operation]", Callable[[], None]]
 
 
 def prepare(contender: str) -> None:
-    """Prepare the process for a contender, before other imports."""
+    """Prepare the process for a contender. Call this function before you import other modules."""
     if contender == "pymongo":
         from gevent import monkey
 

@@ -1,4 +1,4 @@
-"""Workloads: operations, and greenlets that share a fixed number of operations."""
+"""Workloads: the operations of the benchmark, and the greenlets that run them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Operation = Callable[[], Any]
 
 
 class Times(NamedTuple):
-    """Times of a run in seconds.
+    """Times of all measured operations of a turn, in seconds.
 
     :param processor: the CPU time of the process.
     :param clock: the wall clock time from the start to the end of the last greenlet.
@@ -40,13 +40,14 @@ class Times(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """Operation with its number of runs, for one row of the table.
+    """Operation and number of runs of one row of the table.
 
     :param operation: the name of the operation.
-    :param share: the number of runs for each ``find_one`` of the settings, lower for an expensive operation.
+    :param share: the number of runs in a turn, divided by the number of runs of ``find_one``.
+        Expensive operations have a low share.
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
-    :param most: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
+    :param max_greenlets: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
     :param variant: the name of a variant in ``VARIANTS``, which the baseline does not have.
     """
 
@@ -54,7 +55,7 @@ class Workload(NamedTuple):
     share: float
     result: Any
     greenlets: tuple[int, ...] = (1, 10, 100, 1000)
-    most: int | None = None
+    max_greenlets: int | None = None
     variant: str | None = None
 
 
@@ -71,7 +72,7 @@ WORKLOADS = {
     "delete_one": Workload("delete_one", 1, 1),
     "find_100": Workload("find_100", 0.25, BATCH),
     "find_zipf": Workload("find_zipf", 0.2, BATCH, greenlets=(10, 100)),
-    "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), most=10),
+    "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), max_greenlets=10),
     **dict(_variants("listener", "find_one")),
     **dict(_variants("debug", "find_one")),
     **dict(_variants("stable_api", "find_one", "insert_one", "update_one")),
@@ -132,7 +133,7 @@ def check(name: str, operation: Operation) -> None:
 
 
 class StartBarrier:
-    """Barrier that greenlets pass after all greenlets have warmed up."""
+    """Barrier that stops each greenlet after its warm-up, until the measurement starts."""
 
     def __init__(self, expected: int) -> None:
         self._missing = expected
@@ -140,17 +141,17 @@ class StartBarrier:
         self._start = Event()
 
     def wait(self) -> None:
-        """Wait for the start. Each greenlet calls this method."""
+        """Wait until the measurement starts. Each greenlet calls this method after its warm-up."""
         self._missing -= 1
         if not self._missing:
             self._all_wait.set()
         self._start.wait()
 
     def fail(self, _greenlet: gevent.Greenlet) -> None:
-        """End the wait for greenlets, because a greenlet failed."""
+        """End :meth:`await_warm_up`, because a greenlet failed."""
         self._all_wait.set()
 
-    def until_all_wait(self) -> None:
+    def await_warm_up(self) -> None:
         self._all_wait.wait()
 
     def start(self) -> None:
@@ -160,7 +161,8 @@ class StartBarrier:
 def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int) -> Times:
     """Run an operation in greenlets, and return the times of this process.
 
-    Each greenlet first warms up. Then all greenlets start the measured operations together.
+    Each greenlet first warms up. When all greenlets have warmed up, they start the measured
+    operations together.
 
     :param greenlets: the number of concurrent greenlets.
     :param count: the number of measured operations of each greenlet.
@@ -171,7 +173,7 @@ def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int
     running = [gevent.spawn(_run, operation, count, warm_up, barrier) for _ in range(greenlets)]
     for greenlet in running:
         greenlet.link_exception(barrier.fail)
-    barrier.until_all_wait()
+    barrier.await_warm_up()
     gc.collect()
     processor, clock = time.process_time(), time.perf_counter()
     barrier.start()

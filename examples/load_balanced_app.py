@@ -37,7 +37,7 @@ class ServiceWatch(CommandListener):
         self._services: defaultdict[Hashable, set[Any]] = defaultdict(set)
 
     def started(self, event: CommandStartedEvent) -> None:
-        """Record a command, and its cursor or transaction."""
+        """Record the service of a command, and the cursor or transaction of the command."""
         self.commands[event.service_id] += 1
         if event.command_name == "getMore":
             self._services["cursor", event.command["getMore"]].add(event.service_id)
@@ -59,8 +59,11 @@ class ServiceWatch(CommandListener):
         return len(self._services)
 
     @property
-    def spread(self) -> list[Hashable]:
-        """The cursors and transactions that used several services. The list must be empty."""
+    def on_several_services(self) -> list[Hashable]:
+        """The cursors and transactions that used several services.
+
+        The list is empty unless the driver has an error.
+        """
         return [each for each, services in self._services.items() if len(services) > 1]
 
 
@@ -76,7 +79,7 @@ class Shop:
         self.stock = client.gmongo_examples.stock
 
     def open(self, pieces: int) -> None:
-        """Remove all orders, and set the number of pieces in stock."""
+        """Remove all orders, and store the number of pieces in stock."""
         self.orders.drop()
         self.stock.drop()
         self.client.gmongo_examples.create_collection("orders")
@@ -107,7 +110,7 @@ class Shop:
         assert number in self.order_numbers()
 
 
-def main(customers: int = 60, at_once: int = 10) -> int:
+def main(customers: int = 60, concurrency: int = 10) -> int:
     """Serve the customers, print the results, and return the exit status."""
     watch = ServiceWatch()
     with ExitStack() as stack:
@@ -115,13 +118,13 @@ def main(customers: int = 60, at_once: int = 10) -> int:
         client: Client = stack.enter_context(MongoClient(uri, event_listeners=[watch]))
         shop = Shop(client)
         shop.open(customers)
-        Pool(at_once).map(shop.serve, range(customers))
+        Pool(concurrency).map(shop.serve, range(customers))
         stock = shop.stock.find_one()
         print("orders:", len(shop.order_numbers()), "pieces left:", stock and stock["left"])
     for service, number in watch.commands.items():
         print(f"service {service}: {number} commands")
-    print(f"{watch.count} cursors and transactions, {len(watch.spread)} of them on several services")
-    return 1 if watch.spread else 0
+    print(f"{watch.count} cursors and transactions, {len(watch.on_several_services)} of them on several services")
+    return 1 if watch.on_several_services else 0
 
 
 if __name__ == "__main__":

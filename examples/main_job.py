@@ -1,8 +1,9 @@
 """Main job: a web application that stores documents through gmongo, under gunicorn's gevent worker.
 
 ``python -m examples.main_job`` starts the application and sends visitors, which post notes and read the notes again.
-Then the program prints the results. The exit status is 1 if a request failed or a document is missing. The database is
-the server of MONGODB_URI. Without this variable it is an installed `mongod` that runs on this machine, or nx-27017.
+At the end, the program prints the results. The exit status is 1 if a request failed or a document
+is missing. The database is the server of MONGODB_URI. Without this variable, the program starts an
+installed `mongod`, or nx-27017.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 
 def connections(health: dict[str, Any]) -> str:
-    """Describe the connections of one worker."""
+    """Return a text with the numbers of connections of one worker."""
     patched = "patched" if health["patched"] else "not patched"
     total = sum(pool["total"] for pool in health["pools"])
     return f"{total} by process {health['process']} ({patched})"

@@ -1,6 +1,7 @@
 """First steps with gmongo: ``python -m examples.quickstart``.
 
-The program uses the database of MONGODB_URI, or an embedded database. It does not monkey-patch the standard library.
+The program uses the database of MONGODB_URI, or an embedded database. The program does not
+monkey-patch the standard library.
 """
 
 from __future__ import annotations

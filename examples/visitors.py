@@ -54,20 +54,23 @@ def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, An
         connection.close()
 
 
-def send_visitors(port: int, topic: str, visits: int, at_once: int, finished: Callable[[int], object]) -> list[Visit]:
+def send_visitors(
+    port: int, topic: str, visits: int, concurrency: int, report_visit: Callable[[int], object]
+) -> list[Visit]:
     """Run visits in greenlets, each with a separate connection, and return the results.
 
     :param topic: the topic of all notes.
-    :param at_once: the number of concurrent visitors.
-    :param finished: called after each visit with the number of its requests.
+    :param concurrency: the number of concurrent visitors.
+    :param report_visit: the function that receives, after each visit, the number of requests of the
+        visit.
     """
 
     def visit(number: int) -> Visit:
         result = _visit(port, topic, f"note {number}")
-        finished(len(result.latencies))
+        report_visit(len(result.latencies))
         return result
 
-    return Pool(at_once).map(visit, range(visits))
+    return Pool(concurrency).map(visit, range(visits))
 
 
 def _visit(port: int, topic: str, text: str) -> Visit:

@@ -1,8 +1,8 @@
 """A small web application that stores notes: ``gunicorn -k gevent examples.wsgi_app:app``.
 
 The application uses the database of MONGODB_URI. Without this variable, the import of the module starts an
-embedded database. With several workers, set the variable or use ``--preload``. Otherwise each worker would start a
-separate database.
+embedded database. With several workers, set ``MONGODB_URI`` or use ``--preload``. If you use
+neither, each worker starts a separate database.
 
 gmongo does not require monkey-patching. Gunicorn's gevent worker always patches the process.
 ``python -m examples.wsgi_app`` serves the application with :mod:`gevent.pywsgi` without monkey-patching.

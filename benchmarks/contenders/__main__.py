@@ -1,7 +1,7 @@
 """The contenders in Python: ``python -m benchmarks.contenders NAME URI SOCKET CALLERS FILE``.
 
-:mod:`benchmarks.programs` describes their requests and answers. Contenders in Python import the documents, and do not
-read the file.
+:mod:`benchmarks.programs` describes the requests and answers of a contender. FILE contains the
+documents for programs in other languages. Contenders in Python import the documents instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CALLERS_ON = {"gmongo": "greenlets", "floor": "greenlets", "pymongo": "threads",
 
 
 def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
-    """Serve the requests of one caller until the end of the stream."""
+    """Run the operations that a stream of requests names, until the stream ends."""
     while request := stream.recv(4):
         number = int.from_bytes(request, "big")
         operation, documents = operations[number >> 24], 0

@@ -1,4 +1,4 @@
-"""Operations of AsyncMongoClient of PyMongo."""
+"""The operations of the benchmark for PyMongo's AsyncMongoClient."""
 
 from __future__ import annotations
 

@@ -32,7 +32,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure the parts that the options name. Write the results after each part, if the options name a file."""
+    """Measure the deployments, failovers and crowds that the options select. Return the results.
+
+    After each part, write the results to the file that the options name.
+    """
 
     def save() -> None:
         if options.json:
@@ -56,7 +59,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, or write the page. Return the exit status."""
+    """Measure on real servers, or write the page from the results. Return the exit status."""
     options = _options(arguments)
     if options.page:
         page.write([json.loads(file.read_text()) for file in options.page])

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.processes import WorkerFailed, run_python
 from benchmarks.real.deployments import deployment
 
-#: measurement → numbers of greenlets, clients, databases or connections
+#: For each measurement, the numbers of greenlets, clients, databases or connections.
 SIZES = {
     "greenlets on 100 connections": (1000, 2000, 5000, 10_000),
     "clients opened and closed": (100, 200, 500, 1000),
@@ -21,7 +21,10 @@ _TIMEOUT = 300.0  # seconds
 
 
 def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure each size in a separate process. Return measurement → contender → size → numbers of the worker."""
+    """Run each measurement with each size in a separate process.
+
+    Return measurement → contender → size → numbers of the worker.
+    """
     found: dict[str, Any] = {}
     with deployment("standalone") as uri:
         for number, (name, sizes) in enumerate(SIZES.items()):

@@ -1,7 +1,7 @@
 """Run one measurement with one number: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
 The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes.
-The two results are for each greenlet, client, database or connection.
+The benchmark divides the two numbers by the number of greenlets, clients, databases or connections.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.start_worker import resident, resident_now
+from benchmarks.start_worker import resident_memory, settled_resident_memory
 from benchmarks.worker import prepare
 
 
@@ -35,7 +35,7 @@ def greenlets(client_of: Callable[..., Any], size: int) -> int:
     peak = 0
     while not all(each.dead for each in spawned):
         gevent.sleep(0.02)
-        peak = max(peak, resident_now())
+        peak = max(peak, resident_memory())
     client.close()
     return peak
 
@@ -46,19 +46,19 @@ def clients(client_of: Callable[..., Any], size: int) -> int:
     for _ in range(size):
         opened.append(client_of())
         opened[-1].admin.command("ping")
-    peak = resident()
+    peak = settled_resident_memory()
     for client in opened:
         client.close()
     return peak
 
 
 def databases(client_of: Callable[..., Any], size: int) -> int:
-    """Use one database for each of many customers, and return the resident memory."""
+    """Run an operation on each of many databases, and return the resident memory."""
     client = client_of()
     kept = [client[f"customer_{number}"] for number in range(size)]
     for database in kept:
         database["orders"].find_one({})
-    peak = resident()
+    peak = settled_resident_memory()
     client.close()
     return peak
 
@@ -71,8 +71,8 @@ def connections(client_of: Callable[..., Any], size: int) -> int:
         client.admin.command("ping")
         deadline = time.monotonic() + 60
         while _open_connections(observer) < expected and time.monotonic() < deadline:
-            resident()
-        peak = resident()
+            settled_resident_memory()
+        peak = settled_resident_memory()
         client.close()
     return peak
 
@@ -90,7 +90,7 @@ def main() -> None:
     make = import_module(contender).MongoClient
     warm = make(uri)
     warm["benchmark"]["one"].find_one({})
-    before = resident()
+    before = settled_resident_memory()
     start = time.process_time()
     run = (greenlets, clients, databases, connections)[measurement]
     peak = run(lambda **options: make(uri, **options), size)

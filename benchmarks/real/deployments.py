@@ -1,4 +1,4 @@
-"""The deployments of `mongod` that the benchmarks use, with the documents of the operations."""
+"""Deployments of `mongod` that contain the documents for the operations of the benchmarks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.documents import BATCH, DATABASE, DOCUMENT_BYTES, HUNDRED, LARGE, MANY, ONE, SAVED, stored_documents
-from benchmarks.processors import beside_server
+from benchmarks.processors import pinned_to_server_processor
 from benchmarks.worker import POOL_SIZE
 from gmongo import MongoClient
 from gmongo.testing import EmbeddedDatabase, EmbeddedReplicaSet
@@ -24,10 +24,10 @@ DEPLOYMENTS: dict[str, dict[str, Any] | None] = {
 
 @contextmanager
 def deployment(name: str) -> Iterator[str]:
-    """Start a deployment with the documents on the second processor, and yield its connection string."""
+    """Start a deployment on the second processor, store the documents, and yield the connection string."""
     settings = DEPLOYMENTS[name]
     servers = EmbeddedReplicaSet() if settings is None else EmbeddedDatabase(engine="mongod", **settings)
-    with beside_server(), servers as it:
+    with pinned_to_server_processor(), servers as it:
         uri = f"{it.uri}{'&' if '?' in it.uri else '?'}maxPoolSize={POOL_SIZE}"
         with MongoClient(uri) as client:
             _fill(client)

@@ -26,9 +26,9 @@ from gmongo.testing.mongod.server import Server
 
 CONTENDERS = ("gmongo", "pymongo", "threads")
 KINDS = ("killed", "stopped", "stepped down", "cut off")
-_ELECTION_TIMEOUT = 1.0  # seconds
-_PROBE_INTERVAL = 0.001  # seconds
-_BEFORE, _AFTER = 1.0, 3.0  # seconds of undisturbed work around each failure
+_ELECTION_TIMEOUT = 1.0  # Seconds.
+_PROBE_INTERVAL = 0.001  # Seconds.
+_BEFORE, _AFTER = 1.0, 3.0  # Seconds of undisturbed work before and after each failure.
 _CHANGE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
 _PROBE = {"update": "probe", "$db": "benchmark", "updates": [_CHANGE]}
 
@@ -37,8 +37,9 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
     """Measure failovers of each kind.
 
     :param failures: the number of failovers of each kind.
-    :returns: ``delays`` and ``faults``. ``delays`` has, by kind and contender, the milliseconds until greenlets write
-        again. ``faults`` has the errors, the lost writes and the repeated writes of each contender.
+    :returns: ``delays`` and ``faults``. ``delays`` has, by kind and contender, quantiles of the
+        milliseconds until greenlets write again. ``faults`` has the errors, the lost writes and the
+        repeated writes of each contender.
     """
     with ExitStack() as stack:
         replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
@@ -54,8 +55,8 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
             faults = {name: _compare_with_data(client, name, result) for name, result in results.items()}
     return {
         "delays": {
-            kind: {name: _delays(result, moments) for name, result in results.items()}
-            for kind, moments in times.items()
+            kind: {name: _delay_quantiles(result, first_writes) for name, result in results.items()}
+            for kind, first_writes in times.items()
         },
         "faults": faults,
     }
@@ -63,9 +64,9 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
 
 @contextmanager
 def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
-    """Start a worker process for each contender. Yield, by contender, a function that ends the worker.
+    """Start a worker process for each contender.
 
-    The function returns the results of the worker.
+    Yield, by contender, a function that ends the worker and returns its results.
     """
     with TemporaryDirectory() as folder:
         started = {}
@@ -81,7 +82,7 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
             return end
 
         try:
-            time.sleep(3)  # until all workers have connected
+            time.sleep(3)  # the workers connect in this time
             yield {name: end_function(name) for name in started}
         finally:
             for process in started.values():
@@ -90,9 +91,10 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
 
 
 def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> list[float]:
-    """Make the primary unavailable for some time. Return the time of the first successful write to the new primary.
+    """Make the primary unavailable, and later available again.
 
-    The list is empty if the members elect no primary within 60 seconds.
+    Return the time of the first successful write to the new primary, in a list. The list is empty if the members elect
+    no primary within 60 seconds.
     """
     old = replica_set.primary
     others = [member for member in replica_set.members if member is not old]
@@ -127,7 +129,10 @@ def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:
 
 
 def _probe(member: Server, writes: list[float]) -> None:
-    """Send writes to a member until the member is the primary and accepts a write. Append the time of this write."""
+    """Send writes to a member until the member is the primary and accepts a write.
+
+    Append the time of this write to `writes`.
+    """
     host, _colon, port = member.address.rpartition(":")
     end = time.monotonic() + 60
     while not writes and time.monotonic() < end:
@@ -139,10 +144,10 @@ def _probe(member: Server, writes: list[float]) -> None:
             writes.append(time.monotonic())
 
 
-def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
-    """Return quantiles of the milliseconds from the probe's write to the next write of each greenlet."""
+def _delay_quantiles(result: dict[str, Any], first_writes: list[float]) -> dict[str, float]:
+    """Return quantiles of the milliseconds from a probe's write to the next write of each greenlet."""
     delays = []
-    for writable in moments:
+    for writable in first_writes:
         for writes in result["writes"]:
             following = [end for end in writes if end >= writable]
             delays.append((following[0] - writable) * 1e3 if following else float("inf"))
@@ -151,7 +156,10 @@ def _delays(result: dict[str, Any], moments: list[float]) -> dict[str, float]:
 
 
 def _compare_with_data(client: MongoClient[dict[str, Any]], name: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Compare the acknowledged writes with the data. Return the numbers of writes, lost writes and repeated writes."""
+    """Compare the acknowledged writes with the stored data.
+
+    Return the numbers of writes, errors, lost writes and repeated writes.
+    """
     database = client["benchmark"]
     present = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}
     counts = {each["_id"]: each["n"] for each in database[f"counters_{name}"].find()}

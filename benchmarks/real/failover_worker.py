@@ -22,7 +22,7 @@ _PAUSE = 0.02  # seconds between two operations of a caller
 
 
 class CallerResults:
-    """Results of all callers.
+    """Times of writes, counts of updates, and errors of all callers.
 
     :param callers: the number of callers.
     """
@@ -65,7 +65,7 @@ def main() -> None:
     if name == "gmongo":
         from gevent import monkey
 
-        monkey.patch_all()  # patched, so that the threads of the callers are greenlets
+        monkey.patch_all()  # after patching, the threads of the callers are greenlets
     else:
         prepare(name)
     package = "gmongo" if name == "gmongo" else "pymongo"
@@ -78,7 +78,7 @@ def main() -> None:
     ]
     for caller in callers:
         caller.start()
-    select.select([sys.stdin], [], [])  # a read would block the event loop
+    select.select([sys.stdin], [], [])  # reading from the standard input would block the event loop
     results.ended = True
     for caller in callers:
         caller.join()

@@ -16,7 +16,7 @@ from benchmarks.real.deployments import deployment
 from benchmarks.rounds import Row, ratio, take_turns
 
 CALLERS = 10
-#: For each operation, the number of runs for each run of `find_one`.
+#: For each operation, its number of runs in a turn, divided by the number of runs of `find_one`.
 SHARES = {
     "find_one": 1.0,
     "insert_one": 1.0,
@@ -31,13 +31,13 @@ SHARES = {
 }
 #: The operations that only a replica set supports.
 REPLICA_SET_ONLY = {"transaction", "change_stream"}
-#: The operations on deployments other than the standalone and the replica set.
+#: The operations that the benchmark measures on all other deployments.
 WITH_SETTINGS = ("find_one", "insert_one", "update_one", "find_100", "find_10000")
 _LATENCY_OPERATIONS = 2000  # find_one operations in the measurement of the latencies
 
 
-class Measured(NamedTuple):
-    """Results of one operation on one deployment.
+class OperationResults(NamedTuple):
+    """Results of all contenders for one operation on one deployment.
 
     :param cost: CPU time of the client for one operation in microseconds, one number for each round.
     :param latencies: contender → quantile → milliseconds, with 10 callers in a closed loop.
@@ -71,16 +71,16 @@ def operations_of(name: str) -> list[str]:
 
 def measure(
     name: str, contenders: Sequence[str], rounds: int, operations: int, report_progress: Callable[[str], Any]
-) -> dict[str, Measured]:
+) -> dict[str, OperationResults]:
     """Measure all operations on a deployment.
 
     :param name: the name of the deployment.
     :param rounds: the number of turns of each contender.
     :param operations: the number of `find_one` operations in a turn.
     :param report_progress: a function that receives the name of each measurement.
-    :returns: operation → results.
+    :returns: the results by operation.
     """
-    results: dict[str, Measured] = {}
+    results: dict[str, OperationResults] = {}
     with deployment(name) as uri, ExitStack() as stack:
         programs: dict[str, Program] = {}
 
@@ -102,7 +102,7 @@ def measure(
                 found = load.send(program(contender).streams, exchange(kind), size)
                 latencies[contender] = quantiles_of(found.latencies)
                 rates[contender] = size / found.clock
-            results[kind] = Measured(Row(kind, CALLERS, "µs", cost, failures), latencies, rates)
+            results[kind] = OperationResults(Row(kind, CALLERS, "µs", cost, failures), latencies, rates)
     return results
 
 

@@ -19,13 +19,17 @@ Run = dict[str, Any]
 
 
 def write(runs: Sequence[Run]) -> None:
-    """Write the results into the page, and draw the plot."""
+    """Write the results of the runs into the page, and draw the plot."""
     plot.draw(runs, PAGE.with_suffix(".svg"))
     PAGE.write_text(replace_part(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _MARK))
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the lines of the page. Each number is the mean of the runs, and ± precedes half of their range."""
+    """Yield the lines of the page.
+
+    Each number is the mean of the runs. The number after ± is half of the range of the
+    runs.
+    """
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:
         yield from _operations([run["operations"][deployment] for run in runs], deployment)

@@ -1,6 +1,7 @@
-"""TCP proxies in front of the members of a replica set, to cut a member off.
+"""TCP proxies in front of the members of a replica set, which can cut off a member.
 
-Clients and members reach each other through the proxies. A closed proxy accepts no connection and passes no byte.
+Clients and members reach each other through the proxies. A closed proxy connects no client to its
+member, and passes no byte.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _CHUNK = 1 << 16
 class MemberProxies:
     """A proxy for each member.
 
-    :param replica_set: the running replica set. In its configuration, the proxies replace the hosts of the members.
+    :param replica_set: the running replica set. Entering the context replaces the hosts of the
+        members by the proxies in the replica set configuration.
     """
 
     def __init__(self, replica_set: EmbeddedReplicaSet) -> None:
@@ -33,11 +35,11 @@ class MemberProxies:
         return f"mongodb://{hosts}/?replicaSet={self._replica_set.name}"
 
     def close(self, member: Server) -> None:
-        """Cut a member off. Bytes to the member stay unread, as with a lost network."""
+        """Stop passing bytes from and to a member, as if the network failed."""
         self._proxies[member].is_open.clear()
 
     def open(self, member: Server) -> None:
-        """Connect a member again."""
+        """Pass bytes from and to a member again."""
         self._proxies[member].is_open.set()
 
     def __enter__(self) -> MemberProxies:
@@ -103,6 +105,6 @@ class _Proxy:
                         return
 
     def end(self) -> None:
-        """Accept no further connection."""
+        """Stop accepting connections, and pass the bytes that a closed proxy has received."""
         self._listener.close()
         self.is_open.set()

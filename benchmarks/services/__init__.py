@@ -1,1 +1,1 @@
-"""A small JSON service for two kinds of concurrency, with a route for one document and a route for a hundred."""
+"""A JSON service on Flask and on Starlette, with routes that return one document and a hundred."""

@@ -41,8 +41,9 @@ def shortest(names: list[str]) -> str:
     """Return the name of the text with the fewest words.
 
     Celery's greenlet pool implements `time_limit` by throwing a ``gevent.Timeout`` into the task at any switch.
-    The timeout of the database work is shorter, and the driver sends the limit to the server. The server ends the work
-    and sends an error reply. So the connection stays usable, and Celery can retry the task after the error.
+    The time limit of the database work is shorter than `time_limit`, and the driver sends the
+    shorter limit to the server. The server ends the work and sends an error reply. So the
+    connection stays usable, and Celery can retry the task after the error.
     """
     with timeout(25):
         return str(next(texts.find({"_id": {"$in": names}}).sort("words", 1).limit(1))["_id"])

@@ -1,1 +1,1 @@
-"""A Flask application, and tests in which its replica set fails."""
+"""A Flask application, and tests in which the replica set of the application fails."""

@@ -1,4 +1,7 @@
-"""A small Flask application that takes orders. ``test_app.py`` tests it with failing servers."""
+"""A small Flask application that takes orders.
+
+``test_app.py`` tests the application with failing servers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests of the application with a failing replica set. Run the tests with ``pytest examples/flask_failover``."""
+"""Tests of the Flask application with a replica set whose members fail.
+
+Run the tests with ``pytest examples/flask_failover``.
+"""
 
 from __future__ import annotations
 

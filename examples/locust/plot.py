@@ -16,7 +16,10 @@ _PERCENTILES = ("50%", "95%", "99%")
 
 
 def read(history: Path) -> list[dict[str, float]]:
-    """Return the rows that Locust calls "Aggregated", converted to numbers. The timestamps begin at 0."""
+    """Return the rows that Locust calls "Aggregated", converted to numbers.
+
+    The timestamps of the rows begin at 0.
+    """
     columns = ("Timestamp", "User Count", "Requests/s", "Failures/s", *_PERCENTILES)
     with history.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["Name"] == "Aggregated"]

@@ -15,7 +15,7 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from gmongo import MongoClient
 from gmongo.status import StatusPage
 
-# Pass the same directory to `python -m gmongo.status`.
+# Pass this directory to `python -m gmongo.status`.
 STATES = os.environ.get("STATES") or os.path.join(tempfile.gettempdir(), f"shop-states-{os.getuid()}")
 
 app = Flask(__name__)

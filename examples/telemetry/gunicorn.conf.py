@@ -1,7 +1,8 @@
 """Start a separate Prometheus endpoint in each gunicorn worker, on the first free port from METRICS_PORT on.
 
 Configure all endpoints in Prometheus, as for several machines: 127.0.0.1:9464, :9465, … A worker that replaces another
-worker uses the port of the replaced worker. A common endpoint would show the metrics of an arbitrary worker.
+worker uses the port of the replaced worker. If the workers shared one endpoint, each request would
+get the metrics of an arbitrary worker.
 """
 
 from __future__ import annotations
