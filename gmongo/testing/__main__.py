@@ -1,7 +1,7 @@
 """``python -m gmongo.testing``: a simulated deployment in a separate process.
 
-The program prints the connection string on one line. The program serves until SIGTERM or SIGINT. If standard input is
-a pipe, the program also ends when the pipe is closed.
+The program prints the connection string on one line. The program serves clients until SIGTERM or
+SIGINT arrives. If standard input is a pipe, the program also ends when the pipe is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from gmongo.testing.plan import deployment_of
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install
 
-# The timeout of one wait in seconds. A wait with a timeout keeps the hub running, but a deployment does not.
+# The timeout of one wait in seconds. The program repeats a wait with a timeout, because a
+# deployment alone does not keep the hub running.
 _FOREVER = 3600.0
 
 
@@ -78,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="enable access control, add this user")
     parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="set a server parameter")
     parser.add_argument("--tls", action="store_true", help="require TLS, with a generated certificate")
-    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # a socket descriptor from DeploymentProcess
+    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # the socket to DeploymentProcess
     parser.add_argument("--compressors", default="zlib", help="the names of compressors, separated by commas")
     return parser
 

@@ -63,8 +63,9 @@ class TetheredProcess:
             raise
 
     def _spawn(self, command: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
-        # In any native thread, Popen of the standard library starts and polls a process without a long block. gevent's
-        # Popen does not have this property. In a monkey-patched process, `subprocess.Popen` is gevent's Popen.
+        # Popen of the standard library works in every native thread, and does not block a thread
+        # for long. gevent's Popen does not have this property. In a monkey-patched process,
+        # `subprocess.Popen` is gevent's Popen.
         with self._output_path.open("wb") as output:
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
@@ -111,7 +112,7 @@ class TetheredProcess:
             self._process.terminate()
             while self._process.poll() is None and monotonic() < deadline:
                 gevent.sleep(_POLL_EVERY)
-        finally:  # also after an exception in the wait, such as KeyboardInterrupt
+        finally:  # also ends the program if the wait raises an exception, such as KeyboardInterrupt
             self.kill()
             shutil.rmtree(self._scratch, ignore_errors=True)
 

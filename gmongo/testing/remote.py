@@ -17,7 +17,7 @@ from gmongo.testing.simulation.fail_points import FailPointHandle
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_REPLY_TIMEOUT = 60.0  # seconds. Only the request "advance" with a long time needs seconds for its reply
+_REPLY_TIMEOUT = 60.0  # seconds. Only the reply to a request "advance" of a long time takes seconds
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 
@@ -25,7 +25,7 @@ Remote = TypeVar("Remote", bound="RemoteDeployment")
 class ControlLine:
     """A connection that controls a remote deployment. Any thread may use the connection.
 
-    The connection sends a request only after the reply to the request before.
+    The connection sends a request only after the reply to the previous request.
 
     :param channel: the channel to the deployment.
     """
@@ -48,7 +48,7 @@ class ControlLine:
                 self._channel.send({"number": self._number, "order": order, "arguments": list(arguments)})
                 answer = self._receive_reply()
             except OSError as problem:
-                raise RuntimeError(f"the deployment does not answer: {problem}") from problem
+                raise RuntimeError(f"the deployment does not reply: {problem}") from problem
         raise_problem(answer)
         return answer["result"]
 
@@ -123,7 +123,7 @@ class RemoteMember:
 
     @property
     def traits(self) -> dict[str, Any]:
-        """``arbiter``, ``hidden``, ``priority`` and ``tags``, if they are set."""
+        """The values of ``arbiter``, ``hidden``, ``priority`` and ``tags`` that differ from the defaults."""
         return dict(self._facts["traits"])
 
     @property
@@ -160,7 +160,7 @@ class RemoteMember:
         self._fault("partition")
 
     def heal(self) -> None:
-        """End :meth:`partition`. The member resets connections that existed before."""
+        """End :meth:`partition`. The member closes all connections that existed before the call."""
         self._fault("heal")
 
     def drop_connections(self) -> None:
@@ -175,11 +175,11 @@ class RemoteMember:
         self._fault("delay", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Send only the first `n_bytes` bytes of one reply, and close its connection.
+        """Send only the first `n_bytes` bytes of one reply, and close the connection.
 
-        :param n_bytes: the number of bytes.
-        :param command: the name of a command. The fault affects the next reply to this command. None means the next
-            reply to any command.
+        :param n_bytes: how many bytes of the reply the member sends.
+        :param command: the name of the command whose next reply is cut. None means the next reply
+            to any command.
         :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
         """
         self._fault("drop_after", n_bytes, command)
@@ -187,7 +187,7 @@ class RemoteMember:
     def garbage(self, command: str | None = None) -> None:
         """Send bytes that are not a message instead of one reply.
 
-        :param command: the name of a command. The fault affects the next reply to this command. None means the next
+        :param command: the name of the command whose next reply is replaced. None means the next
             reply to any command.
         :raises ValueError: `command` is not a string.
         """
@@ -266,7 +266,10 @@ class RemoteNetwork:
 
     @property
     def random(self) -> random.Random | None:
-        """The random number generator that selects the lost replies. The deployment uses a copy. None by default."""
+        """The random number generator that selects the lost replies.
+
+        The deployment uses a copy of the generator. None by default.
+        """
         return self._random
 
     @random.setter
@@ -465,14 +468,14 @@ class RemoteDeployment:
         burst: float = 1.0,
         member: RemoteMember | None = None,
     ) -> None:
-        """Limit the requests and connections of each member.
+        """Limit how many requests and new connections each member accepts per second.
 
-        :param requests: the accepted requests per second. Further requests fail with error code 462
-            (IngressRequestRateLimitExceeded). None means no limit.
-        :param connections: the accepted new connections per second. The member closes further connections. None means
-            no limit.
-        :param burst: seconds. The requests and connections of so many seconds may arrive at the same moment; 1 by
-            default.
+        :param requests: the accepted requests per second. A request above the limit fails with
+            error code 462 (IngressRequestRateLimitExceeded). None means no limit.
+        :param connections: the accepted new connections per second. The member closes a connection
+            above the limit. None means no limit.
+        :param burst: the size of a burst in seconds; 1 by default. After idle time, a member
+            accepts `burst` times the limit at the same moment.
         :param member: the member that gets the limits; None means all members.
         """
         self._request("rate limit", requests, connections, burst, None if member is None else member.number)

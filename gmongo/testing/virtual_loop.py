@@ -15,24 +15,27 @@ import gevent
 # The lowest priority of timers. If several timers are due at the same time, the timer with the highest priority fires
 # first, as in libev.
 _LAST = -100
-# Real seconds before each jump while threads exist that were not there at the start. Such a thread may poll.
+# Real seconds before each jump while threads exist that did not exist at the start of the loop.
+# Such a thread may poll, and needs real time.
 _WAIT_FOR_THREADS = 0.0005
-# Real seconds before each other jump. Then the loop polls the sockets again: a busy kernel may deliver data late.
+# Real seconds before each other jump. After this time, the loop polls the sockets again, because a
+# busy kernel may deliver data late.
 _WAIT_FOR_SOCKETS = 0.00005
 
 
 class VirtualLoop:
     """Event loop with a virtual clock, which replaces the real loop of a hub.
 
-    The real loop continues to serve the sockets and callbacks. This loop has the timers and the clock. While all
-    greenlets wait and no socket is ready, the clock jumps to the time of the next timer. The loop fires one timer, and
-    runs all greenlets that the timer wakes, before the next jump.
+    The real loop continues to serve the sockets and callbacks. The virtual loop contains the timers
+    and the clock. While all greenlets wait and no socket is ready, the clock jumps to the time of
+    the next timer. The loop fires one timer, and runs all greenlets that the timer wakes, before
+    the next jump.
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
-    :param flows: True if the clock runs with the speed of real time. Then timers wait in real time, and only
-        :meth:`advance` jumps.
+    :param flows: True if the clock runs with the speed of real time, and jumps only
+        in :meth:`advance`. In this mode, timers wait in real time.
     """
 
     def __init__(
@@ -87,7 +90,10 @@ class VirtualLoop:
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock by `seconds`. Fire each timer that becomes due, at its time, before the return."""
+        """Advance the clock by `seconds`.
+
+        Fire each timer that becomes due, at the time of the timer.
+        """
         timer = self.timer(seconds, priority=_LAST)
         self._jumpers += 1
         try:
@@ -106,7 +112,7 @@ class VirtualLoop:
     def timer(self, after: float, repeat: float = 0.0, ref: bool = True, priority: int | None = None) -> VirtualTimer:
         """Return a timer that uses the virtual clock. The method has the parameters of gevent's ``loop.timer``."""
         if self._ended:
-            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # has the methods of VirtualTimer
+            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # a timer of gevent
             return timer
         return VirtualTimer(self, after, repeat, ref, priority or 0)
 
@@ -243,7 +249,10 @@ class VirtualTimer:
         self._start(self._after, callback, args)
 
     def again(self, callback: Callable[..., Any], *args: Any, update: bool | None = None) -> None:
-        """Restart the timer, which fires after the repeat interval. Without an interval, use the initial time."""
+        """Restart the timer, which fires after the repeat interval.
+
+        A timer without a repeat interval fires after its initial delay.
+        """
         self._start(self._repeat or self._after, callback, args)
 
     def _start(self, after: float, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:

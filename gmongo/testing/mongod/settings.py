@@ -11,7 +11,8 @@ from urllib.parse import quote, urlencode
 from gmongo.testing.mongod.program import EmbeddedDatabaseError
 
 HOST = "127.0.0.1"
-# With MongoDB's defaults, the cache may use half of the machine's memory, and the oplog may use 5 % of the disk.
+# By default, a `mongod` uses half of the memory for its cache, and 5 % of the disk for its oplog.
+# Servers of tests need less.
 _CACHE_GIGABYTES = "0.25"
 _OPLOG_MEGABYTES = "128"
 

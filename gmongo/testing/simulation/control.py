@@ -107,7 +107,7 @@ def _fault(deployment: Deployment, number: int, name: str, *arguments: Any) -> N
 
 
 def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
-    """Return the commands in the log that follow the first `after` received commands."""
+    """Return the commands in the log, without the first `after` commands that the deployment received."""
     log = deployment.commands
     new_commands = log[max(0, after - log.first) :]
     names = [each.name for each in dataclasses.fields(ReceivedCommand) if each.init]

@@ -52,10 +52,10 @@ class Credentials:
 class ScramConversation:
     """A SASL conversation of SCRAM.
 
-    :param mechanism: the mechanism.
-    :param find: a function that returns the user of a name, or None if the user does not exist.
+    :param mechanism: the hash function of the mechanism.
+    :param find: a function that returns the user with a name, or None if the user does not exist.
     :param short: True if the conversation ends without an empty last exchange (``skipEmptyExchange``).
-    :ivar user: the authenticated user; None before the success.
+    :ivar user: the authenticated user; None until the authentication succeeds.
     :ivar done: True after the last message.
     """
 

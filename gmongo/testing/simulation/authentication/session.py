@@ -100,7 +100,10 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Add an authenticated user. Remove the other user of the same database."""
+        """Add an authenticated user.
+
+        If another user of this database is authenticated, remove the other user.
+        """
         self.users = [each for each in self.users if each.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
