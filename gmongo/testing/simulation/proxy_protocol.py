@@ -14,7 +14,7 @@ _HEADER = 16
 class Pushback:
     """A stream that returns bytes that were received before, and then the bytes of a socket.
 
-    :param sock: the socket.
+    :param sock: the socket of the connection.
     :param first: the bytes that were received before.
     """
 

@@ -19,8 +19,8 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 
     :param before: the document before the update.
     :param after: the document after the update.
-    :param whole: the paths of values that the description shows completely. If `whole` contains the empty path, the
-        description shows changes of other values as changes of their parts.
+    :param whole: the paths of values that the description shows completely. If `whole` contains the
+        empty path, the description shows only the changed parts of all other values.
     :param version: the server version.
     """
     changes = _Changes(whole)
@@ -34,7 +34,7 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 def is_replacement_shorter(before: Document, after: Document) -> bool:
     """Return True if the changes of an update pipeline are longer than the new document.
 
-    Then a server logs the complete document, and the type of the event is ``replace``.
+    In this case, a server logs the complete document, and the type of the event is ``replace``.
     """
     return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
 

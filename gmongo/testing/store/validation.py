@@ -20,7 +20,7 @@ _MAX_DEPTH = 180
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
     """Check that a document matches the validator of its collection.
 
-    :param collection: the collection.
+    :param collection: the collection to which the command writes.
     :param document: the new document.
     :param bypass: the value of ``bypassDocumentValidation``.
     :param before: the document before the update; None for an insert.
