@@ -37,10 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     channel = None
     if options.control is not None:
-        install(gevent.get_hub(), flows=True)
+        install(gevent.get_hub(), in_real_time=True)
         channel = Channel(socket.socket(fileno=options.control))
     try:
-        deployment = _planned_deployment(channel) or _deployment(options)
+        deployment = _planned_deployment(channel) or _deployment_of_options(options)
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
@@ -90,14 +90,14 @@ def _planned_deployment(channel: Channel | None) -> Deployment | None:
     return deployment_of(message["plan"]) if message and message["plan"] else None
 
 
-def _deployment(options: argparse.Namespace) -> Deployment:
+def _deployment_of_options(options: argparse.Namespace) -> Deployment:
     settings = {
         "version": options.version,
         "port": options.port,
-        "users": _users(options.user),
+        "users": _parsed_users(options.user),
         "tls": options.tls,
         "compressors": [name for name in options.compressors.split(",") if name],
-        "parameters": dict(map(_parameter, options.parameter)),
+        "parameters": dict(map(_parsed_parameter, options.parameter)),
         "log": options.control is not None,
     }
     if options.replica_set is not None:
@@ -115,7 +115,7 @@ def _deployment(options: argparse.Namespace) -> Deployment:
     return Deployment.standalone(**settings)
 
 
-def _users(arguments: Sequence[str] | None) -> dict[str, str] | None:
+def _parsed_users(arguments: Sequence[str] | None) -> dict[str, str] | None:
     if arguments is None:
         return None
     users = {}
@@ -127,7 +127,7 @@ def _users(arguments: Sequence[str] | None) -> dict[str, str] | None:
     return users
 
 
-def _parameter(argument: str) -> tuple[str, Any]:
+def _parsed_parameter(argument: str) -> tuple[str, Any]:
     name, equals, value = argument.partition("=")
     if not equals:
         raise ValueError(f"--parameter {argument!r} is not NAME=JSON")

@@ -79,10 +79,12 @@ class Deployment:
     :param load_balanced: True if the members are behind a load balancer.
     :param version: the server version, from ``'4.2'`` to ``'8.2'``. The version determines the handshake, the error
         labels and the supported commands.
-    :param users: the passwords by user name. Users enable access control. A user with a password belongs to ``admin``.
-        A user whose password is None, such as the subject of an X.509 certificate, belongs to ``$external``. The URI
-        contains the first user.
-    :param oidc_tokens: the user names by OIDC token. Tokens enable access control.
+    :param users: the passwords by user name. If `users` is not None, clients must authenticate. A
+        user with a password belongs to ``admin``. A user whose password is None, such as the
+        subject of an X.509 certificate, belongs to ``$external``. The URI contains the credentials
+        of the first user.
+    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must
+        authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
@@ -163,8 +165,8 @@ class Deployment:
         :param name: the name of the replica set.
         :param arbiters: the number of additional members without data.
         :param hidden: the number of hidden members. The last members with data are hidden.
-        :param tags: the tags of the first members. Further members have no tags.
-        :param priorities: the priorities of the first members. Further members have priority 1.
+        :param tags: the tags of the first members; all other members have no tags.
+        :param priorities: the priorities of the first members; all other members have priority 1.
         :param election_delay: seconds between the loss of a primary and the next election.
         :param settings: see :class:`Deployment`.
         :raises ValueError: no member can become primary, or a setting is invalid.
@@ -341,8 +343,8 @@ class Deployment:
         :param member: the member that gets the limits; None means all members.
         """
         values = {
-            **_limit("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
-            **_limit(
+            **_limiter_parameters("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
+            **_limiter_parameters(
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
@@ -363,10 +365,10 @@ class Deployment:
         return list(self.members) if member is None else [member]
 
 
-def _limit(prefix: str, switch: str, rate: float | None, burst: float) -> dict[str, Any]:
+def _limiter_parameters(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
     if rate is None:
-        return {switch: False}
-    return {switch: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
+        return {enabling_parameter: False}
+    return {enabling_parameter: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
 def _mechanism_parameter(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:

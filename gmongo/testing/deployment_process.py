@@ -45,7 +45,7 @@ class DeploymentProcess(RemoteDeployment):
         self._channel: Channel | None = None
 
     @classmethod
-    def _planned(cls, kind: str, settings: dict[str, Any]) -> DeploymentProcess:
+    def _from_plan(cls, kind: str, settings: dict[str, Any]) -> DeploymentProcess:
         process_settings = {name: settings.pop(name) for name in ("start_timeout", "environment") if name in settings}
         deployment = cls(**process_settings)
         deployment._plan = Plan(kind, settings).to_message()

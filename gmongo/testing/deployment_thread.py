@@ -13,7 +13,7 @@ from gevent import socket as gevent_socket
 from gmongo.testing.channel import Channel
 from gmongo.testing.plan import Plan
 from gmongo.testing.remote import RemoteDeployment
-from gmongo.testing.simulation.control import problem_of, raise_problem, serve_control
+from gmongo.testing.simulation.control import exception_reply, raise_problem, serve_control
 from gmongo.testing.virtual_time import install
 
 
@@ -38,7 +38,7 @@ class DeploymentThread(RemoteDeployment):
         self._channel: Channel | None = None
 
     @classmethod
-    def _planned(cls, kind: str, settings: dict[str, Any]) -> DeploymentThread:
+    def _from_plan(cls, kind: str, settings: dict[str, Any]) -> DeploymentThread:
         return cls(Plan(kind, settings))
 
     def start(self) -> DeploymentThread:
@@ -82,14 +82,14 @@ class DeploymentThread(RemoteDeployment):
 
 def _serve(plan: Plan, descriptor: int) -> None:
     hub: Any = gevent.get_hub()
-    install(hub, flows=True)
+    install(hub, in_real_time=True)
     channel = Channel(gevent_socket.socket(fileno=descriptor))
     try:
         deployment = plan.make()
         try:
             deployment.start()
         except Exception as problem:
-            channel.send(problem_of(problem))
+            channel.send(exception_reply(problem))
             return
         try:
             channel.send({})

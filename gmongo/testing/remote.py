@@ -17,7 +17,7 @@ from gmongo.testing.simulation.fail_points import FailPointHandle
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_REPLY_TIMEOUT = 60.0  # seconds. Only the reply to a request "advance" of a long time takes seconds
+_REPLY_TIMEOUT = 60.0  # seconds. Only a request "advance" with a long time needs seconds until its reply
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 
@@ -35,30 +35,30 @@ class ControlLine:
         self._lock = threading.Lock()
         self._number = 0
 
-    def request(self, order: str, *arguments: Any) -> Any:
+    def request(self, name: str, *arguments: Any) -> Any:
         """Send a request, and return the result in the reply.
 
-        :param order: the name of the request, such as ``"describe"``.
+        :param name: the name of the request, such as ``"describe"``.
         :param arguments: the arguments of the request.
         :raises RuntimeError: the deployment has ended, or does not reply in time.
         """
         with self._lock:
             self._number += 1
             try:
-                self._channel.send({"number": self._number, "order": order, "arguments": list(arguments)})
-                answer = self._receive_reply()
+                self._channel.send({"number": self._number, "order": name, "arguments": list(arguments)})
+                reply = self._receive_reply()
             except OSError as problem:
                 raise RuntimeError(f"the deployment does not reply: {problem}") from problem
-        raise_problem(answer)
-        return answer["result"]
+        raise_problem(reply)
+        return reply["result"]
 
     def _receive_reply(self) -> dict[str, Any]:
         while True:
-            answer = self._channel.receive(_REPLY_TIMEOUT)
-            if answer is None:
+            reply = self._channel.receive(_REPLY_TIMEOUT)
+            if reply is None:
                 raise ConnectionResetError("the deployment has ended")
-            if answer["number"] == self._number:  # otherwise the reply belongs to an earlier, interrupted request
-                return answer
+            if reply["number"] == self._number:  # otherwise the reply belongs to an earlier, interrupted request
+                return reply
 
 
 @dataclass
@@ -330,7 +330,7 @@ class RemoteDeployment:
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("standalone", settings)
+        return cls._from_plan("standalone", settings)
 
     @classmethod
     def replica_set(cls: type[Remote], members: int = 3, name: str = "rs0", **settings: Any) -> Remote:
@@ -341,17 +341,17 @@ class RemoteDeployment:
         :param settings: see :meth:`gmongo.testing.Deployment.replica_set`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("replica_set", {"members": members, "name": name, **settings})
+        return cls._from_plan("replica_set", {"members": members, "name": name, **settings})
 
     @classmethod
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
-        """Create a sharded cluster. Clients connect to its mongos.
+        """Create a sharded cluster. Clients connect to the mongos of the cluster.
 
         :param mongos: the number of mongos.
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("sharded", {"mongos": mongos, **settings})
+        return cls._from_plan("sharded", {"mongos": mongos, **settings})
 
     @classmethod
     def load_balanced(cls: type[Remote], services: int = 2, **settings: Any) -> Remote:
@@ -361,10 +361,10 @@ class RemoteDeployment:
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("load_balanced", {"services": services, **settings})
+        return cls._from_plan("load_balanced", {"services": services, **settings})
 
     @classmethod
-    def _planned(cls: type[Remote], kind: str, settings: dict[str, Any]) -> Remote:
+    def _from_plan(cls: type[Remote], kind: str, settings: dict[str, Any]) -> Remote:
         raise NotImplementedError
 
     def start(self: Remote) -> Remote:
@@ -393,10 +393,10 @@ class RemoteDeployment:
     def _disconnect(self) -> None:
         self._line = self._uri = self._commands = None
 
-    def _request(self, order: str, *arguments: Any) -> Any:
+    def _request(self, name: str, *arguments: Any) -> Any:
         if self._line is None:
             raise RuntimeError("the deployment is not running: call start() or use a with block")
-        return self._line.request(order, *arguments)
+        return self._line.request(name, *arguments)
 
     @property
     def uri(self) -> str:

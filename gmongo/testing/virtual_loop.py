@@ -34,20 +34,20 @@ class VirtualLoop:
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
-    :param flows: True if the clock runs with the speed of real time, and jumps only
+    :param in_real_time: True if the clock runs with the speed of real time, and jumps only
         in :meth:`advance`. In this mode, timers wait in real time.
     """
 
     def __init__(
-        self, loop: Any, *, start: float | None = None, date: float | None = None, flows: bool = False
+        self, loop: Any, *, start: float | None = None, date: float | None = None, in_real_time: bool = False
     ) -> None:
         self.real = loop
-        self._flows = flows
+        self._in_real_time = in_real_time
         began = time.monotonic()
         self._shown = began if start is None else start
         self._offset = self._shown - began
         self._epoch = (time.time() if date is None else date) - self._shown
-        self._jumpers = 0 if flows else 1
+        self._jumpers = 0 if in_real_time else 1
         self._order = itertools.count()
         self._due: list[tuple[float, int, int, VirtualTimer]] = []
         self._ref_count = 0  # the number of scheduled timers that keep the hub running
@@ -73,7 +73,7 @@ class VirtualLoop:
 
     def monotonic(self) -> float:
         """Return the virtual monotonic time in seconds."""
-        return time.monotonic() + self._offset if self._flows or self._ended else self._shown
+        return time.monotonic() + self._offset if self._in_real_time or self._ended else self._shown
 
     now = monotonic
 
@@ -156,7 +156,7 @@ class VirtualLoop:
             self._idle.ref = self._ref_count > 0
         elif self._idle.active:
             self._idle.stop()
-        if self._flows:
+        if self._in_real_time:
             self._wake.close()
             if self._due and not jumps:
                 self._wake = self.real.timer(max(0.0, self._due[0][0] - self.monotonic()), ref=self._ref_count > 0)
@@ -183,7 +183,7 @@ class VirtualLoop:
         remaining = due_time - self.monotonic()
         if remaining > 0 and not jumps:
             return self._prepare_next_timer()  # the real timer fired early
-        if remaining > 0 and self._flows:
+        if remaining > 0 and self._in_real_time:
             self._offset += remaining
         elif remaining > 0:
             self._shown = due_time

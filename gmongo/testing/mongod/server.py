@@ -101,8 +101,8 @@ class Server:
     def require_api_version(self) -> None:
         """Set the server parameter ``requireApiVersion``, if the settings require a version of the Stable API.
 
-        The command line cannot set the parameter: during the initiation of the replica set, the members send each other
-        commands without a version.
+        The command line cannot set the parameter: during the initiation of the replica set, the
+        members send each other commands without a version, which the parameter forbids.
         """
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
@@ -127,7 +127,10 @@ class Server:
         return run_command((HOST, self.port), document, credentials=credentials, ca_file=settings.ca_file)
 
     def kill(self) -> None:
-        """Send SIGKILL to the server, and wait until the process ends. Does nothing if the server does not run."""
+        """Send SIGKILL to the server, and wait until the process ends.
+
+        The method does nothing if the server does not run.
+        """
         if self._process is not None:
             self._process.kill()
             self.is_stopped = False

@@ -49,7 +49,7 @@ class Certificates:
         return path
 
 
-_adopted: list[tuple[bytes, bytes]] = []
+_parent_authority: list[tuple[bytes, bytes]] = []
 
 
 @functools.cache
@@ -58,12 +58,12 @@ def certificates() -> Certificates:
 
     :raises RuntimeError: trustme is not installed.
     """
-    return Certificates(*_adopted)
+    return Certificates(*_parent_authority)
 
 
-def adopt(certificate: bytes, key: bytes) -> None:
+def use_authority(certificate: bytes, key: bytes) -> None:
     """Use the certificate authority of another process. Call the function before :func:`certificates`."""
-    _adopted[:] = [(certificate, key)]
+    _parent_authority[:] = [(certificate, key)]
 
 
 def server_context(tls: Tls) -> ssl.SSLContext | None:

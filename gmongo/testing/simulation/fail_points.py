@@ -123,7 +123,7 @@ class FailPoints:
         return old.entered if old else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
-        """Return the name and the fail point that affects the command.
+        """Return the fail point that affects the command, and the name of the fail point.
 
         Return None if there is no such fail point.
         """
@@ -267,4 +267,4 @@ def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) ->
         if "errorLabels" in data:
             reply["errorLabels"] = list(data["errorLabels"])
     elif name == ON_TRANSACTIONAL_WRITE and data.get("closeConnection", True):
-        raise CloseConnection  # after the write, without a reply
+        raise CloseConnection  # close the connection after the write, without a reply

@@ -59,7 +59,8 @@ class Message:
 
     :param opcode: the opcode of the request: OP_MSG or OP_QUERY.
     :param flags: the flags of an OP_MSG; 0 for an OP_QUERY.
-    :param body: the fields of the command. A document sequence is a field whose value is a list.
+    :param body: the fields of the command. A document sequence of the message is a field whose
+        value is a list of documents.
     :param database: the name of the database.
     :param size: the size of the message in bytes, without the header.
     :param repeated: the name of a field that occurs twice in the command; None by default.

@@ -50,9 +50,9 @@ class Network:
         return self.loss > 0 and self.random.random() < self.loss
 
 
-def _check_range(name: str, value: float, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
-        raise ValueError(f"network.{name} is {value!r}, which is not a number from 0 to {most:g}")
+def _check_range(name: str, value: float, maximum: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= maximum:
+        raise ValueError(f"network.{name} is {value!r}, which is not a number from 0 to {maximum:g}")
     return value
 
 

@@ -9,9 +9,9 @@ import bson
 from gmongo.testing.store.values import identical
 
 Document = dict[str, Any]
-# The size in bytes of the other fields of the oplog entry that contains the changes of a document.
+# The size in bytes of an oplog entry for an update, without the changes of the document.
 _DELTA_METADATA = 15
-_FIELD = 7  # the size in bytes of a document with one field whose name is empty, without the value
+_FIELD = 7  # the size in bytes of the document {"": value} without the value
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:

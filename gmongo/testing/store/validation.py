@@ -29,7 +29,7 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
         return
-    with constants_later():  # a server does not optimize a validator
+    with constants_later():  # a server evaluates the constant parts of a validator for each document
         match = compile_filter(validator, collation=collection.collation)
     if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
         return

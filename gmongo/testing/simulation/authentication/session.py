@@ -115,8 +115,9 @@ def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation
     options = body.get("options") or {}
     if not isinstance(options, Mapping):
         raise error(14, f"BSON field 'saslStart.options' is {options!r}, which is not an object")
-    short = bool(options.get("skipEmptyExchange"))
-    return ScramConversation(cast(Hash, body["mechanism"]), lambda name: users.find(database, name), short)
+    skips_empty_exchange = bool(options.get("skipEmptyExchange"))
+    mechanism = cast(Hash, body["mechanism"])
+    return ScramConversation(mechanism, lambda name: users.find(database, name), skips_empty_exchange)
 
 
 def _plain(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:

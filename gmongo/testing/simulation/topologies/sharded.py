@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
     from gmongo.testing.simulation.member import Member
 
-_CHECKS_METADATA = (7, 0)  # the first version with checkMetadataConsistency
-_STREAMS = (7, 1)  # the first version whose mongos supports exhaust cursors (SERVER-57297)
-_COPIES = 3  # the number of members of the shard
+_CHECKS_METADATA = (7, 0)  # The first version with checkMetadataConsistency.
+_STREAMS = (7, 1)  # The first version whose mongos supports exhaust cursors (SERVER-57297).
+_COPIES = 3  # The number of members of the shard.
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
 
