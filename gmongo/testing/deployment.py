@@ -212,7 +212,7 @@ class Deployment:
         :raises OSError: the port is in use.
         """
         if self._running:
-            raise RuntimeError("the deployment has been started already, and it is started only once")
+            raise RuntimeError("the deployment was started before, and a deployment starts only once")
         self._running = True
         balancer_ports = int(self._has_balancer)
         try:

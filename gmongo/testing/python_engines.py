@@ -107,7 +107,7 @@ class PythonServer:
             if self._becomes_ready(self._process, deadline):
                 return
             self._process.end(0.0)
-        raise EmbeddedDatabaseError(f"{self._engine.name} found its port taken {_ATTEMPTS} times in a row")
+        raise EmbeddedDatabaseError(f"{self._engine.name} found its port in use {_ATTEMPTS} times")
 
     def end(self) -> None:
         """End the server, and remove its temporary data."""

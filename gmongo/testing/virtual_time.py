@@ -141,7 +141,7 @@ def advance_hub(seconds: float) -> None:
     loop = gevent.get_hub().loop
     if not isinstance(loop, VirtualLoop):
         raise RuntimeError(
-            "time passes by itself here: put `with VirtualTime():` of gmongo.testing around the deployment and clients"
+            "this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the deployment and clients"
         )
     loop.advance(checked_seconds(seconds))
 

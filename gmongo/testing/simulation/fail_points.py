@@ -134,8 +134,8 @@ class FailPoints:
         return None
 
 
-# The check of fail points accepts these commands, although MongoDB 4.2 and newer do not have the
-# commands: tests of the driver name the commands in fail points.
+# MongoDB 4.2 and newer do not have these commands. The check of fail points accepts the commands,
+# because tests of the driver name the commands in fail points.
 _REMOVED = ("copydb", "copydbgetnonce", "copydbsaslstart")
 
 

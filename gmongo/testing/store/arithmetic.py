@@ -1,6 +1,6 @@
 """Arithmetic with the numeric types of BSON.
 
-If the operands have different types, the result has the widest type of the operands: decimal is
+If the operands have different types, the result has the widest type of the operands. Decimal is
 wider than double, and double is wider than int64.
 """
 
