@@ -42,13 +42,13 @@ class Request:
 
     @property
     def session(self) -> bytes | None:
-        """The session ID of the command; None if the command has no session."""
+        """The session ID of the command. None if the command has no session."""
         lsid = self.body.get("lsid")
         return bytes(lsid["id"]) if lsid else None
 
     @property
     def transaction_number(self) -> int | None:
-        """The number of the transaction or of the retryable write; None for other commands."""
+        """The number of the transaction or of the retryable write. None for other commands."""
         return self.body.get("txnNumber")
 
     @property

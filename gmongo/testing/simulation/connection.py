@@ -21,8 +21,8 @@ from gmongo.testing.simulation.framing import (
     MalformedCommand,
     MalformedMessage,
     Message,
-    encode_reply,
     read_message,
+    write_reply,
 )
 from gmongo.testing.simulation.tls import Stream
 from gmongo.testing.simulation.waiting import pause, wait_for
@@ -161,7 +161,7 @@ class Connection:
             message = read_message(opcode, payload, number)
         except MalformedCommand as problem:
             reply = error(22, str(problem)).reply()
-            self._send("", encode_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
+            self._send("", write_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
             return
         self._answer_message(number, message, compressor)
 
@@ -195,7 +195,7 @@ class Connection:
             following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
             flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # like mongod
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
-            self._send(call.name, encode_reply(message.opcode, reply_number, number, flags, reply), compressor)
+            self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
             if following is None:
                 return
             self._streamed = following.body.get("getMore")

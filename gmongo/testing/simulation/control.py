@@ -58,9 +58,7 @@ def raise_problem(reply: Mapping[str, Any]) -> None:
     if "problem" not in reply:
         return
     if reply["problem"] == "CommandError":
-        raise CommandError(
-            reply["code"], reply["name"], reply["message"], reply["labels"], **dict(reply["fields"])
-        )
+        raise CommandError(reply["code"], reply["name"], reply["message"], reply["labels"], **dict(reply["fields"]))
     kind = _PROBLEMS.get(reply["problem"])
     if kind is None:  # an OSError or a subclass of OSError
         raise OSError(reply["message"])

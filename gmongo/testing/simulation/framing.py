@@ -219,7 +219,7 @@ def _references_to_documents(value: Any) -> Any:
     return value
 
 
-def encode_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
+def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
     """Return the bytes of a reply.
 
     :param opcode: the opcode of the request. The reply to an OP_QUERY is an OP_REPLY.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gevent import monkey
 
-from gmongo.testing.simulation.framing import HEADER, MalformedCommand, MalformedMessage, encode_reply, read_message
+from gmongo.testing.simulation.framing import HEADER, MalformedCommand, MalformedMessage, read_message, write_reply
 from gmongo.wire.message import HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _reply_with_error(sock: Any) -> None:
         length, number, _response_to, opcode = HEADER.unpack(_read(sock, HEADER_SIZE))
         message = read_message(opcode, _read(sock, length - HEADER_SIZE))
         problem = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED, "codeName": "OperationFailed"}
-        sock.sendall(encode_reply(message.opcode, 1, number, 0, problem))
+        sock.sendall(write_reply(message.opcode, 1, number, 0, problem))
     except (OSError, MalformedMessage, MalformedCommand):
         pass
     finally:
