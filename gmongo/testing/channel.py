@@ -43,7 +43,7 @@ class Channel:
         return bson.decode(message, _OPTIONS)
 
     def is_readable(self) -> bool:
-        """True if bytes of a document, or the end of the connection, have arrived."""
+        """True if the other end has sent bytes that are not read yet, or has closed the connection."""
         return bool(self._unread) or bool(select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:

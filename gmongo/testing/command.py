@@ -18,7 +18,8 @@ class Request:
     """A command that a member received.
 
     :param name: the name of the command, such as ``find``: the name of the first field of `body`.
-    :param body: all fields of the command. A document sequence is a field whose value is a list.
+    :param body: all fields of the command. A document sequence of the message is a field whose
+        value is a list of documents.
     :param database: the value of ``$db``.
     :param member: ``host:port`` of the member or mongos that received the command.
     :param connection: the connectionId of the connection.
@@ -41,13 +42,13 @@ class Request:
 
     @property
     def session(self) -> bytes | None:
-        """The ID of the session, or None."""
+        """The session ID of the command. None if the command has no session."""
         lsid = self.body.get("lsid")
         return bytes(lsid["id"]) if lsid else None
 
     @property
     def transaction_number(self) -> int | None:
-        """The number of the transaction or of the retryable write."""
+        """The number of the transaction or of the retryable write. None for other commands."""
         return self.body.get("txnNumber")
 
     @property
@@ -63,7 +64,7 @@ class CommandError(Exception):
     :param name: the name of the error code, such as ``NamespaceNotFound``.
     :param message: the text of the error.
     :param labels: the error labels of the reply; empty by default.
-    :param fields: further fields of the reply.
+    :param fields: further fields of the reply, by name.
     """
 
     def __init__(self, code: int, name: str, message: str, labels: Iterable[str] = (), **fields: Any) -> None:
@@ -75,7 +76,7 @@ class CommandError(Exception):
         self.fields: Mapping[str, Any] = fields
 
     def reply(self) -> dict[str, Any]:
-        """Return the reply to the command."""
+        """Return the error as a reply document."""
         labels = {"errorLabels": self.labels} if self.labels else {}
         code = {} if self.code == NO_CODE else {"code": self.code, "codeName": self.name}
         return {**labels, "ok": 0.0, "errmsg": self.message, **code, **self.fields}

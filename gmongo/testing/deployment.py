@@ -30,7 +30,7 @@ from gmongo.testing.virtual_time import advance_hub
 class Members(list[Member]):
     """The members of a deployment.
 
-    :param members: the members.
+    :param members: the simulated servers.
     :param topology: the topology of the deployment, which has the current primary.
     """
 
@@ -68,27 +68,30 @@ class Deployment:
 
     Greenlets serve the clients, in the hub that called :meth:`start`.
 
-    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. These
-    methods accept `version` and all parameters after `version` as `settings`. Use the deployment in a ``with`` block,
-    or call :meth:`start` and :meth:`close`.
+    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded`
+    or :meth:`load_balanced`. The methods accept `version` and all parameters after `version` as
+    `settings`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment. The four methods choose the topology.
-    :param traits: for each member the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from the
-        defaults.
+    :param topology: the kind of the deployment, which :meth:`standalone` and the similar methods
+        choose.
+    :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter``
+        that differ from the defaults.
     :param load_balanced: True if the members are behind a load balancer.
     :param version: the server version, from ``'4.2'`` to ``'8.2'``. The version determines the handshake, the error
         labels and the supported commands.
-    :param users: the passwords by user name. Users enable access control. A user with a password belongs to ``admin``.
-        A user whose password is None, such as the subject of an X.509 certificate, belongs to ``$external``. The URI
-        contains the first user.
-    :param oidc_tokens: the user names by OIDC token. Tokens enable access control.
+    :param users: the passwords by user name. If `users` is not None, clients must authenticate. A
+        user with a password belongs to ``admin``. A user whose password is None, such as the
+        subject of an X.509 certificate, belongs to ``$external``. The URI contains the credentials
+        of the first user.
+    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must
+        authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
     :param write_concern_modes: the names that ``w`` may have besides ``"majority"``, as in a replica set configuration.
-    :param port: the port of the first member. The other members have the next ports. By default the members have any
-        free ports.
+    :param port: the port of the first member, or of the load balancer. The other members have the
+        next ports. By default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
     :raises ValueError: a setting is invalid.
 
@@ -162,8 +165,8 @@ class Deployment:
         :param name: the name of the replica set.
         :param arbiters: the number of additional members without data.
         :param hidden: the number of hidden members. The last members with data are hidden.
-        :param tags: the tags of the first members. Further members have no tags.
-        :param priorities: the priorities of the first members. Further members have priority 1.
+        :param tags: the tags of the first members; all other members have no tags.
+        :param priorities: the priorities of the first members; all other members have priority 1.
         :param election_delay: seconds between the loss of a primary and the next election.
         :param settings: see :class:`Deployment`.
         :raises ValueError: no member can become primary, or a setting is invalid.
@@ -183,7 +186,7 @@ class Deployment:
 
     @classmethod
     def sharded(cls, mongos: int = 2, **settings: Any) -> Deployment:
-        """Create a sharded cluster. Clients connect to its mongos.
+        """Create a sharded cluster. Clients connect to the mongos of the cluster.
 
         :param mongos: the number of mongos.
         :param settings: see :class:`Deployment`.
@@ -192,7 +195,7 @@ class Deployment:
 
     @classmethod
     def load_balanced(cls, services: int = 2, **settings: Any) -> Deployment:
-        """Create several mongos behind a load balancer, each with its own ``serviceId``.
+        """Create several mongos behind a load balancer. Each mongos has a different ``serviceId``.
 
         The URI has the address of the load balancer. The members also accept connections from other load balancers,
         and understand the PROXY protocol.
@@ -209,7 +212,7 @@ class Deployment:
         :raises OSError: the port is in use.
         """
         if self._running:
-            raise RuntimeError("the deployment has been started already, and it is started only once")
+            raise RuntimeError("the deployment was started before, and a deployment starts only once")
         self._running = True
         balancer_ports = int(self._has_balancer)
         try:
@@ -237,7 +240,7 @@ class Deployment:
             self._balancer.close()
         for member in self.members:
             member.stop()
-            member.faults.clear()  # ends waits for a frozen member
+            member.faults.clear()  # wakes the greenlets that wait for the end of a freeze
 
     def __enter__(self) -> Deployment:
         return self.start()
@@ -255,7 +258,7 @@ class Deployment:
         """
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
-        stalled.watch()  # the application may have imported another driver since the last call
+        stalled.watch()  # needed if the application has imported another driver, which can block this thread
         hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
         return self.uri_of(hosts, **self._uri_options())
 
@@ -328,20 +331,20 @@ class Deployment:
         burst: float = 1.0,
         member: Member | None = None,
     ) -> None:
-        """Limit the requests and connections of each member.
+        """Limit how many requests and new connections each member accepts per second.
 
         A request above the limit fails with error code 462 (IngressRequestRateLimitExceeded) and with the labels
         SystemOverloadedError and RetryableError. The member closes a connection above the limit.
 
         :param requests: the accepted requests per second; None means no limit.
         :param connections: the accepted new connections per second; None means no limit.
-        :param burst: seconds. The requests and connections of so many seconds may arrive at the same moment; 1 by
-            default.
+        :param burst: the size of a burst in seconds; 1 by default. After idle time, a member
+            accepts `burst` times the limit at the same moment.
         :param member: the member that gets the limits; None means all members.
         """
         values = {
-            **_limit("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
-            **_limit(
+            **_limiter_parameters("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
+            **_limiter_parameters(
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
@@ -362,10 +365,10 @@ class Deployment:
         return list(self.members) if member is None else [member]
 
 
-def _limit(prefix: str, switch: str, rate: float | None, burst: float) -> dict[str, Any]:
+def _limiter_parameters(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
     if rate is None:
-        return {switch: False}
-    return {switch: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
+        return {enabling_parameter: False}
+    return {enabling_parameter: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
 def _mechanism_parameter(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:

@@ -19,12 +19,14 @@ _CHECK_INTERVAL = 0.01
 
 
 class DeploymentProcess(RemoteDeployment):
-    """A simulated deployment in a separate process. The separate process ends when this process ends, or before.
+    """A simulated deployment in a separate process.
 
-    The class has the API of :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
-    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. These methods also accept `start_timeout` and
-    `environment`. Alternatively, pass the command-line arguments of ``python -m gmongo.testing`` to the class. Use the
-    deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
+    The separate process never outlives this process. The class has the API
+    of :class:`~gmongo.testing.Deployment`. Create a deployment
+    with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
+    methods also accept `start_timeout` and `environment`. Alternatively, pass the command-line
+    arguments of ``python -m gmongo.testing`` to the class. Use the deployment in a ``with`` block,
+    or call :meth:`start` and :meth:`close`.
 
     :param arguments: the command-line arguments of ``python -m gmongo.testing``, such as ``"--replica-set", "3"``.
     :param start_timeout: seconds until the deployment must be ready.
@@ -43,7 +45,7 @@ class DeploymentProcess(RemoteDeployment):
         self._channel: Channel | None = None
 
     @classmethod
-    def _planned(cls, kind: str, settings: dict[str, Any]) -> DeploymentProcess:
+    def _from_plan(cls, kind: str, settings: dict[str, Any]) -> DeploymentProcess:
         process_settings = {name: settings.pop(name) for name in ("start_timeout", "environment") if name in settings}
         deployment = cls(**process_settings)
         deployment._plan = Plan(kind, settings).to_message()
@@ -52,8 +54,8 @@ class DeploymentProcess(RemoteDeployment):
     def start(self) -> DeploymentProcess:
         """Start the process, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: the deployment is running already, or is not ready in time. The message contains the
-            output of the process.
+        :raises RuntimeError: the deployment is running already, or is not ready in time. The error
+            message contains the output of the process.
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")

@@ -13,21 +13,22 @@ from gevent import socket as gevent_socket
 from gmongo.testing.channel import Channel
 from gmongo.testing.plan import Plan
 from gmongo.testing.remote import RemoteDeployment
-from gmongo.testing.simulation.control import problem_of, raise_problem, serve_control
+from gmongo.testing.simulation.control import exception_reply, raise_problem, serve_control
 from gmongo.testing.virtual_time import install
 
 
 class DeploymentThread(RemoteDeployment):
     """A simulated deployment in a native thread with a separate hub.
 
-    The deployment starts in milliseconds and needs no monkey-patching. The class has the API of
-    :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`, :meth:`replica_set`,
-    :meth:`sharded` or :meth:`load_balanced`. Use the deployment in a ``with`` block, or call :meth:`start` and
-    :meth:`close`. All threads share the Python interpreter. Therefore long computations in other threads delay this
-    deployment, but do not delay a :class:`~gmongo.testing.DeploymentProcess`.
+    The deployment starts in milliseconds and needs no monkey-patching. The class has the API
+    of :class:`~gmongo.testing.Deployment`. Create a deployment
+    with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. Use the
+    deployment in a ``with`` block, or call :meth:`start` and :meth:`close`. All threads share the
+    Python interpreter. Therefore long computations in other threads delay this deployment, but do
+    not delay a :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: the kind and the settings of the deployment. The four methods choose the plan. None means a
-        standalone.
+    :param plan: the kind and the settings of the deployment, which :meth:`standalone` and the
+        similar methods choose. None (the default) means a standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:
@@ -37,14 +38,15 @@ class DeploymentThread(RemoteDeployment):
         self._channel: Channel | None = None
 
     @classmethod
-    def _planned(cls, kind: str, settings: dict[str, Any]) -> DeploymentThread:
+    def _from_plan(cls, kind: str, settings: dict[str, Any]) -> DeploymentThread:
         return cls(Plan(kind, settings))
 
     def start(self) -> DeploymentThread:
         """Start the thread, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: the deployment is running already, or this program is monkey-patched. The threads of a
-            monkey-patched program are greenlets. Such a program uses :class:`~gmongo.testing.Deployment`.
+        :raises RuntimeError: the deployment is running already, or this program is monkey-patched.
+            The threads of a monkey-patched program are greenlets. In such a program,
+            use :class:`~gmongo.testing.Deployment`.
         :raises OSError: the port is in use.
         """
         if self._thread is not None:
@@ -80,14 +82,14 @@ class DeploymentThread(RemoteDeployment):
 
 def _serve(plan: Plan, descriptor: int) -> None:
     hub: Any = gevent.get_hub()
-    install(hub, flows=True)
+    install(hub, in_real_time=True)
     channel = Channel(gevent_socket.socket(fileno=descriptor))
     try:
         deployment = plan.make()
         try:
             deployment.start()
         except Exception as problem:
-            channel.send(problem_of(problem))
+            channel.send(exception_reply(problem))
             return
         try:
             channel.send({})

@@ -23,14 +23,15 @@ _NAMES = ("mongod", *ENGINES)
 class EmbeddedDatabase:
     """A database server in a child process, on a free port of the loopback interface.
 
-    Use the class in a ``with`` block, or call :meth:`start` and :meth:`stop`. The server ends with this process, even
-    if this process is killed. Other greenlets run while the class waits.
+    Use the class in a ``with`` block, or call :meth:`start` and :meth:`stop`. The server ends with
+    this process, even if this process is killed. While a method waits for the server, other
+    greenlets run.
 
-    - ``"mongod"`` is MongoDB's own server as a standalone, under the Server Side Public License (SSPL). ``pip install
-      'gmongo[mongod]'`` installs version 6.0.5 on Linux (x86-64, glibc). For a replica set see
-      :class:`~gmongo.testing.EmbeddedReplicaSet`.
-    - ``"nx"`` is nx-27017, under the MIT licence. nx-27017 has the common commands, but no replica sets, transactions,
-      change streams or authentication. nx-27017 sorts ``_id`` as text.
+    - ``"mongod"`` is MongoDB's own server as a standalone, under the Server Side Public License
+      (SSPL). ``pip install 'gmongo[mongod]'`` installs version 6.0.5 on Linux (x86-64, glibc). For
+      a replica set, use :class:`~gmongo.testing.EmbeddedReplicaSet`.
+    - ``"nx"`` is nx-27017, under the MIT licence. nx-27017 executes the common commands, but has no
+      replica sets, transactions, change streams or authentication. nx-27017 sorts ``_id`` as text.
     - ``"secantus"`` is SecantusDB, a replica set of one member with transactions and change streams, **under the GPL,
       version 2 only**. ``pip install secantusdb`` installs SecantusDB.
 
@@ -40,13 +41,15 @@ class EmbeddedDatabase:
         default the data are temporary, and :meth:`stop` removes the data.
     :param engine: ``"nx"`` (the default), ``"mongod"`` or ``"secantus"``.
     :param start_timeout: seconds until the server must be ready; 30 by default.
-    :param program: for ``"mongod"``: the path of the program. By default the class searches the environment variable
-        ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]`` installs, and ``PATH``, in this order.
-    :param settings: for ``"mongod"``:
+    :param program: the path of `mongod`, if the engine is ``"mongod"``. By default the class
+        searches the environment variable ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]``
+        installs, and ``PATH``, in this order.
+    :param settings: the settings of `mongod`, if the engine is ``"mongod"``:
 
         - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
         - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`,
-        - `users`: the passwords by user name. Users enable access control, and have the role ``root``,
+        - `users`: the passwords by user name. If there are users, clients must authenticate. The
+          users have the role ``root``,
         - `require_api_version`: True if the server refuses commands without a version of the Stable API,
         - `parameters`: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``,
         - `compressors`: the names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by default.
@@ -107,9 +110,9 @@ class EmbeddedDatabase:
     def start(self) -> EmbeddedDatabase:
         """Start the server, and wait until the server replies to a command.
 
-        :raises EmbeddedDatabaseError: the server is not installed, does not run on this machine, is running already, or
-            is not ready in time. The message contains the last lines of the server's log. After the error, no process
-            and no temporary folder remains.
+        :raises EmbeddedDatabaseError: the server is not installed, does not run on this machine, is
+            running already, or is not ready in time. The error message contains the last lines of
+            the server's log. After the error, no process and no temporary folder remains.
         """
         if self._server is not None:
             raise EmbeddedDatabaseError("the embedded database is started already")
@@ -144,9 +147,10 @@ class EmbeddedDatabase:
             raise EmbeddedDatabaseError(f"the server does not accept its settings: {error}") from error
 
     def stop(self) -> None:
-        """End the server, and remove temporary data. Does nothing if the database is not running.
+        """End the server, and remove temporary data.
 
-        In a fork of the process that started the server, the method does not end the server.
+        The method does nothing if the database is not running. In a fork of the process that
+        started the server, the method does not end the server.
         """
         server, self._server, self._is_ready = self._server, None, False
         if server is not None:
@@ -166,12 +170,13 @@ class EmbeddedDatabase:
 
 @contextmanager
 def database_uri(engine: str | None = None) -> Iterator[str]:
-    """Yield the value of ``MONGODB_URI``. If the variable is not set, yield the URI of a new embedded database.
+    """Yield the value of ``MONGODB_URI``.
 
-    The embedded database ends with the ``with`` block.
+    If the environment variable is not set, yield the URI of a new embedded database. The embedded
+    database ends with the ``with`` block.
 
-    :param engine: the engine of the embedded database. By default `mongod` if `mongod` is installed and runs on this
-        machine, otherwise nx-27017.
+    :param engine: the engine of the embedded database. The default is the result
+        of :func:`default_engine`.
     :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.
     """
     configured_uri = os.environ.get(URI_VARIABLE)

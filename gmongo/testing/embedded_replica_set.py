@@ -22,9 +22,10 @@ _ALREADY_INITIALIZED = 23
 class EmbeddedReplicaSet:
     """A replica set of `mongod` processes on free ports of the loopback interface, with temporary data.
 
-    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end with this process,
-    even if this process is killed. Other greenlets run while the class waits. MongoDB's server is under the Server
-    Side Public License (SSPL). gmongo runs the server as a separate program.
+    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end
+    with this process, even if this process is killed. While a method waits for the members, other
+    greenlets run. MongoDB's server is under the Server Side Public License (SSPL). gmongo runs the
+    server as a separate program.
 
     Each member is a :class:`~gmongo.testing.mongod.server.Server` with the methods `kill` (SIGKILL), `stop`
     (SIGSTOP), `resume` (SIGCONT), `step_down` and `restart`.
@@ -60,8 +61,8 @@ class EmbeddedReplicaSet:
         self._election_timeout, self._start_timeout = election_timeout, start_timeout
         self._settings = Settings(**settings)
         if self._settings.require_api_version and not self._settings.users:
-            # Without users, the members have no key file. Then a member also refuses the commands of other members, and
-            # replication and index builds stop.
+            # Without users, the members have no key file. A member without a key file also refuses
+            # the commands of other members, and replication and index builds stop.
             raise ValueError("require_api_version needs users in a replica set")
         self.members: list[Server] = []
 
@@ -77,7 +78,9 @@ class EmbeddedReplicaSet:
 
     @property
     def primary(self) -> Server:
-        """The current primary. If there is no primary, the property waits for an election for `start_timeout` seconds.
+        """The current primary.
+
+        If there is no primary, the property waits up to `start_timeout` seconds for an election.
 
         :raises EmbeddedDatabaseError: the members elected no primary in time.
         """
@@ -98,10 +101,10 @@ class EmbeddedReplicaSet:
     def start(self) -> EmbeddedReplicaSet:
         """Start all members, initiate the replica set, create the users, and wait until all members have data.
 
-        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this machine, a member
-            ended, or the members elected no primary in time. If a member ended, the message contains the last lines of
-            the member's log.
-            After the error, no process and no temporary folder remains.
+        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this
+            machine, a member ended, or the members elected no primary in time. If a member ended,
+            the error message contains the last lines of the member's log. After the error, no
+            process and no temporary folder remains.
         """
         if self.members:
             raise EmbeddedDatabaseError("the replica set is running already")
@@ -128,7 +131,7 @@ class EmbeddedReplicaSet:
         timing = {"electionTimeoutMillis": int(1000 * self._election_timeout), "heartbeatIntervalMillis": 500}
         config = {"_id": self.name, "version": 1, "members": hosts, "settings": timing}
         try:
-            self.members[0].command({"replSetInitiate": config}, is_local=True)
+            self.members[0].command({"replSetInitiate": config}, without_credentials=True)
         except CommandFailedError as error:
             if error.reply.get("code") != _ALREADY_INITIALIZED:
                 raise
@@ -149,12 +152,15 @@ class EmbeddedReplicaSet:
         if not member.is_running or member.is_stopped:
             return {}
         try:
-            return member.command({"hello": 1}, is_local=True)
+            return member.command({"hello": 1}, without_credentials=True)
         except CommandFailedError:
             return {}
 
     def close(self) -> None:
-        """End all members, and remove their data. Does nothing if the replica set is not running."""
+        """End all members, and remove their data.
+
+        The method does nothing if the replica set is not running.
+        """
         members, self.members = self.members, []
         for member in members:
             member.end()

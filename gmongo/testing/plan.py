@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.deployment import Deployment
-from gmongo.testing.simulation.certificates import adopt, certificates
+from gmongo.testing.simulation.certificates import certificates, use_authority
 
 _KINDS = frozenset({"standalone", "replica_set", "sharded", "load_balanced"})
 _LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
@@ -53,5 +53,5 @@ def deployment_of(message: Mapping[str, Any]) -> Deployment:
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:
-        adopt(*message["authority"])
+        use_authority(*message["authority"])
     return Plan(message["kind"], message["settings"]).make()

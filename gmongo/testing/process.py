@@ -24,7 +24,8 @@ _TAIL = 4000
 class TetheredProcess:
     """A program in a separate process group. The program ends with this process, even if this process is killed.
 
-    The class works with and without monkey-patching. Other greenlets run while the class waits.
+    The class works with and without monkey-patching. While a method waits for the program, other
+    greenlets run.
 
     :param target: the Python function to call, as ``module:function``, or the absolute path of an executable file.
     :param arguments: the command-line arguments of the program.
@@ -63,8 +64,9 @@ class TetheredProcess:
             raise
 
     def _spawn(self, command: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
-        # In any native thread, Popen of the standard library starts and polls a process without a long block. gevent's
-        # Popen does not have this property. In a monkey-patched process, `subprocess.Popen` is gevent's Popen.
+        # Popen of the standard library works in every native thread, and does not block a thread
+        # for long. gevent's Popen works only with the default event loop. In a monkey-patched
+        # process, `subprocess.Popen` is gevent's Popen.
         with self._output_path.open("wb") as output:
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
@@ -96,10 +98,11 @@ class TetheredProcess:
         return text[-_TAIL:].strip()
 
     def end(self, grace: float = 5.0) -> None:
-        """Send SIGTERM to the program. If the program still runs after `grace` seconds, send SIGKILL to its group.
+        """Send SIGTERM to the program.
 
-        A second call does nothing. A call in a fork of the process that started the program does nothing. If the
-        program ends after SIGTERM, the method does not kill the children of the program.
+        If the program still runs after `grace` seconds, send SIGKILL to the process group. A second
+        call does nothing. A call in a fork of the process that started the program does nothing. If
+        the program ends after SIGTERM, the method does not kill the children of the program.
 
         :param grace: seconds from SIGTERM to SIGKILL.
         """
@@ -111,7 +114,7 @@ class TetheredProcess:
             self._process.terminate()
             while self._process.poll() is None and monotonic() < deadline:
                 gevent.sleep(_POLL_EVERY)
-        finally:  # also after an exception in the wait, such as KeyboardInterrupt
+        finally:  # also ends the program if the wait raises an exception, such as KeyboardInterrupt
             self.kill()
             shutil.rmtree(self._scratch, ignore_errors=True)
 

@@ -1,9 +1,10 @@
 """Fixtures for pytest. pytest loads the plugin automatically if gmongo is installed.
 
-`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client of this server.
-`mongodb_database` is an empty database for each test. The other fixtures are simulated deployments. Each test gets a
-new deployment, which runs in the hub of the test, in a native thread or in a process. The start takes 1 ms in the hub,
-some milliseconds in a thread, and 1 s in a process. A fixture imports and starts nothing until a test requests the
+`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a
+client of this server. `mongodb_database` is an empty database for each test. The other fixtures are
+simulated deployments. Each test gets a new deployment, which runs in the hub of the test, in a
+native thread or in a process. The start of a deployment takes 1 ms in the hub, some milliseconds in
+a thread, and 1 s in a process. A fixture imports and starts nothing until a test requests the
 fixture.
 """
 
@@ -42,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """One real server for the session, an object with the attribute `uri`.
 
-    The server is the server of ``MONGODB_URI``. If the variable is not set, the fixture starts a server.
+    If the environment variable ``MONGODB_URI`` is set, the fixture uses the server of this URI. If
+    the variable is not set, the fixture starts a server.
     """
     from gmongo.testing import shared_server
 
@@ -53,12 +55,13 @@ def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         context = shared_server.new_server(members)
     with context as server:
         if server.embedded is None:
-            _require_answer(server.uri)
+            _require_reply(server.uri)
         yield server
 
 
-def _require_answer(uri: str) -> None:
-    # The fixture fails once for the session. Otherwise each test and each teardown waits for serverSelectionTimeoutMS.
+def _require_reply(uri: str) -> None:
+    # If the server does not reply, the fixture fails once for the session. Without this check, each
+    # test and each teardown waits for serverSelectionTimeoutMS.
     from gmongo import MongoClient
     from gmongo.errors import PyMongoError
 

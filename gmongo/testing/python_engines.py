@@ -41,7 +41,10 @@ class Engine(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """True if the module of the server is installed. gmongo does not import the module, because of its licence."""
+        """True if the module of the server is installed.
+
+        gmongo does not import the module, because of the licence of the server.
+        """
         return importlib.util.find_spec(self.target.partition(".")[0]) is not None
 
 
@@ -61,7 +64,8 @@ def _secantus_arguments(path: Path | None, scratch: Path, port: int) -> dict[str
 
 
 ENGINES = {
-    # nx-27017 sometimes ignores a SIGTERM. SIGKILL loses no data, because nx-27017 writes to the file before the reply.
+    # nx-27017 sometimes ignores a SIGTERM. A SIGKILL loses no data, because nx-27017 writes each
+    # change to the file before the reply.
     "nx": Engine("nx-27017", "nx_27017.nx_27017:main", "gmongo[testing]", 2.0, _nx_arguments),
     "secantus": Engine("SecantusDB", "secantus.cli:main", "secantusdb", 10.0, _secantus_arguments),
 }
@@ -88,10 +92,11 @@ class PythonServer:
         """Start the process on a free port, and wait until the server replies to a command.
 
         :param deadline: the value of ``time.monotonic()`` at which the wait ends.
-        :raises EmbeddedDatabaseError: the server ended, or does not reply in time. The message contains the output of
-            the server.
+        :raises EmbeddedDatabaseError: the server ended, or does not reply in time. The error
+            message contains the output of the server.
         """
-        # Another process may take the port before the server opens the port. Then the next attempt uses another port.
+        # Another process may take the port before the server opens the port. In this case, the next
+        # attempt uses another port.
         for _attempt in range(_ATTEMPTS):
             self.port = _free_port()
             scratch = new_scratch()
@@ -102,7 +107,7 @@ class PythonServer:
             if self._becomes_ready(self._process, deadline):
                 return
             self._process.end(0.0)
-        raise EmbeddedDatabaseError(f"{self._engine.name} found its port taken {_ATTEMPTS} times in a row")
+        raise EmbeddedDatabaseError(f"{self._engine.name} found its port in use {_ATTEMPTS} times")
 
     def end(self) -> None:
         """End the server, and remove its temporary data."""
@@ -110,7 +115,10 @@ class PythonServer:
             self._process.end(0.0 if self._path is None else self._engine.grace)
 
     def _becomes_ready(self, process: TetheredProcess, deadline: float) -> bool:
-        """Wait for a reply of the server. Return False if another process uses the port."""
+        """Wait for a reply of the server.
+
+        Return False if a process other than the server uses the port.
+        """
         name = self._engine.name
         while True:
             answering = answering_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
@@ -122,7 +130,7 @@ class PythonServer:
                     return False
                 raise EmbeddedDatabaseError(f"{name} ended before it was ready. {output}")
             if monotonic() >= deadline:
-                raise EmbeddedDatabaseError(f"{name} did not answer in time. {output}")
+                raise EmbeddedDatabaseError(f"{name} did not reply in time. {output}")
             gevent.sleep(_CHECK_INTERVAL)
 
 

@@ -17,7 +17,7 @@ from gmongo.testing.simulation.fail_points import FailPointHandle
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_REPLY_TIMEOUT = 60.0  # seconds. Only the request "advance" with a long time needs seconds for its reply
+_REPLY_TIMEOUT = 60.0  # seconds. Only a request "advance" with a long time needs seconds until its reply
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 
@@ -25,7 +25,7 @@ Remote = TypeVar("Remote", bound="RemoteDeployment")
 class ControlLine:
     """A connection that controls a remote deployment. Any thread may use the connection.
 
-    The connection sends a request only after the reply to the request before.
+    The connection sends a request only after the reply to the previous request.
 
     :param channel: the channel to the deployment.
     """
@@ -35,30 +35,30 @@ class ControlLine:
         self._lock = threading.Lock()
         self._number = 0
 
-    def request(self, order: str, *arguments: Any) -> Any:
+    def request(self, name: str, *arguments: Any) -> Any:
         """Send a request, and return the result in the reply.
 
-        :param order: the name of the request, such as ``"describe"``.
+        :param name: the name of the request, such as ``"describe"``.
         :param arguments: the arguments of the request.
         :raises RuntimeError: the deployment has ended, or does not reply in time.
         """
         with self._lock:
             self._number += 1
             try:
-                self._channel.send({"number": self._number, "order": order, "arguments": list(arguments)})
-                answer = self._receive_reply()
+                self._channel.send({"number": self._number, "order": name, "arguments": list(arguments)})
+                reply = self._receive_reply()
             except OSError as problem:
-                raise RuntimeError(f"the deployment does not answer: {problem}") from problem
-        raise_problem(answer)
-        return answer["result"]
+                raise RuntimeError(f"the deployment does not reply: {problem}") from problem
+        raise_problem(reply)
+        return reply["result"]
 
     def _receive_reply(self) -> dict[str, Any]:
         while True:
-            answer = self._channel.receive(_REPLY_TIMEOUT)
-            if answer is None:
+            reply = self._channel.receive(_REPLY_TIMEOUT)
+            if reply is None:
                 raise ConnectionResetError("the deployment has ended")
-            if answer["number"] == self._number:  # otherwise the reply belongs to an earlier, interrupted request
-                return answer
+            if reply["number"] == self._number:  # otherwise the reply belongs to an earlier, interrupted request
+                return reply
 
 
 @dataclass
@@ -123,7 +123,7 @@ class RemoteMember:
 
     @property
     def traits(self) -> dict[str, Any]:
-        """``arbiter``, ``hidden``, ``priority`` and ``tags``, if they are set."""
+        """The values of ``arbiter``, ``hidden``, ``priority`` and ``tags`` that differ from the defaults."""
         return dict(self._facts["traits"])
 
     @property
@@ -160,7 +160,7 @@ class RemoteMember:
         self._fault("partition")
 
     def heal(self) -> None:
-        """End :meth:`partition`. The member resets connections that existed before."""
+        """End :meth:`partition`. The member closes all connections that existed before the call."""
         self._fault("heal")
 
     def drop_connections(self) -> None:
@@ -175,11 +175,11 @@ class RemoteMember:
         self._fault("delay", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Send only the first `n_bytes` bytes of one reply, and close its connection.
+        """Send only the first `n_bytes` bytes of one reply, and close the connection.
 
-        :param n_bytes: the number of bytes.
-        :param command: the name of a command. The fault affects the next reply to this command. None means the next
-            reply to any command.
+        :param n_bytes: how many bytes of the reply the member sends.
+        :param command: the name of the command whose next reply is cut. None means the next reply
+            to any command.
         :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
         """
         self._fault("drop_after", n_bytes, command)
@@ -187,7 +187,7 @@ class RemoteMember:
     def garbage(self, command: str | None = None) -> None:
         """Send bytes that are not a message instead of one reply.
 
-        :param command: the name of a command. The fault affects the next reply to this command. None means the next
+        :param command: the name of the command whose next reply is replaced. None means the next
             reply to any command.
         :raises ValueError: `command` is not a string.
         """
@@ -266,7 +266,10 @@ class RemoteNetwork:
 
     @property
     def random(self) -> random.Random | None:
-        """The random number generator that selects the lost replies. The deployment uses a copy. None by default."""
+        """The random number generator that selects the lost replies.
+
+        The deployment uses a copy of the generator. None by default.
+        """
         return self._random
 
     @random.setter
@@ -327,7 +330,7 @@ class RemoteDeployment:
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("standalone", settings)
+        return cls._from_plan("standalone", settings)
 
     @classmethod
     def replica_set(cls: type[Remote], members: int = 3, name: str = "rs0", **settings: Any) -> Remote:
@@ -338,17 +341,17 @@ class RemoteDeployment:
         :param settings: see :meth:`gmongo.testing.Deployment.replica_set`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("replica_set", {"members": members, "name": name, **settings})
+        return cls._from_plan("replica_set", {"members": members, "name": name, **settings})
 
     @classmethod
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
-        """Create a sharded cluster. Clients connect to its mongos.
+        """Create a sharded cluster. Clients connect to the mongos of the cluster.
 
         :param mongos: the number of mongos.
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("sharded", {"mongos": mongos, **settings})
+        return cls._from_plan("sharded", {"mongos": mongos, **settings})
 
     @classmethod
     def load_balanced(cls: type[Remote], services: int = 2, **settings: Any) -> Remote:
@@ -358,10 +361,10 @@ class RemoteDeployment:
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: a setting is invalid.
         """
-        return cls._planned("load_balanced", {"services": services, **settings})
+        return cls._from_plan("load_balanced", {"services": services, **settings})
 
     @classmethod
-    def _planned(cls: type[Remote], kind: str, settings: dict[str, Any]) -> Remote:
+    def _from_plan(cls: type[Remote], kind: str, settings: dict[str, Any]) -> Remote:
         raise NotImplementedError
 
     def start(self: Remote) -> Remote:
@@ -390,10 +393,10 @@ class RemoteDeployment:
     def _disconnect(self) -> None:
         self._line = self._uri = self._commands = None
 
-    def _request(self, order: str, *arguments: Any) -> Any:
+    def _request(self, name: str, *arguments: Any) -> Any:
         if self._line is None:
             raise RuntimeError("the deployment is not running: call start() or use a with block")
-        return self._line.request(order, *arguments)
+        return self._line.request(name, *arguments)
 
     @property
     def uri(self) -> str:
@@ -465,14 +468,14 @@ class RemoteDeployment:
         burst: float = 1.0,
         member: RemoteMember | None = None,
     ) -> None:
-        """Limit the requests and connections of each member.
+        """Limit how many requests and new connections each member accepts per second.
 
-        :param requests: the accepted requests per second. Further requests fail with error code 462
-            (IngressRequestRateLimitExceeded). None means no limit.
-        :param connections: the accepted new connections per second. The member closes further connections. None means
-            no limit.
-        :param burst: seconds. The requests and connections of so many seconds may arrive at the same moment; 1 by
-            default.
+        :param requests: the accepted requests per second. A request above the limit fails with
+            error code 462 (IngressRequestRateLimitExceeded). None means no limit.
+        :param connections: the accepted new connections per second. The member closes a connection
+            above the limit. None means no limit.
+        :param burst: the size of a burst in seconds; 1 by default. After idle time, a member
+            accepts `burst` times the limit at the same moment.
         :param member: the member that gets the limits; None means all members.
         """
         self._request("rate limit", requests, connections, burst, None if member is None else member.number)

@@ -27,7 +27,10 @@ class RunningServer(NamedTuple):
 
 @contextmanager
 def new_server(members: int) -> Iterator[RunningServer]:
-    """Yield the server of ``MONGODB_URI``. If the variable is not set, start a server, which ends with the block.
+    """Yield the server of ``MONGODB_URI``.
+
+    If the environment variable is not set, start a server, and end the server after the ``with``
+    block.
 
     :param members: the number of members of a new replica set; 0 means a standalone.
     """
@@ -45,7 +48,7 @@ def shared(folder: Path, members: int) -> Iterator[RunningServer]:
 
     The first process leaves its ``with`` block, and ends the server, after all other processes have left their blocks.
 
-    :param folder: a folder that is the same in all processes of the session.
+    :param folder: a folder that all processes of the session share.
     :param members: the number of members of a new replica set; 0 means a standalone.
     """
     address = folder / "mongodb_uri"
@@ -67,7 +70,7 @@ def shared(folder: Path, members: int) -> Iterator[RunningServer]:
 
 
 def _await_other_processes(start: Any, users: Any) -> None:
-    # If another process calls `shared` now, the process waits for the lock of `start`. Then the process starts another
-    # server, because this process has removed the file with the URI.
+    # If another process calls `shared` now, the process waits for the lock of `start`. After this
+    # process has removed the file with the URI, the other process starts another server.
     fcntl.flock(start, fcntl.LOCK_EX)
     fcntl.flock(users, fcntl.LOCK_EX)

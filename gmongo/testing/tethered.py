@@ -32,7 +32,7 @@ def main() -> None:
         sys.exit(_call(target, arguments))
     status = _run_file(target, arguments)
     if os.getppid() != int(parent):
-        shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files after the first removal
+        shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files after `_end_with_parent`
     sys.exit(status)
 
 
@@ -50,8 +50,9 @@ def _run_file(path: str, arguments: list[str]) -> int:
 
 
 def _end_with_parent(parent: int, scratch: str) -> None:
-    # Linux can send a signal when the parent ends (PR_SET_PDEATHSIG). But Linux sends the signal when the thread ends
-    # that started this process, even if the parent process continues. Therefore this function polls.
+    # Linux can send a signal when the parent ends (PR_SET_PDEATHSIG). But Linux sends the signal
+    # when the thread ends that started this process, even if the parent process continues.
+    # Therefore this function polls the process ID of the parent.
     while os.getppid() == parent:
         time.sleep(_CHECK_INTERVAL)
     shutil.rmtree(scratch, ignore_errors=True)

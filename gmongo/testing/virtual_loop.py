@@ -15,36 +15,39 @@ import gevent
 # The lowest priority of timers. If several timers are due at the same time, the timer with the highest priority fires
 # first, as in libev.
 _LAST = -100
-# Real seconds before each jump while threads exist that were not there at the start. Such a thread may poll.
+# Real seconds before each jump while threads exist that did not exist at the start of the loop.
+# Such a thread may poll, and needs real time.
 _WAIT_FOR_THREADS = 0.0005
-# Real seconds before each other jump. Then the loop polls the sockets again: a busy kernel may deliver data late.
+# Real seconds before each other jump. After this time, the loop polls the sockets again, because a
+# busy kernel may deliver data late.
 _WAIT_FOR_SOCKETS = 0.00005
 
 
 class VirtualLoop:
     """Event loop with a virtual clock, which replaces the real loop of a hub.
 
-    The real loop continues to serve the sockets and callbacks. This loop has the timers and the clock. While all
-    greenlets wait and no socket is ready, the clock jumps to the time of the next timer. The loop fires one timer, and
-    runs all greenlets that the timer wakes, before the next jump.
+    The real loop continues to serve the sockets and callbacks. The virtual loop contains the timers
+    and the clock. While all greenlets wait and no socket is ready, the clock jumps to the time of
+    the next timer. The loop fires one timer, and runs all greenlets that the timer wakes, before
+    the next jump.
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
-    :param flows: True if the clock runs with the speed of real time. Then timers wait in real time, and only
-        :meth:`advance` jumps.
+    :param in_real_time: True if the clock runs with the speed of real time, and jumps only
+        in :meth:`advance`. In this mode, timers wait in real time.
     """
 
     def __init__(
-        self, loop: Any, *, start: float | None = None, date: float | None = None, flows: bool = False
+        self, loop: Any, *, start: float | None = None, date: float | None = None, in_real_time: bool = False
     ) -> None:
         self.real = loop
-        self._flows = flows
+        self._in_real_time = in_real_time
         began = time.monotonic()
         self._shown = began if start is None else start
         self._offset = self._shown - began
         self._epoch = (time.time() if date is None else date) - self._shown
-        self._jumpers = 0 if flows else 1
+        self._jumpers = 0 if in_real_time else 1
         self._order = itertools.count()
         self._due: list[tuple[float, int, int, VirtualTimer]] = []
         self._ref_count = 0  # the number of scheduled timers that keep the hub running
@@ -70,7 +73,7 @@ class VirtualLoop:
 
     def monotonic(self) -> float:
         """Return the virtual monotonic time in seconds."""
-        return time.monotonic() + self._offset if self._flows or self._ended else self._shown
+        return time.monotonic() + self._offset if self._in_real_time or self._ended else self._shown
 
     now = monotonic
 
@@ -87,7 +90,10 @@ class VirtualLoop:
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock by `seconds`. Fire each timer that becomes due, at its time, before the return."""
+        """Advance the clock by `seconds`.
+
+        Fire each timer that becomes due, at the time of the timer.
+        """
         timer = self.timer(seconds, priority=_LAST)
         self._jumpers += 1
         try:
@@ -106,7 +112,7 @@ class VirtualLoop:
     def timer(self, after: float, repeat: float = 0.0, ref: bool = True, priority: int | None = None) -> VirtualTimer:
         """Return a timer that uses the virtual clock. The method has the parameters of gevent's ``loop.timer``."""
         if self._ended:
-            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # has the methods of VirtualTimer
+            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # a timer of gevent
             return timer
         return VirtualTimer(self, after, repeat, ref, priority or 0)
 
@@ -150,7 +156,7 @@ class VirtualLoop:
             self._idle.ref = self._ref_count > 0
         elif self._idle.active:
             self._idle.stop()
-        if self._flows:
+        if self._in_real_time:
             self._wake.close()
             if self._due and not jumps:
                 self._wake = self.real.timer(max(0.0, self._due[0][0] - self.monotonic()), ref=self._ref_count > 0)
@@ -177,7 +183,7 @@ class VirtualLoop:
         remaining = due_time - self.monotonic()
         if remaining > 0 and not jumps:
             return self._prepare_next_timer()  # the real timer fired early
-        if remaining > 0 and self._flows:
+        if remaining > 0 and self._in_real_time:
             self._offset += remaining
         elif remaining > 0:
             self._shown = due_time
@@ -243,7 +249,10 @@ class VirtualTimer:
         self._start(self._after, callback, args)
 
     def again(self, callback: Callable[..., Any], *args: Any, update: bool | None = None) -> None:
-        """Restart the timer, which fires after the repeat interval. Without an interval, use the initial time."""
+        """Restart the timer, which fires after the repeat interval.
+
+        A timer without a repeat interval fires after its initial delay.
+        """
         self._start(self._repeat or self._after, callback, args)
 
     def _start(self, after: float, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:

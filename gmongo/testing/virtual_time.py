@@ -16,9 +16,10 @@ from gmongo.testing.virtual_loop import VirtualLoop
 class VirtualTime:
     """Virtual clock. While all greenlets of the hub wait and no socket is readable, the clock jumps to the next timer.
 
-    All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated deployments, and
-    ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of thirty seconds takes milliseconds of real
-    time. Computations take no virtual time. Therefore a test has the same result on a slow machine.
+    All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated
+    deployments, and ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of
+    thirty seconds takes milliseconds of real time. Computations take no virtual time. Therefore a
+    test has equal results on slow and fast machines.
 
     Create the deployments and the clients inside the ``with`` block of this class, because their timers need the
     virtual clock. All servers must run in the current hub. While gmongo waits for a server in another process, the
@@ -52,8 +53,8 @@ class VirtualTime:
         hub = gevent.get_hub()
         if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL[0]:
             raise RuntimeError("time is virtual already")
-        # The order of simultaneous events depends on the phase of the loop. The virtual time always begins in the phase
-        # that runs after a timer.
+        # The order of simultaneous events depends on the phase of the loop. Therefore the virtual
+        # time always begins in one phase: the phase that runs after a timer.
         gevent.sleep(_SHORTEST_SLEEP)
         self._loop = install(hub, start=self._start, date=self._date)
         self._hub = hub
@@ -140,7 +141,7 @@ def advance_hub(seconds: float) -> None:
     loop = gevent.get_hub().loop
     if not isinstance(loop, VirtualLoop):
         raise RuntimeError(
-            "time passes by itself here: put `with VirtualTime():` of gmongo.testing around the deployment and clients"
+            "this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the deployment and clients"
         )
     loop.advance(checked_seconds(seconds))
 

@@ -198,7 +198,7 @@ def test_start_error_contains_output_of_server(tmp_path, temporary_directory):
 
 def test_start_of_slow_server_raises_error_after_timeout(temporary_directory):
     database = EmbeddedDatabase(start_timeout=0.01)
-    with pytest.raises(EmbeddedDatabaseError, match=r"did not answer in time"):
+    with pytest.raises(EmbeddedDatabaseError, match=r"did not reply in time"):
         database.start()
     assert list(temporary_directory.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Send commands to a server without a client. Each command uses a new connection."""
+"""Send commands to a server without a MongoClient. Each command uses a new connection."""
 
 from __future__ import annotations
 

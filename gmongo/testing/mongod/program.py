@@ -46,8 +46,8 @@ class Program(NamedTuple):
 def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     """Find `mongod`.
 
-    Use `path` if the argument is given. Otherwise search ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]`` installs,
-    and ``PATH``, in this order.
+    Use `path` if the argument is not None. If `path` is None, search ``GMONGO_MONGOD``, the wheel
+    that ``gmongo[mongod]`` installs, and ``PATH``, in this order.
 
     :raises EmbeddedDatabaseError: no `mongod` is installed, or the `mongod` does not run on this machine or is too old.
     """
@@ -56,13 +56,16 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     if program is None:
         raise EmbeddedDatabaseError(
             "mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), "
-            f"let {PROGRAM_VARIABLE} name the program, or put it on the PATH"
+            f"let {PROGRAM_VARIABLE} name the program, or put mongod on the PATH"
         )
     return _checked_program(program.absolute())
 
 
 def _installed() -> Path | None:
-    """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs. Return None without this wheel."""
+    """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs.
+
+    Return None if the wheel is not installed.
+    """
     for distribution in metadata.distributions():
         if _DISTRIBUTION.match(distribution.metadata["Name"] or ""):
             for file in distribution.files or ():

@@ -20,7 +20,7 @@ from gmongo.testing.process import TetheredProcess, new_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
 _LOG_LINES = 12
-_STARTING, _LISTENING = 4615611, 23016  # the IDs of two log messages of mongod
+_STARTING, _LISTENING = 4615611, 23016  # the IDs of the log messages at the start of mongod and of its listener
 _NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
     ("address already in use", "Another program uses the port. End that program, or choose no port."),
@@ -30,7 +30,9 @@ _REMEDIES = (
 
 
 class Server:
-    """One `mongod`. The data and the port remain after :meth:`kill`, :meth:`stop` and :meth:`restart`.
+    """One `mongod`.
+
+    :meth:`kill`, :meth:`stop` and :meth:`restart` change neither the data nor the port.
 
     :param program: the executable file and its version.
     :param settings: the settings of the server.
@@ -73,8 +75,8 @@ class Server:
         """Start the process, and wait until the server accepts connections.
 
         :param deadline: the value of ``time.monotonic()`` at which the wait ends.
-        :raises EmbeddedDatabaseError: the server ended, or does not accept connections in time. The message contains
-            the last lines of the server's log.
+        :raises EmbeddedDatabaseError: the server ended, or does not accept connections in time. The
+            error message contains the last lines of the server's log.
         """
         try:
             self._data.mkdir(parents=True, exist_ok=True)
@@ -99,8 +101,8 @@ class Server:
     def require_api_version(self) -> None:
         """Set the server parameter ``requireApiVersion``, if the settings require a version of the Stable API.
 
-        The command line cannot set the parameter: during the initiation of the replica set, the members send each other
-        commands without a version.
+        The command line cannot set the parameter, because the parameter forbids commands without a
+        version. During the initiation of a replica set, the members send each other such commands.
         """
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
@@ -108,40 +110,48 @@ class Server:
     def create_users(self) -> None:
         """Create the users that the settings name. The server accepts the first ``createUser`` without credentials."""
         for number, (name, password) in enumerate(self._settings.users.items()):
-            self.command({"createUser": name, "pwd": password, "roles": ["root"]}, is_local=number == 0)
+            self.command({"createUser": name, "pwd": password, "roles": ["root"]}, without_credentials=number == 0)
 
-    def command(self, command: Mapping[str, Any], *, is_local: bool = False) -> dict[str, Any]:
+    def command(self, command: Mapping[str, Any], *, without_credentials: bool = False) -> dict[str, Any]:
         """Run a command on the database ``admin``, and return the reply.
 
         :param command: the command document.
-        :param is_local: True to send the command without credentials. The server accepts such a command while no user
-            exists.
+        :param without_credentials: True to send the command without credentials. While no user exists, the
+            server accepts commands without credentials.
         :raises CommandFailedError: the server replied with an error, or sent no reply.
         """
         settings = self._settings
         version = {"apiVersion": "1"} if settings.require_api_version else {}
-        credentials = None if is_local else settings.credentials
+        credentials = None if without_credentials else settings.credentials
         document = {**command, **version}
         return run_command((HOST, self.port), document, credentials=credentials, ca_file=settings.ca_file)
 
     def kill(self) -> None:
-        """Send SIGKILL to the server, and wait until the process ends. Does nothing if the server does not run."""
+        """Send SIGKILL to the server, and wait until the process ends.
+
+        The method does nothing if the server does not run.
+        """
         if self._process is not None:
             self._process.kill()
             self.is_stopped = False
 
     def stop(self) -> None:
-        """Send SIGSTOP. The server sends no replies until :meth:`resume`. The connections remain open."""
+        """Suspend the process with SIGSTOP. The server sends no replies until :meth:`resume`.
+
+        The connections remain open.
+        """
         self._signal(signal.SIGSTOP)
         self.is_stopped = True
 
     def resume(self) -> None:
-        """Send SIGCONT. The server continues after :meth:`stop`."""
+        """Send SIGCONT to continue a process that :meth:`stop` suspended."""
         self._signal(signal.SIGCONT)
         self.is_stopped = False
 
     def restart(self, timeout: float = 60.0) -> None:
-        """End the server if the server runs. Then start the server with unchanged data and an unchanged port.
+        """End the server if the server runs.
+
+        Start a new process with unchanged data on the unchanged port.
 
         :param timeout: seconds until the server must accept connections; 60 by default.
         :raises EmbeddedDatabaseError: the new process ended, or does not accept connections in time.
@@ -154,7 +164,11 @@ class Server:
                 gevent.sleep(_CHECK_INTERVAL)
             self.kill()
         self.start(deadline)
-        while self._replica_set and "me" not in self.command({"hello": 1}, is_local=True) and monotonic() < deadline:
+        while (
+            self._replica_set
+            and "me" not in self.command({"hello": 1}, without_credentials=True)
+            and monotonic() < deadline
+        ):
             gevent.sleep(_CHECK_INTERVAL)
         self.require_api_version()
 

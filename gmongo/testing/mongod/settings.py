@@ -11,7 +11,8 @@ from urllib.parse import quote, urlencode
 from gmongo.testing.mongod.program import EmbeddedDatabaseError
 
 HOST = "127.0.0.1"
-# With MongoDB's defaults, the cache may use half of the machine's memory, and the oplog may use 5 % of the disk.
+# By default, a `mongod` uses half of the memory for its cache, and 5 % of the disk for its oplog.
+# Servers of tests need less.
 _CACHE_GIGABYTES = "0.25"
 _OPLOG_MEGABYTES = "128"
 
@@ -22,7 +23,8 @@ class Settings:
 
     :param fail_points: True if the servers accept the command ``configureFailPoint``.
     :param tls: True if the servers require TLS, with certificates from ``gmongo.testing.certificates()``.
-    :param users: the passwords by user name. Users enable access control, and have the role ``root``.
+    :param users: the passwords by user name. If there are users, clients must authenticate. The
+        users have the role ``root``.
     :param require_api_version: True if the servers refuse commands without a version of the Stable API.
     :param parameters: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``.
     :param compressors: the names of the compressors that the servers support, separated by commas.

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# False: no TLS. True: a generated certificate. A mapping: the paths `certificate` (a file with certificate and key) and
-# `ca`. An SSLContext: the context of the servers.
+# The servers use no TLS (False), a generated certificate (True), an existing SSLContext, or the
+# files of a mapping. The keys of the mapping are `certificate` (a file with certificate and key)
+# and `ca`.
 Tls: TypeAlias = bool | ssl.SSLContext | Mapping[str, "str | os.PathLike[str]"]
 _FIELDS = frozenset({"certificate", "ca"})
 
@@ -21,7 +22,7 @@ class Certificates:
     """A certificate authority for tests, which writes its certificates to files.
 
     :param authority: the certificate and the key of an existing authority, as PEM; None creates a new authority.
-    :ivar ca_file: the path of the authority's certificate, a value of ``tlsCAFile``.
+    :ivar ca_file: the path of the authority's certificate, for the option ``tlsCAFile``.
     """
 
     def __init__(self, authority: tuple[bytes, bytes] | None = None) -> None:
@@ -48,7 +49,7 @@ class Certificates:
         return path
 
 
-_adopted: list[tuple[bytes, bytes]] = []
+_parent_authority: list[tuple[bytes, bytes]] = []
 
 
 @functools.cache
@@ -57,12 +58,12 @@ def certificates() -> Certificates:
 
     :raises RuntimeError: trustme is not installed.
     """
-    return Certificates(*_adopted)
+    return Certificates(*_parent_authority)
 
 
-def adopt(certificate: bytes, key: bytes) -> None:
+def use_authority(certificate: bytes, key: bytes) -> None:
     """Use the certificate authority of another process. Call the function before :func:`certificates`."""
-    _adopted[:] = [(certificate, key)]
+    _parent_authority[:] = [(certificate, key)]
 
 
 def server_context(tls: Tls) -> ssl.SSLContext | None:

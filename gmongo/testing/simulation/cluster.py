@@ -59,7 +59,7 @@ class Cluster:
     def record_change_stream(self, body: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
         """Record the cursor ID if the command opened a change stream.
 
-        Errors of change streams have the label ResumableChangeStreamError.
+        Errors of commands with this cursor have the label ResumableChangeStreamError.
         """
         pipeline = body.get("pipeline")
         if pipeline and "$changeStream" in pipeline[0] and reply.get("cursor"):

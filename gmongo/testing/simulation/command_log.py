@@ -43,7 +43,7 @@ class CommandLog(list[ReceivedCommand]):
     def add(self, request: Request, size: int = 0) -> None:
         """Add a command, if the log is enabled.
 
-        :param request: the command.
+        :param request: the received command.
         :param size: the size of the message in bytes.
         """
         if not self.enabled:

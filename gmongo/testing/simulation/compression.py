@@ -71,7 +71,7 @@ _BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 
 
 def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names as a tuple, after a check that all compressors can be used.
+    """Check that all compressors can be used, and return the names of the compressors as a tuple.
 
     :raises ValueError: a name is not the name of a compressor.
     :raises RuntimeError: the Python module of a compressor is not installed.
@@ -94,7 +94,7 @@ def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
         opcode, size, number = _FIELDS.unpack_from(payload)
         compressor = _BY_NUMBER[number]
         data = compressor.decompress(payload[_FIELDS.size :])
-    except Exception as error:  # each compression library raises other exceptions
+    except Exception as error:  # each compression library raises exceptions of different classes
         raise MalformedMessage(f"OP_COMPRESSED cannot be read: {error!r}") from error
     if len(data) != size:
         raise MalformedMessage(f"OP_COMPRESSED has {len(data)} bytes, but its header has the size {size}")

@@ -37,7 +37,7 @@ _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
 _QUEUE_SIZE = 64  # the number of requests that the member reads in advance
 _HELLOS = frozenset({"hello", "isMaster", "ismaster"})
-_WAITING = _HELLOS | {"getMore"}  # the commands that may wait long for an event
+_WAITING = _HELLOS | {"getMore"}  # the commands that may wait a long time for an event
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
@@ -116,7 +116,8 @@ class Connection:
         if self.busy_with in _WAITING or self.gone.is_set():
             self._answerer.kill(block=False)
         else:
-            # Execute the requests in the queue. A client may close the connection after an unacknowledged write.
+            # A client may close the connection after an unacknowledged write. Therefore the member
+            # executes the requests in the queue.
             self._requests.put(None)
             self._answerer.join()
         self.close()
@@ -192,7 +193,7 @@ class Connection:
             if not message.wants_reply:
                 return
             following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
-            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # mongod does this, too
+            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # like mongod
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
             if following is None:

@@ -39,10 +39,10 @@ def _reply_to(deployment: Deployment, request: Mapping[str, Any]) -> dict[str, A
     try:
         return {"result": ORDERS[request["order"]](deployment, *request["arguments"])}
     except Exception as problem:
-        return problem_of(problem)
+        return exception_reply(problem)
 
 
-def problem_of(problem: Exception) -> dict[str, Any]:
+def exception_reply(problem: Exception) -> dict[str, Any]:
     """Return the reply that describes an exception. :func:`raise_problem` raises the exception in the parent."""
     if isinstance(problem, CommandError):
         description = {"code": problem.code, "name": problem.name, "message": problem.message}
@@ -50,21 +50,19 @@ def problem_of(problem: Exception) -> dict[str, Any]:
     return {"problem": type(problem).__name__, "message": str(problem)}
 
 
-def raise_problem(answer: Mapping[str, Any]) -> None:
+def raise_problem(reply: Mapping[str, Any]) -> None:
     """Raise the exception that a reply describes. Do nothing if the reply describes no exception.
 
-    :param answer: the reply to a request.
+    :param reply: the reply to a request.
     """
-    if "problem" not in answer:
+    if "problem" not in reply:
         return
-    if answer["problem"] == "CommandError":
-        raise CommandError(
-            answer["code"], answer["name"], answer["message"], answer["labels"], **dict(answer["fields"])
-        )
-    kind = _PROBLEMS.get(answer["problem"])
+    if reply["problem"] == "CommandError":
+        raise CommandError(reply["code"], reply["name"], reply["message"], reply["labels"], **dict(reply["fields"]))
+    kind = _PROBLEMS.get(reply["problem"])
     if kind is None:  # an OSError or a subclass of OSError
-        raise OSError(answer["message"])
-    raise kind(answer["message"])
+        raise OSError(reply["message"])
+    raise kind(reply["message"])
 
 
 def _describe(deployment: Deployment) -> dict[str, Any]:
@@ -107,7 +105,7 @@ def _fault(deployment: Deployment, number: int, name: str, *arguments: Any) -> N
 
 
 def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
-    """Return the commands in the log that follow the first `after` received commands."""
+    """Return the commands in the log, without the first `after` commands that the deployment received."""
     log = deployment.commands
     new_commands = log[max(0, after - log.first) :]
     names = [each.name for each in dataclasses.fields(ReceivedCommand) if each.init]

@@ -32,7 +32,8 @@ _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
 
 
-# A server checks the fields of these commands after the fail points, and of all other commands before.
+# A server applies fail points before the check of the fields of these commands. For all other
+# commands, a server checks the fields first.
 _CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
@@ -112,7 +113,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
 
 
 def _with_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of the reply with the fields of all replies: ``ok``, error labels and cluster time."""
+    """Return a copy of the reply with the fields that each reply may have: ``ok``, error labels, cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
     modern = call.cluster.version >= STREAMS_AND_LABELS

@@ -15,7 +15,7 @@ OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
 def labels_of(request: Request, code: int | None, write_concern_code: int | None) -> list[str]:
     """Return the error labels of a reply.
 
-    :param request: the command.
+    :param request: the command to which the server replies.
     :param code: the error code of the reply; None if the command succeeded.
     :param write_concern_code: the error code of the write concern error; None if there is no such error.
     """
@@ -43,16 +43,17 @@ def _is_retryable_write(request: Request, code: int | None, write_concern_code: 
     return code in RETRYABLE or write_concern_code in RETRYABLE
 
 
-def add_labels(request: Request, reply: dict[str, Any], modern: bool) -> None:
+def add_labels(request: Request, reply: dict[str, Any], has_retryable_label: bool) -> None:
     """Add error labels to the reply. Do nothing if the reply has error labels.
 
-    :param modern: True if the server adds the label RetryableWriteError, which servers do since version 4.4.
+    :param has_retryable_label: True if the server adds the label RetryableWriteError, which servers
+        do since version 4.4.
     """
     if "errorLabels" in reply:
         return
     code = None if reply.get("ok", 1) else reply.get("code")
     labels = labels_of(request, code, (reply.get("writeConcernError") or {}).get("code"))
-    if not modern:
+    if not has_retryable_label:
         labels = [label for label in labels if label != "RetryableWriteError"]
     if labels:
         reply["errorLabels"] = labels

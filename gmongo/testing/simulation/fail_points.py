@@ -44,8 +44,8 @@ class FailPoint:
     """A fail point of a member.
 
     :param mode: ``off``, ``alwaysOn``, ``times``, ``skip`` or ``activationProbability``.
-    :param amount: the value of ``times``, ``skip`` or ``activationProbability``. The number decreases for ``times`` and
-        ``skip``.
+    :param amount: the value of ``times``, ``skip`` or ``activationProbability``. For ``times`` and
+        ``skip``, each matching command decreases the number.
     :param data: the data, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
     :param entered: the number of commands that the fail point affected.
     """
@@ -56,7 +56,10 @@ class FailPoint:
     entered: int = 0
 
     def enter(self) -> bool:
-        """Return True if the fail point affects the current command, which matches its data. Update the counters."""
+        """Decide if the fail point affects a command that matches the data, and update the counters.
+
+        Return True if the fail point affects the command.
+        """
         if self.mode == "times":
             self.amount -= 1
             if self.amount <= 0:
@@ -120,7 +123,10 @@ class FailPoints:
         return old.entered if old else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
-        """Return the fail point that affects the command, with its name. Return None if no fail point does."""
+        """Return the fail point that affects the command, and the name of the fail point.
+
+        Return None if there is no such fail point.
+        """
         for name, matches in _MATCHING.items():
             point = self._points.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
@@ -128,8 +134,8 @@ class FailPoints:
         return None
 
 
-# MongoDB 4.2 and newer do not have these commands. The driver hides the fields of these commands in logs, and tests of
-# the driver name these commands in fail points.
+# MongoDB 4.2 and newer do not have these commands. The check of fail points accepts the commands,
+# because tests of the driver name the commands in fail points.
 _REMOVED = ("copydb", "copydbgetnonce", "copydbsaslstart")
 
 
@@ -143,7 +149,7 @@ def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_REMOVED}:
-            raise error(59, f"failCommands has no such command: {name!r}{did_you_mean(name, known)}")
+            raise error(59, f"failCommands contains the unknown command {name!r}{did_you_mean(name, known)}")
 
 
 def _parse_mode(mode: Any, data: Mapping[str, Any]) -> FailPoint:
@@ -261,4 +267,4 @@ def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) ->
         if "errorLabels" in data:
             reply["errorLabels"] = list(data["errorLabels"])
     elif name == ON_TRANSACTIONAL_WRITE and data.get("closeConnection", True):
-        raise CloseConnection  # after the write, without a reply
+        raise CloseConnection  # close the connection after the write, without a reply

@@ -30,14 +30,15 @@ _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
-# By the number of the BSON type: the size in bytes of a value without a length field.
+# The size in bytes of a value without a length field, by the number of the BSON type.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
-# By the number of the BSON type: the bytes of a value that its length field does not count.
+# How many bytes of a value the length field of the value does not count, by the number of the BSON
+# type.
 _SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
-_PIECE = 32 * 1024  # the bytes that the decoder decodes between two switches to other greenlets
-_LONG = 256  # the array elements that the encoder encodes between two switches to other greenlets
+_PIECE = 32 * 1024  # The decoder switches to other greenlets after this number of bytes.
+_LONG = 256  # The encoder switches to other greenlets after this number of array elements.
 # DATETIME_AUTO also decodes dates that Python's `datetime` cannot represent.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -58,7 +59,8 @@ class Message:
 
     :param opcode: the opcode of the request: OP_MSG or OP_QUERY.
     :param flags: the flags of an OP_MSG; 0 for an OP_QUERY.
-    :param body: the fields of the command. A document sequence is a field whose value is a list.
+    :param body: the fields of the command. A document sequence of the message is a field whose
+        value is a list of documents.
     :param database: the name of the database.
     :param size: the size of the message in bytes, without the header.
     :param repeated: the name of a field that occurs twice in the command; None by default.
@@ -147,7 +149,10 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
 
 
 def _repeated_field(document: bytes) -> str | None:
-    """Return the name of a field that occurs twice in a BSON document. Return None if no field does."""
+    """Return the name of a field that occurs twice in a BSON document.
+
+    Return None if no field occurs twice.
+    """
     names: set[bytes] = set()
     position = 4
     while position < len(document) - 1:
@@ -178,7 +183,8 @@ def _pieces(documents: bytes) -> Iterator[bytes]:
     pace, begin, end = Pace(), 0, 0
     while begin < len(documents):
         while end < min(begin + _PIECE, len(documents)):
-            # This function does not check the size of a document, because the decoder does.
+            # This function does not check the size of a document, because the decoder checks the
+            # size.
             end += max(int.from_bytes(documents[end : end + 4], "little", signed=True), 1)
         yield documents[begin:end]
         begin = end
@@ -220,7 +226,7 @@ def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: M
     :param number: the requestID of the reply.
     :param response_to: the requestID of the request.
     :param flags: the flags of an OP_MSG. The flag CHECKSUM_PRESENT adds a checksum.
-    :param reply: the document.
+    :param reply: the reply document.
     """
     if opcode == OP_QUERY:
         fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY

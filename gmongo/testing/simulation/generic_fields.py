@@ -5,7 +5,7 @@ from __future__ import annotations
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 
-# By command: the version since which the field ``comment`` may have any type.
+# The server version since which the field ``comment`` may have any type, by command.
 _ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})

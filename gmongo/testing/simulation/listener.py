@@ -70,7 +70,7 @@ class Listener:
         """Return True if a connection has arrived that the listener has not accepted."""
         try:
             return bool(select.select([self._socket], [], [], 0)[0])
-        except (OSError, ValueError):  # the socket is closed, or its number is too high
+        except (OSError, ValueError):  # the socket is closed, or `select` does not accept such a high descriptor
             return False
 
     def accept_waiting(self) -> Iterator[Any]:
@@ -95,7 +95,7 @@ class Listener:
 
 
 def release_hub(sock: Any) -> None:
-    """Set ``ref=False`` in the watchers of a gevent socket. Then the socket does not keep the hub running."""
+    """Set ``ref=False`` in the watchers of a gevent socket, so that the socket does not keep the hub running."""
     for name in ("_read_event", "_write_event"):
         watcher = getattr(sock, name, None)
         if watcher is not None:

@@ -11,7 +11,9 @@ from gmongo.testing.simulation.member import Member
 
 
 class LoadBalancer:
-    """Forwards each connection to the next mongos that is alive. Without such a mongos, closes the connection.
+    """Forwards each connection to the next mongos that is alive.
+
+    If no mongos is alive, the load balancer closes the connection.
 
     :param services: the mongos, which are members with a ``serviceId``.
     :param port: the TCP port; 0 means any free port.

@@ -100,7 +100,10 @@ class Member:
         self.cluster.topology.lost(self)
 
     def stop(self) -> None:
-        """Close the listener and all connections. The other members do not notice the end of the member."""
+        """Close the listener and all connections.
+
+        The other members do not notice that the member ended.
+        """
         self.alive = False
         if self._listener is not None:
             self._listener.close()
@@ -142,7 +145,7 @@ class Member:
         self.cluster.topology.lost(self)
 
     def heal(self) -> None:
-        """End :meth:`partition`. The member closes connections that existed before."""
+        """End :meth:`partition`. The member closes all connections that existed before the call."""
         self.faults.partitioned = False
         self.drop_connections()
         self.cluster.topology.restored(self)
@@ -156,11 +159,11 @@ class Member:
         self.faults.delay = _check_number("seconds", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Send only the beginning of one reply, and close its connection.
+        """Send only the beginning of one reply, and close the connection.
 
-        :param n_bytes: the number of bytes of the reply to send.
-        :param command: the name of a command. The fault affects the next reply to this command. None means the next
-            reply to any command.
+        :param n_bytes: how many bytes of the reply the member sends.
+        :param command: the name of the command whose next reply is cut. None means the next reply
+            to any command.
         :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
         """
         _check_number("n_bytes", n_bytes, whole=True)
@@ -170,8 +173,8 @@ class Member:
     def garbage(self, command: str | None = None) -> None:
         """Send bytes that are not a message instead of one reply.
 
-        :param command: the name of a command. The fault affects the next reply to this command. None means the next
-            reply to any command.
+        :param command: the name of the command whose next reply is replaced. None means the next reply
+            to any command.
         :raises ValueError: `command` is not a string.
         """
         _check_command_name(command)
@@ -180,7 +183,8 @@ class Member:
     def step_down(self, seconds: float = 60.0) -> None:
         """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
 
-        :param seconds: the time in seconds; 60 by default.
+        :param seconds: how many seconds the other members have precedence in elections; 60 by
+            default.
         :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
         """
         _check_number("seconds", seconds)
@@ -242,7 +246,7 @@ class Member:
     def forget(self, connection: Connection) -> None:
         """Remove a closed connection from :attr:`connections`.
 
-        :param connection: the connection.
+        :param connection: the closed connection.
         """
         self.connections.pop(connection.number, None)
 
@@ -267,7 +271,7 @@ class Member:
         """Wait until the topologyVersion of the member changes. Return immediately if `known` is an old version.
 
         :param known: the topologyVersion that the client knows.
-        :param seconds: the longest wait.
+        :param seconds: the longest wait in seconds.
         """
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)

@@ -50,9 +50,9 @@ class Network:
         return self.loss > 0 and self.random.random() < self.loss
 
 
-def _check_range(name: str, value: float, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
-        raise ValueError(f"network.{name} is {value!r}, which is not a number from 0 to {most:g}")
+def _check_range(name: str, value: float, maximum: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= maximum:
+        raise ValueError(f"network.{name} is {value!r}, which is not a number from 0 to {maximum:g}")
     return value
 
 
@@ -72,7 +72,7 @@ class Faults:
         self.answering.set()
 
     def cut_next(self, n_bytes: int, command: str | None) -> None:
-        """Set a fault: the next reply to `command` ends after `n_bytes` bytes, and its connection closes."""
+        """Set a fault: the next reply to `command` ends after `n_bytes` bytes, and the connection closes."""
         self._cut = n_bytes, command
 
     def spoil_next(self, command: str | None) -> None:
@@ -80,9 +80,9 @@ class Faults:
         self._garbage = (command,)
 
     def take_cut(self, command: str) -> int | None:
-        """Return the number of bytes of the reply to send if the reply must be cut. Otherwise return None.
+        """If the reply must be cut, return how many of its bytes to send. Otherwise return None.
 
-        A fault affects one reply. The method removes the fault.
+        The method removes the fault, because the fault affects only one reply.
         """
         if self._cut is None or self._cut[1] not in (None, command):
             return None
@@ -90,7 +90,7 @@ class Faults:
         return n_bytes
 
     def take_garbage(self, command: str) -> bool:
-        """Return True if the member must send garbage instead of the reply. The method removes the fault."""
+        """Return True if the member must send garbage instead of the reply, and remove this fault."""
         if self._garbage is None or self._garbage[0] not in (None, command):
             return False
         self._garbage = None

@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "requireApiVersion": False, "transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True,
     "ttlMonitorSleepSecs": 60,
 }  # fmt: skip
-# By the type of the default value: the types that a new value may have.
+# The types that a new value may have, by the type of the default value.
 _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
 
 

@@ -14,7 +14,7 @@ _HEADER = 16
 class Pushback:
     """A stream that returns bytes that were received before, and then the bytes of a socket.
 
-    :param sock: the socket.
+    :param sock: the socket of the connection.
     :param first: the bytes that were received before.
     """
 
@@ -23,7 +23,10 @@ class Pushback:
         self._first = first
 
     def recv(self, size: int) -> bytes:
-        """Return at most `size` received bytes. Return no bytes if the client has closed the connection."""
+        """Return at most `size` received bytes.
+
+        Return an empty result if the client has closed the connection.
+        """
         if self._first:
             first, self._first = self._first[:size], self._first[size:]
             return first

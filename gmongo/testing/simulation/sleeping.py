@@ -19,12 +19,12 @@ _SLEEPS = (
     re.compile(r"sleep\((\d+)\)\s*\|\|\s*true;?"),
     re.compile(r"function\s*\(\)\s*\{\s*sleep\((\d+)\);\s*return true;?\s*\}"),
 )
-# By command: the field with the statements. The filter of a statement is the field `q`.
+# The field with the statements, by command. The filter of a statement is the field `q`.
 _STATEMENTS = {"update": "updates", "delete": "deletes"}
 
 
 def execute_sleep(call: Call, operation: Operation) -> None:
-    """Sleep once for each ``$where`` that contains only a sleep, and remove the ``$where`` from its filter.
+    """Remove each ``$where`` that contains only a sleep, and sleep for the sum of the times.
 
     :raises CommandError: the operation timed out, or was killed.
     :raises CloseConnection: the client has closed the connection.
@@ -34,7 +34,8 @@ def execute_sleep(call: Call, operation: Operation) -> None:
         seconds = _seconds_of_sleep(document[field])
         if seconds is not None:
             total += seconds
-            # The store has no reference to this document. The command log refers to the document, and shows the change.
+            # The change has no effect on stored documents. The command log contains the changed
+            # document.
             document[field] = {name: value for name, value in document[field].items() if name != "$where"}
     if total:
         _sleep(call, operation, total)

@@ -23,7 +23,7 @@ _VERSION_2 = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersio
 _DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDeprecationInVersion2"})}
 _COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
 _SINCE = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
-# By command: the fields that do not belong to API version 1.
+# The fields that do not belong to API version 1, by command.
 _FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
     "find": frozenset(
         {"awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"}

@@ -32,7 +32,7 @@ _OTHER_DRIVERS = frozenset({"pymongo", "motor"})
 # The packages whose functions can block a thread.
 _WAITS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
 _CHECK_INTERVAL = 0.25  # seconds
-_CHECKS = 5  # the number of consecutive checks after which a thread counts as blocked
+_CHECKS = 5  # A thread counts as blocked after this number of consecutive checks.
 _REQUEST_TIMEOUT = 1.0  # seconds
 _OPERATION_FAILED = 96
 
@@ -46,15 +46,17 @@ def watch(*listeners: Listener) -> None:
     _watched.update(listeners)
     if not _watched or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
         return
-    if _watcher is None or not _watcher.is_alive():  # the watcher thread does not exist in a fork
+    if _watcher is None or not _watcher.is_alive():  # the watcher thread does not exist in a forked process
         _watcher = threading.Thread(target=_watch, name="gmongo.testing.stalled", daemon=True)
         _watcher.start()
 
 
 def _watch() -> None:
-    # By port: the number of consecutive checks that found a connection that was not accepted, and a thread that waits.
-    # One check is not enough, because a thread that is not blocked may be in the code of a socket at one check. The
-    # watcher counts checks instead of seconds, because the process may have had no processor for seconds.
+    # A check finds a listener if the listener has not accepted a connection, and the thread of the
+    # listener runs blocking code. `counts` is the number of consecutive checks that found a
+    # listener, by port. One check is not enough, because a thread that is not blocked may run
+    # blocking code at one moment. The watcher counts checks instead of seconds, because the process
+    # may have had no processor for seconds.
     counts: dict[int, int] = {}
     while listeners := list(_watched):
         waiting = {

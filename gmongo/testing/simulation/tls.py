@@ -1,4 +1,7 @@
-"""The server side of TLS, with memory buffers. Any ``ssl.SSLContext`` works, and nothing blocks the event loop."""
+"""The server side of TLS, with memory buffers.
+
+The class accepts any ``ssl.SSLContext``, and does not block the event loop.
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ class Users:
     :param passwords: the passwords by user name. A user with a password belongs to ``admin``. A user whose password is
         None, such as the subject of a certificate, belongs to ``$external``. `passwords` is None for a deployment
         without access control.
-    :param oidc_tokens: the user names by OIDC token. Tokens enable access control.
+    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must
+        authenticate.
     """
 
     def __init__(
@@ -74,11 +75,11 @@ class Users:
             self._users[database, name] = User(name, database, password, list(root))
 
     def find(self, database: str, name: str) -> User | None:
-        """Return the user of this name. Return None if the user does not exist."""
+        """Return the user with this database and name. Return None if the user does not exist."""
         return self._users.get((database, name))
 
     def get(self, database: str, name: str) -> User:
-        """Return the user of this name.
+        """Return the user with this database and name.
 
         :raises CommandError: the user does not exist.
         """
@@ -97,7 +98,7 @@ class Users:
         self._users[user.database, user.name] = user
 
     def replace(self, user: User) -> None:
-        """Replace the user of the same name and database."""
+        """Replace the existing user that has the name and the database of `user`."""
         self._users[user.database, user.name] = user
 
     def remove(self, database: str, name: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# (release, maxWireVersion) in ascending order. A server version has the maxWireVersion of the last release that is not
-# newer than the server version.
+# Pairs of a release and the maxWireVersion of the release, in ascending order. A server version has
+# the maxWireVersion of the last release that is not newer than the server version.
 _WIRE_VERSIONS = (
     ((4, 2), 8),
     ((4, 4), 9),

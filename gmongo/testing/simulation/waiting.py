@@ -1,4 +1,7 @@
-"""Waits of a simulated deployment. The waits use ``ref=False``, and therefore do not keep the hub running."""
+"""Functions and signals with which the greenlets of a simulated deployment wait.
+
+The waits use ``ref=False``, and therefore do not keep the hub running.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ def wait_for(event: Event, seconds: float | None = None) -> bool:
 
 
 class Change:
-    """A signal that can happen repeatedly, and wakes all greenlets that wait at this moment."""
+    """A signal that can be announced repeatedly.
+
+    Each announcement wakes all greenlets that wait at this moment.
+    """
 
     def __init__(self) -> None:
         self._event = Event()

@@ -12,7 +12,7 @@ from gmongo.testing.store.values import is_number, long_of
 from gmongo.testing.unsupported import not_supported
 
 _TIMEOUT = 64
-_CHECK_INTERVAL = 0.5  # seconds between two checks if the connection is open
+_CHECK_INTERVAL = 0.5  # Seconds between two checks if the connection is open.
 # The commands to which write concerns do not apply. In a transaction, only the commit has a write concern.
 WITHOUT_WRITE_CONCERN = frozenset(
     {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}
@@ -49,7 +49,10 @@ def check_write_concern(call: Call) -> None:
 
 
 def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
-    """Wait until enough members have replicated the write. Otherwise add a ``writeConcernError`` to the reply."""
+    """Wait until enough members have replicated the write.
+
+    Add a ``writeConcernError`` to the reply if the wait fails.
+    """
     concern = call.body.get("writeConcern")
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
@@ -76,7 +79,10 @@ def _unsatisfiable(call: Call, w: Any) -> tuple[int, str] | None:
 
 
 def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
-    """Wait until enough members have replicated the write. Return the code and message of the error after a timeout."""
+    """Wait until enough members have replicated the write.
+
+    If the wait times out, return the code and message of the error.
+    """
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")

@@ -40,8 +40,8 @@ class Store:
     def execute(self, request: Request) -> dict[str, Any]:
         """Execute a command, and return a reply without ``ok`` and without cluster time.
 
-        Other commands run while a command waits or computes for long. The reply contains documents of the store.
-        Therefore the caller must not change the reply.
+        While a command waits, or computes for a long time, other commands run. The reply contains
+        documents of the store. Therefore the caller must not change the reply.
         """
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
@@ -58,7 +58,10 @@ class Store:
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
     def note_sharding(self, database: str, name: str, key: Any) -> None:
-        """Publish an event for change streams: a collection is sharded. Create a missing collection."""
+        """Publish the event ``shardCollection`` of a collection.
+
+        If the collection does not exist, create the collection.
+        """
         state = self._state
         collection = state.catalog.get((database, name)) or state.create(database, name, {})
         state.tick()
@@ -81,14 +84,17 @@ class Store:
         state.wake()
 
     def connection_lost(self, connection: int) -> None:
-        """Abort the open transaction of a closed connection. The deployment has a load balancer."""
+        """Abort the open transaction of a closed connection, in a deployment with a load balancer."""
         for session in self._state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.connection == connection:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Wake all waiting commands. Each command checks again if its condition is true."""
+        """Wake all waiting commands.
+
+        Each command checks again the condition for which the command waits.
+        """
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:

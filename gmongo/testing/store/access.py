@@ -1,6 +1,7 @@
 """Read and write the current state, and read a past state.
 
-:mod:`gmongo.testing.store.transactions` has the access of transactions.
+The module :mod:`gmongo.testing.store.transactions` contains the access of transactions to the
+state.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ class Access:
         self.state = state
 
     def find(self, database: str, name: str) -> Collection | None:
-        """Return the collection or view of this name. Return None if the name does not exist."""
+        """Return the collection or view with this name.
+
+        Return None if there is no such collection or view.
+        """
         return self.state.catalog.get((database, name))
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
@@ -36,7 +40,10 @@ class Access:
         return collection.records
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys of the records for which the indexes are not valid, because this access has other records."""
+        """Return the keys of the records for which the indexes are not valid.
+
+        The indexes describe the current records, but some kinds of access read other versions.
+        """
         return ()
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
@@ -92,7 +99,7 @@ class Access:
     ) -> None:
         """Replace a document.
 
-        :param collection: the collection.
+        :param collection: the collection that contains the document.
         :param key: the key of the record.
         :param document: the new document.
         :param kind: the type of the change in change streams: ``update`` or ``replace``.

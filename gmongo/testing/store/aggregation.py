@@ -102,7 +102,8 @@ def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
         run = compile_pipeline(pipeline[1:], env)
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
-        # Compile all stages before the collection is read. Therefore an error does not depend on the documents.
+        # Compile all stages before the first read of the collection, so that an error does not
+        # depend on the documents.
         run = compile_pipeline(pipeline, env, leading=True)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:

@@ -76,7 +76,7 @@ class Update:
     def apply(self, document: Document, inserting: bool = False) -> Document:
         """Return the updated copy of a document.
 
-        :param document: the document, which does not change.
+        :param document: the document to update; the method does not modify this object.
         :param inserting: True for the new document of an upsert.
         """
         if self.is_pipeline:
@@ -94,7 +94,8 @@ class Update:
     def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
         """Return the paths whose values change streams show completely.
 
-        If the result contains the empty path, change streams show all other changes as changes of parts of values.
+        The empty path in the result means: change streams show only the changed parts of all other
+        values.
         """
         if not self.has_operators:
             return frozenset()
@@ -117,7 +118,8 @@ class Update:
     def _changed_elements(self, document: Document, changed: Document, parts: Sequence[str]) -> Iterator[str]:
         """Yield the paths that ``$[]`` and ``$[name]`` changed.
 
-        If several elements of an array changed, yield the path of the array. Otherwise yield the path of the element.
+        If several elements of an array changed, yield the path of the array. If one element
+        changed, yield the path of the element.
         """
         for number, part in enumerate(parts):
             for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
@@ -159,7 +161,8 @@ class Update:
     def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
         """Return the paths that a path with positional operators matches.
 
-        If there is no match, return the error. The caller raises the error before the operator is applied.
+        If the path matches nothing, return the error that the caller raises before the operator is
+        applied.
         """
         if "$" not in "".join(parts):
             return [list(parts)]
@@ -260,7 +263,7 @@ def _edits_of(
 
 
 def path_order(path: str) -> list[tuple[int, int, str]]:
-    """Return a sort key for paths. An update writes the paths in this order."""
+    """Return the sort key of a path. An update writes the paths in the order of the sort keys."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in path.split(".")]
 
 
@@ -296,8 +299,8 @@ def _is_array_operator(part: str) -> bool:
 def _overlap(first: list[str], second: list[str]) -> bool:
     """Return True if two paths can lead to the same value.
 
-    This is the case if one path contains the other path. This is also the case if, at the first difference, exactly one
-    of the two parts is an array operator, ``$[]`` or ``$[name]``.
+    Two paths overlap if one path contains the other path. Two paths also overlap if, at the first
+    difference, exactly one of the two parts is an array operator, ``$[]`` or ``$[name]``.
     """
     for left, right in zip(first, second, strict=False):
         if left != right:
@@ -373,7 +376,9 @@ def _top_level_names(query: Any) -> Iterator[str]:
 
 
 def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
-    """Return the fields that the query compares for equality. The new document of an upsert has these fields.
+    """Return the fields that the query compares for equality.
+
+    The new document of an upsert contains these fields.
 
     :param query: the filter of the update.
     :param only_identity: True to return only ``_id``, for a replacement.
@@ -411,7 +416,7 @@ def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _equal_values(condition: Any) -> Iterator[Any]:
     """Yield the values to which a condition compares a field for equality.
 
-    A regular expression is such a value only as the operand of ``$eq``.
+    Yield a regular expression only if the regular expression is the operand of ``$eq``.
     """
     if not is_operators(condition):
         alternatives, certain = [condition], []

@@ -1,7 +1,7 @@
 """Arithmetic with the numeric types of BSON.
 
-If the operands have different types, the result has the type of one of the operands: the first of decimal, double and
-int64.
+If the operands have different types, the result has the widest type of the operands. Decimal is
+wider than double, and double is wider than int64.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ INT64 = range(-(2**63), 2**63)
 
 
 def to_decimal(value: Any) -> Decimal:
-    """Convert a number to a decimal of at most 34 digits. A double becomes a decimal of 15 digits, even if zeros."""
+    """Convert a number to a decimal of at most 34 digits.
+
+    A double becomes a decimal of 15 digits, even if the last digits are zeros.
+    """
     if isinstance(value, Decimal128):
         return value.to_decimal()
     if isinstance(value, float):
@@ -34,7 +37,7 @@ def to_decimal(value: Any) -> Decimal:
 
 
 def decimal(value: Decimal) -> Decimal128:
-    """Convert to a BSON decimal, which is rounded to 34 digits."""
+    """Convert a decimal to a BSON decimal, and round the result to 34 digits."""
     return Decimal128(CONTEXT.create_decimal(value))
 
 
@@ -92,7 +95,7 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
 
 
 def total(values: Iterable[Any]) -> Any:
-    """Return the sum of the values that are numbers. Without numbers, return 0.
+    """Return the sum of the values that are numbers. If no value is a number, return 0.
 
     The sum of doubles is computed exactly and rounded once.
     """
@@ -122,12 +125,12 @@ def exact_sum(numbers: list[Any]) -> float:
     """Return the sum as a double, which is rounded once."""
     try:
         return math.fsum(numbers)
-    except (OverflowError, ValueError):  # an overflow of a partial sum, or both infinities are among the numbers
+    except (OverflowError, ValueError):  # a partial sum overflows, or both infinities are among the numbers
         return float(sum(numbers))
 
 
 def average(values: Iterable[Any]) -> Any:
-    """Return the mean of the values that are numbers. Without numbers, return None."""
+    """Return the mean of the values that are numbers. If no value is a number, return None."""
     numbers = [value for value in values if is_number(value)]
     if not numbers:
         return None
@@ -157,7 +160,9 @@ def deviation(values: Iterable[Any], sample: bool) -> Any:
 
 
 def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Return the lowest or the highest value. Ignore values that are null or missing. Without values, return None.
+    """Return the lowest or the highest value. Ignore values that are null or missing.
+
+    If no values remain, return None.
 
     :param direction: 1 for the lowest value, -1 for the highest value.
     :param fold: a function that converts a value for the comparison under a collation.

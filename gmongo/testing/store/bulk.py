@@ -39,7 +39,8 @@ def bulk_write(context: Context) -> Document:
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
             break
     size = batch_size(body)
-    # Without a batch size, the first batch has all results that fit into a message.
+    # If the command has no batch size, the first batch contains all results that fit into a
+    # message.
     reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
     return {**reply, **{name: counts[name] for name in _COUNTS}}
 

@@ -44,7 +44,7 @@ _SPLIT = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 # The types of events that a stream shows only with the option showExpandedEvents.
 _EXPANDED = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
-# By the level of the stream: the types of events that end the stream.
+# The types of events that end a change stream, by the level of the stream.
 _ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()}
 
 
@@ -54,7 +54,8 @@ class Scope:
 
     :param level: ``collection``, ``database`` or ``cluster``.
     :param database: the database of the ``aggregate`` command.
-    :param collection: the collection of the ``aggregate`` command; None for the other levels.
+    :param collection: the collection of the ``aggregate`` command; None if the level is
+        ``database`` or ``cluster``.
     """
 
     level: str
@@ -136,7 +137,7 @@ def _scope(context: Context, options: Document) -> Scope:
 
 
 class ChangeStreamCursor(Cursor):
-    """The cursor of a change stream. A ``getMore`` waits for events.
+    """The cursor of a change stream. A ``getMore`` without results waits for events.
 
     :param state: the state of the deployment.
     :param scope: the collections whose events the stream shows.
@@ -167,7 +168,7 @@ class ChangeStreamCursor(Cursor):
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         found: list[Document] = []
-        size, now = 0, mark(self._state.now())  # the current time, because other greenlets may add events meanwhile
+        size, now = 0, mark(self._state.now())  # before the loop, in which other greenlets may add events
         for position, event in pace.through(self._pending()):
             document = self._resulting_document(position, event)
             if document is not None:
@@ -185,7 +186,10 @@ class ChangeStreamCursor(Cursor):
         return found
 
     def _pending(self) -> Iterator[tuple[Position, Event]]:
-        """Yield the events after the position of the cursor. An invalidation follows an event that ends the stream."""
+        """Yield the events after the position of the cursor.
+
+        After an event that ends the stream, yield an invalidation.
+        """
         last = self._state.oplog.at(self._position)
         if last is not None and self._ends(last):
             yield self._invalidation(last)

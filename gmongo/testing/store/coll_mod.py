@@ -24,7 +24,8 @@ _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
                  "expireAfterSeconds", "timeseries")  # fmt: skip
 _MAX_SECONDS = 2**31 - 1
-# A change of one of these options also stores the other option, with this default.
+# If a command changes one of these options, the collection also stores the other option with this
+# default.
 _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -59,7 +60,10 @@ def collection_modify(context: Context) -> Document:
 
 
 def _changed_options(collection: Collection, requested: Document, has_index: bool) -> Document:
-    """Return the changed options. The value None removes an option from the collection."""
+    """Return the changed options.
+
+    The value None means that the caller removes the option from the collection.
+    """
     options = dict(requested)
     named = {*options, "index"} if has_index else set(options)
     for names, is_refused, reason in (

@@ -1,6 +1,7 @@
 """Collations, which compare strings under the rules of a language.
 
-If PyICU is installed, the collations use ICU. Otherwise the collations use :mod:`gmongo.testing.store.root_order`.
+If PyICU is installed, the collations use ICU. If PyICU is not installed, the collations
+use :mod:`gmongo.testing.store.root_order`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "normalization": False,
     "backwards": False,
 }
-# The defaults that a locale of ICU changes.
+# The options whose default in a locale of ICU differs from the general default.
 _LOCALE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "da": {"caseFirst": "upper"},
     "fr_CA": {"backwards": True},
@@ -56,7 +57,8 @@ class Collation:
 
     :param fold: a function that converts a string to a sort key, a string whose code points sort in the order of the
         collation. None means the binary comparison of strings.
-    :param spec: the collation document, completed with the defaults, as sorted pairs.
+    :param spec: the collation document, completed with the defaults, as sorted pairs of name and
+        value.
     """
 
     fold: Fold | None = None
@@ -66,7 +68,8 @@ class Collation:
     def of(cls, spec: Any, required: bool = False) -> Collation:
         """Compile the collation document of a command, a collection or an index.
 
-        :param spec: the document. Without a document, the result is the binary comparison.
+        :param spec: the collation document. If there is no document, the result is the binary
+            comparison.
         :param required: True if an empty document is an error.
         """
         if not spec and not required:

@@ -33,7 +33,7 @@ class Context:
     """The context of one command.
 
     :param state: the state of the deployment.
-    :param request: the command.
+    :param request: the received command.
     :param access: the access to the current state, to a past state, or to the state of a transaction.
     :param snapshot: the logical time of a read with the level ``snapshot`` outside of transactions; otherwise None.
     """

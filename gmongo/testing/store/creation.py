@@ -87,7 +87,7 @@ def check_capped_count(field: str, count: int) -> None:
     """Check the maximum number of documents in a capped collection.
 
     :param field: the name of the option in error messages.
-    :param count: the maximum number.
+    :param count: the maximum number of documents.
     """
     if count >= _MAX_COUNT:
         raise location(51024, f"BSON field '{field}' value must be < {_MAX_COUNT}, actual value '{count}'")

@@ -27,8 +27,8 @@ class Cursor:
 
     :param namespace: the namespace in the replies.
     :param documents: all results.
-    :param limit_reached: True if the number of results equals the limit of the command. Then the cursor closes with the
-        batch that contains the last result.
+    :param limit_reached: True if the number of results equals the limit of the command. In this
+        case, the cursor closes with the batch that contains the last result.
     :ivar is_lost: True if the collection was dropped.
     """
 
@@ -130,9 +130,9 @@ class Cursors:
         self._kill_where(lambda cursor: cursor.session == session and cursor.transaction == number)
 
     def kill_of_collection(self, namespace: str) -> None:
-        """Kill or mark the cursors of a dropped collection.
+        """Kill the tailable cursors of a dropped collection.
 
-        A tailable cursor is killed. The next ``getMore`` of another cursor of ``find`` reports the drop.
+        For other cursors of ``find``, the next ``getMore`` reports the drop.
         """
         self._kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():

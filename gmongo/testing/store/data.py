@@ -27,7 +27,7 @@ class Record(NamedTuple):
     """A stored document. Records are immutable: an update stores a new record.
 
     :param number: the position of the document in natural order.
-    :param document: the document.
+    :param document: the stored document.
     """
 
     number: int
@@ -55,7 +55,7 @@ class Collection:
     :param name: the name of the collection.
     :param options: the options in the form of ``listCollections``.
     :param created: the logical time of the creation.
-    :param uuid: the UUID.
+    :param uuid: the UUID of the collection.
     :param indexes: the indexes by name.
     :param records: the records by key, in natural order.
     :param record_locks: the transactions that have locked records, by the key of the record.
@@ -102,7 +102,7 @@ class Collection:
 
     @property
     def kind(self) -> str:
-        """The type that ``listCollections`` shows."""
+        """The type of the collection in the reply to ``listCollections``."""
         if self.is_view:
             return "view"
         return "timeseries" if "timeseries" in self.options else "collection"
@@ -116,7 +116,7 @@ class Collection:
         return self.last_number
 
     def put(self, key: Key, record: Record, time: Timestamp) -> None:
-        """Store a record. Replace the record that has this key."""
+        """Store a record. Replace the existing record with this key."""
         self._add_to_history(key, time)
         self._remove_from_indexes(key)
         self.records[key] = record

@@ -9,9 +9,9 @@ import bson
 from gmongo.testing.store.values import identical
 
 Document = dict[str, Any]
-# The size in bytes of the other fields of the oplog entry that contains the changes of a document.
+# The size in bytes of an oplog entry for an update, without the changes of the document.
 _DELTA_METADATA = 15
-_FIELD = 7  # the size in bytes of a document with one field whose name is empty, without the value
+_FIELD = 7  # the size in bytes of the document {"": value} without the value
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
@@ -19,8 +19,8 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 
     :param before: the document before the update.
     :param after: the document after the update.
-    :param whole: the paths of values that the description shows completely. If `whole` contains the empty path, the
-        description shows changes of other values as changes of their parts.
+    :param whole: the paths of values that the description shows completely. If `whole` contains the
+        empty path, the description shows only the changed parts of all other values.
     :param version: the server version.
     """
     changes = _Changes(whole)
@@ -34,7 +34,7 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 def is_replacement_shorter(before: Document, after: Document) -> bool:
     """Return True if the changes of an update pipeline are longer than the new document.
 
-    Then a server logs the complete document, and the type of the event is ``replace``.
+    In this case, a server logs the complete document, and the type of the event is ``replace``.
     """
     return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
 

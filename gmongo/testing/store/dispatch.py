@@ -52,7 +52,7 @@ def execute(state: State, request: Request) -> Document:
 
 
 def _check_out_session(session: Session) -> None:
-    """Wait until no other command with a transaction number runs in the session. Then mark the session as busy."""
+    """Wait until no other command with a transaction number runs in the session, and mark the session as busy."""
     while not session.idle.is_set():
         session.idle.wait()
     session.idle.clear()

@@ -16,7 +16,7 @@ from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
     """Yield the entries that a write of a document would add to unique indexes, each with the name of the index.
 
-    :param collection: the collection.
+    :param collection: the collection of the document.
     :param document: the new document.
     :param before: the old document; None for an insert.
     """
@@ -46,7 +46,7 @@ def check_unique_among(
 
     The ``_id`` index is not checked.
 
-    :param collection: the collection.
+    :param collection: the collection of the document.
     :param key: the key of the document.
     :param document: the new document.
     :param records: the records that the transaction reads.
@@ -65,7 +65,7 @@ def check_unique_among(
 
 
 def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
-    """Return the error of a write whose document has values of another document in a unique index."""
+    """Return the error of a write that would store a duplicate value in a unique index."""
     found = {path: _none_if_missing(value) for path, value in zip(index.keys, values, strict=True)}
     shown = ", ".join(f"{path}: {_as_text(value)}" for path, value in found.items())
     return CommandError(

@@ -71,8 +71,8 @@ def _transaction(state: State, request: Request, session: Session) -> Transactio
         if not request.body.get("recoveryToken"):
             raise no_such_transaction(f"Transaction {number} was not started on this mongos, and there is no "
                                       "recoveryToken")  # fmt: skip
-        # Another mongos can only return the outcome of the transaction. If the transaction is open, the transaction
-        # aborts.
+        # A mongos that did not start the transaction can only return the outcome of the
+        # transaction. An open transaction aborts.
         abort(state, session)
     return transaction
 
@@ -99,7 +99,7 @@ def refresh_sessions(context: Context) -> Document:
 
 
 def kill_sessions(context: Context) -> Document:
-    """Execute ``killSessions``. An empty list kills all sessions."""
+    """Execute ``killSessions``. If the command contains an empty list, kill all sessions."""
     for lsid in _session_ids(context) or [session.id for session in context.state.sessions]:
         kill_session(context.state, lsid)
     context.state.wake()

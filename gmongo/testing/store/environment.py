@@ -69,7 +69,7 @@ class Environment:
         pace: Pace | None = None,
         **more: Any,
     ) -> Environment:
-        """Return a context for the names of `variables`.
+        """Return a context in which expressions can use the names of `variables`.
 
         :param variables: the values of variables by name.
         :param collation: the collation of the command.
@@ -90,9 +90,10 @@ def with_value(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def with_last(document: Document, parts: list[str], value: Any) -> Document:
-    """Return a copy of a document in which the last field is the field at a path, with another value.
+    """Return a copy of a document with another value at a path.
 
-    The slot-based execution engine of a server also writes the field last.
+    The field at this path becomes the last field. The slot-based execution engine of a server also
+    writes the field last.
     """
     return with_value(with_value(document, parts, MISSING) if _has(document, parts) else document, parts, value)
 

@@ -21,7 +21,7 @@ _DATE = 45  # the rank of dates in the comparison order of BSON types
 def run_due_work(state: State, parameters: Mapping[str, Any]) -> None:
     """Remove expired documents and abort expired transactions, at most once in ``ttlMonitorSleepSecs``.
 
-    Commands call the function. Without commands, nothing expires.
+    A deployment calls the function before each command. While no command arrives, nothing expires.
 
     :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
     """

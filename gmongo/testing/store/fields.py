@@ -84,9 +84,10 @@ def _elements(values: list[Any]) -> str:
 
 
 def leaves(word: str) -> tuple[str, ...]:
-    """Return the names of all kinds of values that a word of the table includes.
+    """Return the names of all kinds of values that a word in the rules of the table includes.
 
-    :param word: the name of a kind, a BSON type, ``number``, a size such as ``negative``, or ``positive``.
+    :param word: the name of a kind, a BSON type, ``number``, or a size such as ``negative`` or
+        ``positive``.
     """
     if word.endswith("positive"):
         return tuple(leaf for size in ("one", "many") for leaf in leaves(word.replace("positive", size)))
@@ -138,7 +139,7 @@ class Fields:
     def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
         """Check all fields of a document.
 
-        :param body: the document.
+        :param body: the document to check.
         :param version: the server version.
         :param generic: the names of the fields that each command accepts.
         :raises CommandError: a field is unknown, is missing, or has a wrong value.
@@ -228,7 +229,7 @@ def _check_session(body: Mapping[str, Any]) -> None:
 
 
 def without_alias(request: Request) -> dict[str, Any]:
-    """Return the body of a command. Replace an old name of the command by the current name."""
+    """Return the body of a command, in which the current name of the command replaces an old name."""
     name = ALIASES.get(request.name)
     if name is None:
         return request.body

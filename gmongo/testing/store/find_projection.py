@@ -17,7 +17,7 @@ from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, whole
 
 Edit = Callable[[Document, Document], Document]
-_WITH_ARRAY = 3  # the number of arguments with which $slice must be an expression
+_WITH_ARRAY = 3  # a $slice with this number of arguments is always an expression
 
 
 @constants_last()
@@ -26,7 +26,7 @@ def compile_projection(
 ) -> Callable[[Document], Document]:
     """Return a function that applies the projection of a ``find`` to a document.
 
-    :param spec: the projection.
+    :param spec: the projection document.
     :param query: the filter of the ``find``, which determines the array element of a positional operator.
     :param variables: the values of variables by name.
     :param score: a function that returns the text score of a document; None without a text search.
@@ -76,7 +76,10 @@ def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
 
 
 def _flattened(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the paths and values of a projection. An array operator in a nested document has its full path."""
+    """Yield the paths and values of a projection.
+
+    The path of an array operator in a nested document is complete.
+    """
     for name, value in spec.items():
         if isinstance(value, dict) and not is_operators(value) and any(map(_has_array_operator, value.values())):
             yield from _flattened(value, f"{prefix}{name}.")

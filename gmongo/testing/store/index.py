@@ -22,7 +22,7 @@ Document = dict[str, Any]
 Entry = tuple[Key, tuple[Any, ...]]
 # A key that sorts after the keys of all values.
 TOP = (1000,)
-_PIECE = 512  # the number of entries that an iteration reads at the same time
+_PIECE = 512  # the number of entries that an iteration reads in one step
 
 
 @dataclass
@@ -56,7 +56,10 @@ class Index:
 
     @property
     def needs_duplicate_check(self) -> bool:
-        """True if writes must check the entries for duplicates. The keys of records show duplicates of ``_id``."""
+        """True if writes must check the entries for duplicates.
+
+        For the ``_id`` index, the keys of records show duplicates.
+        """
         return self.unique and not self.is_identity
 
     @cached_property
@@ -153,7 +156,7 @@ class Index:
         return False
 
     def record_keys(self, entry: Key) -> Iterable[Key]:
-        """Return the keys of the records that have an entry in the index."""
+        """Return the keys of the records that have this entry in the index."""
         keys: Iterable[Key] = self.tree.get(entry, ())
         return keys
 
@@ -161,8 +164,9 @@ class Index:
         """Yield the keys of the records in a range of entries. The index may change during the iteration.
 
         :param prefix: the keys of the values of the first fields, which are equal in all entries of the range.
-        :param low: the first keys of the next fields.
-        :param high: the end of the range for the next fields. The range does not include the end.
+        :param low: the lower bound of the keys of the next fields.
+        :param high: the upper bound of the keys of the next fields. The range does not include the
+            bound.
         """
         if len(prefix) == len(self.keys):
             yield from list(self.record_keys(prefix))

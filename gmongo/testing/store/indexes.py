@@ -182,9 +182,9 @@ def _names_to_drop(collection: Collection, requested: Any) -> list[str]:
 
 
 def indexes_of(collection: Collection, requested: Any) -> list[Index]:
-    """Return the indexes that have a name or keys.
+    """Return the indexes with the requested name or the requested keys.
 
-    :param collection: the collection.
+    :param collection: the collection that has the indexes.
     :param requested: the name of an index, or the keys of an index.
     :raises CommandError: several indexes have the keys.
     """

@@ -81,8 +81,8 @@ Source = Callable[[], "list[Document]"]
 def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment) -> tuple[Source, Any]:
     """Return a function that reads the documents of the other collection, and the pipeline for these documents.
 
-    If the stage names no collection, the first stage of the pipeline is a ``$documents``. Then the function returns the
-    documents of the ``$documents``.
+    If the stage names no collection, the first stage of the pipeline is a ``$documents``. In this
+    case, the function returns the documents of the ``$documents``.
     """
     collection = spec.get("from", spec.get("coll"))
     if collection is not None:
@@ -143,7 +143,7 @@ class _Join:
         return lambda document: self._joined(document, find)
 
     def _joined(self, document: Document, find: Finder) -> list[Document]:
-        # If the document has no value at the path, null is joined.
+        # If the document has no value at the path, the join compares null.
         values = list(joined_values(document, self._local)) or [None]
         found: dict[int, Document] = {}
         for value in values:
@@ -216,7 +216,7 @@ def facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Sta
 
 
 def _stage_names(pipeline: Any) -> Iterator[str]:
-    """Yield the names of the stages of a pipeline, and of the pipelines in its ``$lookup`` and ``$unionWith``."""
+    """Yield the names of the stages of a pipeline, and of the pipelines in ``$lookup`` and ``$unionWith`` stages."""
     for stage in pipeline if isinstance(pipeline, list) else ():
         for name, spec in stage.items() if isinstance(stage, dict) else ():
             yield name

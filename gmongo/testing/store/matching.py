@@ -71,7 +71,7 @@ def compile_filter(
 ) -> Match:
     """Return a function that returns True if a document matches a filter.
 
-    :param query: the filter.
+    :param query: the filter document.
     :param variables: the values of variables by name.
     :param collation: the collation of the command.
     :param text: the options of the text index of the collection; None if the collection has no text index.
@@ -87,7 +87,10 @@ def compile_filter(
 
 
 def compile_query(query: Any, scope: Scope) -> Clause:
-    """Return a function that returns True if a document matches a filter. The variables are its second argument."""
+    """Return a function that returns True if a document matches a filter.
+
+    The arguments of the function are the document and the variables.
+    """
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
     if not _WITH_EXPRESSIONS.isdisjoint(query):

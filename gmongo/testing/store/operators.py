@@ -30,8 +30,8 @@ from gmongo.testing.store.values import (
 )
 
 Test = Callable[[Any], bool]
-# A function that compiles an operator. Its arguments are the operand, the document that contains the operator and its
-# sibling operators, and the collation.
+# A function that compiles an operator. The arguments of the function are the operand, the document
+# that contains the operator and its sibling operators, and the collation.
 Make = Callable[[Any, Mapping[str, Any], Collation], Test]
 
 _REFERENCE = frozenset({"$ref", "$id", "$db"})
@@ -62,7 +62,8 @@ def equality(operand: Any, collation: Collation) -> Test:
 def equality_or_pattern(operand: Any, collation: Collation) -> Test:
     """Return a test for an operand that is a value or a regular expression.
 
-    A value matches an equal value. A regular expression matches a string if a part of the string matches the pattern.
+    An operand that is a value matches equal values. A regular expression matches a string if a part
+    of the string matches the pattern.
     """
     if isinstance(operand, dict) and next(iter(operand), "") in _REFERENCE and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")

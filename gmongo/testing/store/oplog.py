@@ -16,7 +16,7 @@ from gmongo.testing.command import CommandError
 Document = dict[str, Any]
 # The number of events that the oplog keeps. A change stream cannot resume after an older event.
 KEPT = 100_000
-_TRIMMED = 1000  # the number of events that the oplog removes in one step
+_TRIMMED = 1000  # The number of events that the oplog removes in one step.
 # The kinds of positions: after all events up to a time, after an event, or after the invalidation that an event causes.
 MARK, EVENT, INVALIDATE = 0, 1, 2
 

@@ -25,9 +25,10 @@ _OF_REFERENCES = ("$db", "$id", "$ref")
 def compile_sort(
     order: Any, collation: Collation, pace: Pace | None = None, most: int | None = None, score: Score | None = None
 ) -> Sort[Any]:
-    """Return a function that sorts items by their documents. Items with equal documents keep their order.
+    """Return a function that sorts items by their documents.
 
-    An array sorts like its lowest element in ascending order, and like its highest element in descending order.
+    Items whose documents sort equally keep the existing order. An array sorts like its lowest
+    element in ascending order, and like its highest element in descending order.
 
     :param order: the sort specification.
     :param collation: the collation of the command.

@@ -52,7 +52,10 @@ def write_output(context: Context, stage: Document, documents: list[Document]) -
 
 
 def check_output(name: str, spec: Any) -> None:
-    """Check the specification of ``$out`` or ``$merge``. A server checks other stages later."""
+    """Check the specification of ``$out`` or ``$merge``.
+
+    A server checks these two stages before the other stages.
+    """
     if name == "$merge":
         _checked_merge_spec(spec)
     else:
@@ -90,7 +93,7 @@ def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
 
 
 def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
-    """Write the documents to a temporary collection. Then replace the target collection by the temporary collection."""
+    """Write the documents to a temporary collection, and replace the target collection by the temporary collection."""
     access, (database, name) = context.access, _target(context, "$out", spec)
     before = access.find(database, name)
     if before is not None and before.is_capped:

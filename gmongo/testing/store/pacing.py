@@ -14,9 +14,9 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError, interrupted
 
 T = TypeVar("T")
-_SLICE = 0.002  # the longest computation in seconds between two pauses
-_CHECK_EVERY = 32  # the number of items between two checks of the time
-_RUN = 1024  # the number of items that are sorted without a pause
+_SLICE = 0.002  # The longest computation in seconds between two pauses.
+_CHECK_EVERY = 32  # The number of items between two checks of the time.
+_RUN = 1024  # The number of items that are sorted without a pause.
 _PAUSE = 1e-6  # seconds
 _FIRST = itemgetter(0)
 
@@ -56,7 +56,7 @@ class Pace:
     ) -> Iterator[T]:
         """Yield the items in the order of :func:`sorted`. Let other greenlets run every few milliseconds.
 
-        :param items: the items.
+        :param items: the items to sort.
         :param key: a function that returns the sort key of an item.
         :param reverse: True for descending order.
         :param most: the maximum number of results; None means all results.
@@ -86,7 +86,8 @@ class Pace:
         if self.deadline is not None and now > self.deadline:
             raise _time_limit_error()
         if now - self._since > _SLICE:
-            # Sleep with a timer. The event loop may execute `sleep(0)` 50 times before the loop polls the sockets.
+            # Sleep with a timer, because the event loop may execute `sleep(0)` 50 times before the
+            # loop polls the sockets.
             gevent.sleep(_PAUSE)
             self._settle()
             self._since = clock.monotonic()

@@ -22,10 +22,10 @@ _BOUNDED = frozenset({"$gt", "$gte", "$lt", "$lte"})
 class Plan:
     """The index entries that a query reads.
 
-    :param index: the index.
+    :param index: the index that the query reads.
     :param prefixes: the sort keys of the first fields, which the query compares for equality.
-    :param low: the lower bound of the field after a prefix.
-    :param high: the upper bound of the field after a prefix.
+    :param low: the lower bound of the first field after a prefix.
+    :param high: the upper bound of the first field after a prefix.
     """
 
     index: Index
@@ -82,7 +82,10 @@ def is_usable(index: Index) -> bool:
 
 
 def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
-    """Return an index whose entries are in this order, or in the reverse order. Return None without such an index."""
+    """Return an index whose entries are in the order of `sort`, or in reverse order.
+
+    If there is no such index, return None.
+    """
     required = list(sort.items())
     if not required or not all(is_number(direction) for _, direction in required):
         return None
@@ -125,7 +128,10 @@ def _number_of_combinations(points: list[list[Key]]) -> int:
 
 
 def _points(conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation) -> list[Key] | None:
-    """Return the sort keys of the values of an equality condition or ``$in``. Return None without such a condition."""
+    """Return the sort keys of the values of an equality condition or ``$in``.
+
+    If there is no such condition, return None.
+    """
     for name, operand in conditions:
         required = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
         if required is not None and all(is_point(value, index_collation, collation) for value in required):
@@ -134,9 +140,9 @@ def _points(conditions: list[tuple[str, Any]], index_collation: Collation, colla
 
 
 def is_point(value: Any, index_collation: Collation, collation: Collation) -> bool:
-    """Return True if all documents that have the value have the same sort key in an index.
+    """Return True if all documents that have the value have equal sort keys in an index.
 
-    :param value: the value.
+    :param value: the value to check.
     :param index_collation: the collation of the index.
     :param collation: the collation of the command.
     """

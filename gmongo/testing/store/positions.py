@@ -24,7 +24,7 @@ def matched_index(
 
     :param document: the document that the query matched.
     :param array_path: the parts of the path of the array.
-    :param query: the query.
+    :param query: the query that matched the document.
     :param variables: the values of variables by name.
     :param collation: the collation of the command.
     """
@@ -44,7 +44,7 @@ def matched_index(
 def matched_elsewhere(
     document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
 ) -> int | None:
-    """Return the index of the first element of any array that matches a condition of the query on this array.
+    """Find an array with an element that matches a condition of the query, and return the index of the element.
 
     Return None if no element matches.
     """
@@ -64,7 +64,7 @@ def positional_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the index for which the positional operator stands in a path.
+    """Return the array index that replaces the positional operator in a path.
 
     Return the index of the matched element of the array at the path. If no element of this array matches, return the
     index of the matched element of another array.
@@ -74,9 +74,10 @@ def positional_index(
 
 
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions of the query that can determine an index, by path. The last such condition determines it.
+    """Yield the conditions of the query that can determine an index, by path.
 
-    An ``$or`` of several clauses determines an index only if the ``$or`` is equivalent to an ``$in``.
+    The last such condition determines the index. An ``$or`` of several clauses determines an index
+    only if the ``$or`` is equivalent to an ``$in``.
     """
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:

@@ -1,6 +1,6 @@
 """The stages ``$project``, ``$addFields`` and ``$unset``: include, exclude and compute fields.
 
-Projections of ``find`` use this module, too.
+Projections of ``find`` also use this module.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Document = dict[str, Any]
 Project = Callable[[Document, Variables], Document]
 Tree = dict[str, Any]
 
-# The nodes of a tree for included and excluded fields.
+# The nodes of a projection tree for included and excluded fields.
 KEEP = object()
 DROP = object()
 
 
 @dataclass(frozen=True)
 class Computed:
-    """The node of a tree for a field whose value is computed.
+    """The node of a projection tree for a field whose value is computed.
 
     :param expression: the expression that computes the value.
     """

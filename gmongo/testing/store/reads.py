@@ -77,7 +77,10 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
 
 
 def matching_records(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
-    """Return the records of a collection that match a query. For a view, return records with the matching documents."""
+    """Return the records of a collection that match a query.
+
+    For a view, return new records that contain the matching documents.
+    """
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)

@@ -15,7 +15,7 @@ from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.schema import titles
 from gmongo.testing.store.values import MISSING, type_name
 
-# By operator: the reason in the details of an existing value that does not match.
+# The reason that the details contain if a field exists and does not match, by operator.
 _REASONS: Mapping[str, str] = {
     "$all": "array did not contain all specified values",
     "$elemMatch": "array did not satisfy the child predicate",

@@ -16,7 +16,10 @@ AWAIT_SECONDS = 1.0
 
 
 def batch_size(body: Document) -> int | None:
-    """Return the field ``batchSize`` of a command or of its field ``cursor``. Return None without the field."""
+    """Return the field ``batchSize`` of a command or of its field ``cursor``.
+
+    Return None if there is no ``batchSize``.
+    """
     value = (body.get("cursor") or body).get("batchSize")
     return None if value is None else long_of(value)
 
@@ -25,7 +28,7 @@ def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool
     """Return the reply with the first batch of a cursor. If results remain, open the cursor.
 
     :param context: the context of the command.
-    :param cursor: the cursor.
+    :param cursor: the cursor of the results.
     :param size: the batch size of the command; None means the default.
     :param single: True to close the cursor after the first batch.
     """
@@ -80,7 +83,10 @@ def get_more(context: Context) -> Document:
 
 
 def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
-    """Return the next batch. Without results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
+    """Return the next batch.
+
+    If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``.
+    """
     limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
     documents = cursor.batch(size, context.pace)

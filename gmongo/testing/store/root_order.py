@@ -1,6 +1,6 @@
 """Collations without ICU: the root order of Unicode for Latin letters, digits and ASCII punctuation.
 
-Several languages use the root order. A comparison of other characters raises an error.
+Several languages use the root order. A comparison of all other characters raises an error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PRIMARY = {letter: chr(number) for number, letter in enumerate(_ORDER, 16)} | {
     letter: chr(200 + ord(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"
 }
 _SECONDARY = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16)}
-# By the value of `maxVariable`: the characters that a collation with `alternate: shifted` compares only in the fourth
-# level.
+# The characters that a collation with `alternate: shifted` compares only in the fourth level, by
+# the value of `maxVariable`.
 _VARIABLE: Mapping[str, str] = {"space": _ORDER[: _ORDER.index("_")], "punct": _ORDER[: _ORDER.index("`")]}
 _LAST = "\uffff"
 _PIECES = re.compile("[0-9]+|[^0-9]")
@@ -96,7 +96,7 @@ class _Levels:
         self._letter_cases.append(self._cases[piece != lower])
 
     def joined(self, spec: Mapping[str, Any], normal: str) -> str:
-        """Return the sort key.
+        """Return the sort key of a string.
 
         A level affects the order of two strings only if all previous levels are equal. A letter sorts before the same
         letter with an accent.

@@ -21,7 +21,8 @@ _EQUALITY_TYPES: frozenset[type] = frozenset({str, int, Int64, ObjectId})
 # The types of plain values. All other values, such as arrays and decimals, need the complete comparison of a query.
 _PLAIN: frozenset[type] = _EQUALITY_TYPES | {bool, float, dict, type(None), datetime.datetime}
 _NUMBERS: frozenset[type] = frozenset({int, Int64, float})
-# By the type of the operand of a range: the types of plain values that Python and a server compare equally.
+# The types of plain values that Python and a server compare equally with the operand of a range, by
+# the type of the operand.
 _COMPARED: Mapping[type, frozenset[type]] = {
     **dict.fromkeys(_NUMBERS, _NUMBERS),
     **{kind: frozenset({kind}) for kind in (str, datetime.datetime)},

@@ -13,8 +13,8 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatc
 from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_nan, is_number, is_whole, type_name, whole
 
-# A function that returns True if a value satisfies a keyword of a schema. Its arguments are the value of the keyword,
-# the tested value, and the schema that contains the keyword.
+# A function that returns True if a value satisfies a keyword of a schema. The arguments of the
+# function are the value of the keyword, the tested value, and the schema that contains the keyword.
 Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
@@ -220,7 +220,7 @@ def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    """Return True if the value is encrypted. A server cannot check the value itself."""
+    """Return True if the value is encrypted. A server cannot check the decrypted value."""
     return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
 
 

@@ -41,11 +41,12 @@ def select(
 ) -> Iterator[tuple[Key, Record]]:
     """Return an iterator of the records that match a query, in natural order, with their keys.
 
-    The function checks the query before the return. During the iteration, other greenlets can run and change records.
+    The function checks the query before the function returns the iterator. During the iteration,
+    other greenlets can run and change records.
 
     :param access: the access to the data.
-    :param collection: the collection.
-    :param query: the query.
+    :param collection: the collection to search.
+    :param query: the filter of the command.
     :param collation: the collation of the command.
     :param variables: the values of variables by name.
     :param hint: the hint of the command.
@@ -76,7 +77,10 @@ def select(
 
 
 def _keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """Return the keys of records that include all matching records, in natural order."""
+    """Return the keys of all records that may match the query, in natural order.
+
+    Some of the records may not match.
+    """
     identity = query.get("_id")
     if is_point(identity, collection.collation, collation) and not is_operators(identity):
         return (collection.key(identity),)  # a fast path for the most frequent query
@@ -104,7 +108,9 @@ def text_score_function(collection: Collection | None, query: Any) -> Score | No
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
-    """Return the index that a hint names. Return None without a hint, and for a hint of the natural order.
+    """Return the index that a hint names.
+
+    Return None if there is no hint, or if the hint is the natural order.
 
     :raises CommandError: the collection has no such index.
     """
@@ -166,7 +172,8 @@ class _Collection(Foreign):
     def finder(self, path: str, collation: Collation) -> Finder:
         """Return a function that finds documents by the value at a path.
 
-        The function uses an index of the path. Without such an index, the function uses a table of all documents.
+        The function uses an index of the path. If there is no such index, the function uses a table
+        of all documents.
         """
         index = self._index_of(path)
         if index is None or self._collection is None:
@@ -202,7 +209,7 @@ def _table(documents: list[Document], path: str, collation: Collation, pace: Pac
         for (value,) in leaves_at(document, [path]):
             key = key_of(None if value is MISSING else collation.folded(value))
             numbers = found.setdefault(key, [])
-            if not numbers or numbers[-1] != number:  # an array may have a value twice
+            if not numbers or numbers[-1] != number:  # an array may contain a value twice
                 numbers.append(number)
 
     def find(value: Any) -> Iterable[tuple[int, Document]]:

@@ -45,12 +45,12 @@ _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sor
 
 
 def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> Stage:
-    """Compile a pipeline to a function with the type of a stage.
+    """Compile a pipeline to a function of the type ``Stage``.
 
-    :param pipeline: the pipeline.
+    :param pipeline: the list of the stages.
     :param env: the context of the pipeline.
-    :param leading: True if the pipeline reads the collection of the command. Then the slot-based execution engine of a
-        server would run the first stages.
+    :param leading: True if the pipeline reads the collection of the command. In this case, the
+        slot-based execution engine of a server would run the first stages.
     """
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")

@@ -29,7 +29,7 @@ class State:
     :param sharded: True for a sharded cluster.
     :ivar catalog: the collections and views, by database and name.
     :ivar transaction_lifetime: the lifetime of a transaction in seconds.
-    :ivar losses: by the address of a member: how often the member was killed.
+    :ivar losses: how often each member was killed, by the address of the member.
     :ivar swept: the monotonic time at which the store last removed expired documents.
     """
 

@@ -22,7 +22,7 @@ _STOP_WORDS = """a about above after again against all am an and any are as at b
 _STOPPED = frozenset(_STOP_WORDS.split())
 _PLAIN = re.compile("[A-Za-z ]*")
 _WORD = re.compile(r"\w+")
-# Words whose stem has other first letters than the word.
+# Words whose stem begins with other letters than the word.
 _IRREGULAR = frozenset({"dying", "lying", "tying"})
 Score = Callable[[Any], float | None]
 
@@ -79,7 +79,10 @@ def _may_share_stem(word: str, other: str) -> bool:
 
 
 def search_in(query: Any) -> Any:
-    """Return the operand of the ``$text`` of a query, which may be in an ``$and``. Return None without ``$text``."""
+    """Return the operand of the ``$text`` of a query, which may be in an ``$and``.
+
+    If the query has no ``$text``, return None.
+    """
     if not isinstance(query, dict):
         return None
     if "$text" in query:

@@ -13,7 +13,7 @@ from gmongo.testing.unsupported import not_supported
 
 _SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
 _MAX_SECONDS = 365 * 86400
-# By granularity: the maximum time in seconds that a bucket covers.
+# The maximum time in seconds that a bucket covers, by granularity.
 _SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The options of `create` that a time series accepts.
 _ACCEPTED = frozenset({"collation", "expireAfterSeconds", "indexOptionDefaults", "storageEngine", "timeseries"})
@@ -66,7 +66,7 @@ def measurement(series: Mapping[str, Any], document: Document) -> Document:
     """Return the form in which a time series stores a document: the time and the metadata are the first fields.
 
     :param series: the option ``timeseries`` of the collection.
-    :param document: the document.
+    :param document: the document to store.
     """
     first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":

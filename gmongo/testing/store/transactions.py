@@ -26,7 +26,7 @@ from gmongo.testing.unsupported import not_supported
 class Write:
     """A write of a transaction.
 
-    :param collection: the collection.
+    :param collection: the collection to which the transaction writes.
     :param key: the key of the record.
     :param kind: the type of the event: ``insert``, ``update``, ``replace`` or ``delete``.
     :param document: the new document; None if the write removes the document.
@@ -82,7 +82,7 @@ class Transaction(Access):
         return self._records(collection)
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys of the records that other commands changed after the snapshot, or the transaction wrote."""
+        """Return the keys of records that other commands changed after the snapshot, or that the transaction wrote."""
         return collection.changed_since(self.start) | self._written_keys(collection)
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
@@ -93,7 +93,10 @@ class Transaction(Access):
         return False
 
     def seconds_left(self) -> float:
-        """Return the remaining lifetime in seconds. After this time, a command that waits for a lock can abort it."""
+        """Return the remaining lifetime in seconds.
+
+        After this time, a command that waits for a lock can abort the transaction.
+        """
         return self._end - clock.monotonic()
 
     def _records(self, collection: Collection) -> dict[Key, Record]:

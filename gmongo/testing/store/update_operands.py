@@ -20,7 +20,7 @@ def check_operand(name: str, path: str, operand: Any) -> None:
 
     :param name: the name of the operator.
     :param path: the path of the field.
-    :param operand: the operand.
+    :param operand: the operand of the update operator.
     :raises CommandError: the operand is invalid.
     """
     if name in _CHECKS:

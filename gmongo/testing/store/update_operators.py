@@ -67,8 +67,8 @@ def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
     If the field does not exist, the operator has no effect. If the field cannot exist, because the path leads through a
     value that is neither document nor array, the operator raises an error.
 
-    :param change: a function that returns the new array. Its arguments are the current value, the operand and the
-        collation.
+    :param change: a function that returns the new array. The arguments of the function are the
+        current value, the operand and the collation.
     """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
@@ -87,8 +87,8 @@ def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
 def _changing(change: Change) -> Make:
     """Return an operator that computes the new value of a field.
 
-    :param change: a function that returns the new value. Its arguments are the current value and the operand. If the
-        function returns MISSING, the field does not change.
+    :param change: a function that returns the new value. The arguments of the function are the
+        current value and the operand. If the function returns MISSING, the field does not change.
     """
     return _changing_with_collation(lambda current, operand, _collation: change(current, operand))
 
@@ -96,8 +96,9 @@ def _changing(change: Change) -> Make:
 def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Make:
     """Return an operator that computes the new value of a field and uses the collation.
 
-    :param change: a function that returns the new value. Its arguments are the current value, the operand and the
-        collation. If the function returns MISSING, the field does not change.
+    :param change: a function that returns the new value. The arguments of the function are the
+        current value, the operand and the collation. If the function returns MISSING, the field
+        does not change.
     """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:

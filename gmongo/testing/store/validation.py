@@ -20,7 +20,7 @@ _MAX_DEPTH = 180
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
     """Check that a document matches the validator of its collection.
 
-    :param collection: the collection.
+    :param collection: the collection to which the command writes.
     :param document: the new document.
     :param bypass: the value of ``bypassDocumentValidation``.
     :param before: the document before the update; None for an insert.
@@ -29,7 +29,7 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
         return
-    with constants_later():  # a server does not optimize a validator
+    with constants_later():  # a server evaluates the constant parts of a validator for each document
         match = compile_filter(validator, collation=collection.collation)
     if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
         return

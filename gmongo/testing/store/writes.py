@@ -86,7 +86,7 @@ def target_of(context: Context) -> Target:
 
 
 def insert_one(target: Target, document: Document) -> Outcome:
-    """Insert a document. Add an ``_id`` if the document has none."""
+    """Insert a document. Add an ``_id`` if the document has no ``_id``."""
     check_storable(document, target.access.state.version)
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
@@ -129,7 +129,10 @@ def records_to_write(target: Target, statement: Mapping[str, Any], variables: Ma
 
 
 def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
-    """Return True if no transaction has locked the record and the record is unchanged. Wait for a locked record."""
+    """Return True if no transaction has locked the record and the record is unchanged.
+
+    If a transaction has locked the record, wait.
+    """
     waited = target.access.await_free(collection, key, target.pace)
     return not waited and target.access.records(collection).get(key) is record
 

@@ -88,7 +88,7 @@ def test_closed_deployment_does_not_reply():
 
 
 def test_second_start_of_deployment_raises_runtime_error():
-    with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="started already"):
+    with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="started before"):
         deployment.start()
 
 

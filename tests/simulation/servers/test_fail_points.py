@@ -256,9 +256,9 @@ def test_max_time_always_time_out_fails_only_commands_with_max_time_ms(client):
     [
         (
             ("failCommand", "alwaysOn", {"failCommands": ["inserts"], "errorCode": 91}),
-            "no such command: 'inserts' (did you mean 'insert'?)",
+            "contains the unknown command 'inserts' (did you mean 'insert'?)",
         ),
-        (("failCommand", "alwaysOn", {"failCommands": ["zzz"]}), "no such command: 'zzz'"),
+        (("failCommand", "alwaysOn", {"failCommands": ["zzz"]}), "contains the unknown command 'zzz'"),
         (
             ("failCommand", "alwaysOn", {"failCommand": ["insert"]}),
             "failCommand has no field 'failCommand' (did you mean 'failCommands'?)",

@@ -17,7 +17,7 @@ class OidcConversation:
     """A SASL conversation of MONGODB-OIDC.
 
     :param tokens: the user names by token.
-    :ivar user: the authenticated user; None before the success.
+    :ivar user: the authenticated user; None until the authentication succeeds.
     :ivar done: True after the last message.
     """
 

@@ -11,7 +11,7 @@ class PlainConversation:
 
     :param users: the users of the deployment.
     :param database: the database of the user.
-    :ivar user: the authenticated user; None before the success.
+    :ivar user: the authenticated user; None until the authentication succeeds.
     :ivar done: True after the last message.
     """
 

@@ -52,17 +52,19 @@ class Credentials:
 class ScramConversation:
     """A SASL conversation of SCRAM.
 
-    :param mechanism: the mechanism.
-    :param find: a function that returns the user of a name, or None if the user does not exist.
-    :param short: True if the conversation ends without an empty last exchange (``skipEmptyExchange``).
-    :ivar user: the authenticated user; None before the success.
+    :param mechanism: the hash function of the mechanism.
+    :param find_user: a function that returns the user with a name, or None if the user does not
+        exist.
+    :param skips_empty_exchange: True if the conversation ends without an empty last exchange
+        (``skipEmptyExchange``).
+    :ivar user: the authenticated user; None until the authentication succeeds.
     :ivar done: True after the last message.
     """
 
-    def __init__(self, mechanism: Hash, find: Callable[[str], User | None], short: bool) -> None:
+    def __init__(self, mechanism: Hash, find_user: Callable[[str], User | None], skips_empty_exchange: bool) -> None:
         self._mechanism = mechanism
-        self._find = find
-        self._short = short
+        self._find_user = find_user
+        self._skips_empty_exchange = skips_empty_exchange
         self._steps = [self._first_step, self._final_step, self._empty_step]
         self.user: User | None = None
         self.done = False
@@ -84,7 +86,7 @@ class ScramConversation:
         self._client_first = message.split(",", 2)[2]
         fields = _fields(self._client_first)
         name = fields["n"].replace("=2C", ",").replace("=3D", "=")
-        user = self._find(name)
+        user = self._find_user(name)
         if user is None or user.password is None or self._mechanism not in user.mechanisms:
             raise _authentication_failed()
         self._candidate = user
@@ -106,7 +108,7 @@ class ScramConversation:
         if fields["r"] != self._nonce or not hmac.compare_digest(stored_key, credentials.stored_key):
             raise _authentication_failed()
         self._verified = self._candidate
-        self._finish(self._short)
+        self._finish(self._skips_empty_exchange)
         server_signature = hmac.digest(credentials.server_key, signed, credentials.digest)
         return b"v=" + base64.b64encode(server_signature)
 

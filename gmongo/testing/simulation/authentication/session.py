@@ -100,7 +100,10 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Add an authenticated user. Remove the other user of the same database."""
+        """Add an authenticated user.
+
+        If another user of this database is authenticated, remove the other user.
+        """
         self.users = [each for each in self.users if each.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
@@ -112,8 +115,9 @@ def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation
     options = body.get("options") or {}
     if not isinstance(options, Mapping):
         raise error(14, f"BSON field 'saslStart.options' is {options!r}, which is not an object")
-    short = bool(options.get("skipEmptyExchange"))
-    return ScramConversation(cast(Hash, body["mechanism"]), lambda name: users.find(database, name), short)
+    skips_empty_exchange = bool(options.get("skipEmptyExchange"))
+    mechanism = cast(Hash, body["mechanism"])
+    return ScramConversation(mechanism, lambda name: users.find(database, name), skips_empty_exchange)
 
 
 def _plain(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:

@@ -14,7 +14,7 @@ _ESCAPED = ',+"\\<>;'
 
 
 def subject_of(certificate: Mapping[str, Any]) -> str:
-    """Return the subject of a certificate as text of RFC 2253, which reverses the order in the certificate."""
+    """Return the subject of a certificate as text of RFC 2253: the last attribute of the subject is first."""
     parts = [
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_escape(value)}" for kind, value in names)
         for names in certificate.get("subject", ())

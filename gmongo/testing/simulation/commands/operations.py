@@ -20,7 +20,8 @@ try:
     import resource
 except ImportError:  # Windows
     resource = None
-# The fields of the command `currentOp` that are options. The other fields are conditions for operations.
+# The fields of the command `currentOp` that are options. The other fields are conditions that
+# select operations.
 _NOT_CONDITIONS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
     "writeConcern", "txnNumber",

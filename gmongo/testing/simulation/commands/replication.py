@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _STATES = {1: "PRIMARY", 2: "SECONDARY", 7: "ARBITER", 8: "(not reachable/healthy)"}
 _DOWN = 8
-_DEFAULT_SECONDS = 10.0  # the default of the time fields
+_DEFAULT_SECONDS = 10.0  # the default of the fields that contain seconds
 _CHECK_INTERVAL = 0.01
 
 

@@ -1,4 +1,7 @@
-"""The functions that execute commands on the server, by command name. All kinds of deployments have these commands."""
+"""The functions that execute commands on the server, by command name.
+
+All kinds of deployments support the commands in the table.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Topology:
         """
 
     def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
-        """Add the fields to a reply that only this kind of deployment has."""
+        """Add to a reply the fields that only this kind of deployment has."""
 
     @property
     def data_bearing(self) -> int:

@@ -26,7 +26,9 @@ NO_PRIMARY = (
 
 
 class ReplicaSet(Topology):
-    """A replica set. The traits of its members are ``arbiter``, ``hidden``, ``priority`` and ``tags``.
+    """A replica set.
+
+    The traits of the members are ``arbiter``, ``hidden``, ``priority`` and ``tags``.
 
     :param name: the name of the replica set.
     :param election_delay: seconds between the loss of a primary and the next election.
@@ -119,7 +121,10 @@ class ReplicaSet(Topology):
         return sum(member.reachable and not _is_arbiter(member) for member in self.members)
 
     def lost(self, member: Member) -> None:
-        """React to a fault of a member. Without a primary or without a majority, plan an election."""
+        """React to a fault of a member.
+
+        If the primary or the majority is lost, remove the primary and plan an election.
+        """
         if self.primary is not None and (member is self.primary or not self._has_majority()):
             self._remove_primary()
         self.change.announce()
@@ -151,7 +156,7 @@ class ReplicaSet(Topology):
         return any(member is not self.primary for member in self._candidates())
 
     def forbid_election(self, member: Member, seconds: float) -> None:
-        """Forbid that a member becomes primary in the next `seconds`. 0 allows the election of the member."""
+        """Forbid the election of a member in the next `seconds`. 0 allows the election of the member."""
         self._forbidden_until[member] = clock.monotonic() + seconds
         if self.primary is None:
             self._plan_election(self.election_delay)

@@ -1,4 +1,4 @@
-"""The state of a sharded cluster, of which the simulation only has the mongos."""
+"""The state of a sharded cluster. The simulation contains only the mongos of the cluster."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
     from gmongo.testing.simulation.member import Member
 
-_CHECKS_METADATA = (7, 0)  # the first version with checkMetadataConsistency
-_STREAMS = (7, 1)  # the first version whose mongos supports exhaust cursors (SERVER-57297)
-_COPIES = 3  # the number of members of the shard
+_CHECKS_METADATA = (7, 0)  # The first version with checkMetadataConsistency.
+_STREAMS = (7, 1)  # The first version whose mongos supports exhaust cursors (SERVER-57297).
+_COPIES = 3  # The number of members of the shard.
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
 
 def _check_metadata(call: Call) -> dict[str, Any]:
-    """Execute ``checkMetadataConsistency``. The reply never has an inconsistency."""
+    """Execute ``checkMetadataConsistency``. The reply contains no inconsistency."""
     if call.cluster.version < _CHECKS_METADATA:
         raise error(59, f"no such command: '{call.name}'")
     return {"cursor": {"id": Int64(0), "ns": f"{call.request.database}.$cmd.aggregate", "firstBatch": []}}
@@ -50,7 +50,7 @@ class Sharded(Topology):
         return {"isWritablePrimary": True, "msg": "isdbgrid"}
 
     def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
-        """Add the recovery token, with which another mongos can commit the transaction."""
+        """Add the recovery token. With this token, another mongos can commit the transaction."""
         if call.request.in_transaction and reply["ok"]:
             reply.setdefault("recoveryToken", _RECOVERY_TOKEN)
 

@@ -41,7 +41,7 @@ def array_of(name: str, value: Any, code: int) -> list[Any]:
     """Check that a value is an array, and return the value.
 
     :param name: the name of the operator in the error message.
-    :param value: the value.
+    :param value: the value to check.
     :param code: the error code for a value of another type.
     """
     if not isinstance(value, list):
@@ -53,7 +53,7 @@ def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
     """Check that a value is an integral number in the range of an int32. Return the number.
 
     :param name: the name of the argument in error messages.
-    :param value: the value.
+    :param value: the value to check.
     :param not_a_number: the error code for a value that is not a number.
     :param not_an_int: the error code for a number that has a fractional part or is out of range.
     """

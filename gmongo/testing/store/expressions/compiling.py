@@ -42,12 +42,13 @@ class Scope:
         return replace(self, names=self.names | set(names))
 
 
-# A function that compiles an operator. Its arguments are the name of the operator, the operand and the context.
+# A function that compiles an operator. The arguments of the function are the name of the operator,
+# the operand and the context.
 Make = Callable[[str, Any, Scope], Expression]
 # True while compilations do not evaluate constant parts of expressions.
 _postponing = False
-# The errors of constant parts that the current compilation has evaluated. None if a compilation must raise such an
-# error immediately.
+# The errors of the constant parts of expressions that the current compilation has evaluated. None
+# if the compilation must raise the first error immediately.
 _failures: list[CommandError] | None = None
 # All operators by name. The initialization of the package adds the operators of all modules.
 OPERATORS: dict[str, Make] = {}
@@ -112,7 +113,9 @@ def _array(parts: list[Expression]) -> Expression:
 
 
 def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
-    """Return a compiled expression. If all its parts are constants, evaluate the expression, and return a constant.
+    """If all operands are constants, evaluate the expression, and return a constant.
+
+    If not, return `run`.
 
     :param run: the compiled expression.
     :param parts: the compiled operands of the expression.
@@ -137,7 +140,8 @@ def optimizes() -> bool:
 def constants_later() -> Iterator[None]:
     """Do not evaluate constant parts of expressions during compilations in the ``with`` block.
 
-    The expressions evaluate these parts for each document. A compilation must not switch to other greenlets.
+    The compiled expressions evaluate the constant parts for each document. The block must not
+    switch to other greenlets, because the setting is global.
     """
     global _postponing
     before, _postponing = _postponing, True
@@ -242,7 +246,7 @@ def _of_variable(name: str, parts: list[str]) -> Expression:
 def check_variable(name: str, may_be_system: bool = False) -> None:
     """Check the name of a variable.
 
-    :param name: the name.
+    :param name: the name of the variable.
     :param may_be_system: True if the name may be the name of a system variable, such as ``NOW``.
     """
     first = name[:1]
@@ -256,7 +260,10 @@ def check_variable(name: str, may_be_system: bool = False) -> None:
 
 
 def follow(value: Any, parts: list[str]) -> Any:
-    """Return the value at a path. If the path leads through an array, return a list of the values in its documents."""
+    """Return the value at a path.
+
+    If the path leads through an array, return a list of the values in the documents of the array.
+    """
     for number, part in enumerate(parts):
         if isinstance(value, list):
             found = (follow(element, parts[number:]) for element in value if isinstance(element, dict))

@@ -192,9 +192,10 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 def converted(value: Any, to: str, convert: Callable[[Any], Any] | None = None) -> Any:
     """Convert a value to another type.
 
-    :param value: the value.
-    :param to: the name of the type.
-    :param convert: a function that converts the value; None means the function for the type.
+    :param value: the value to convert.
+    :param to: the name of the target type.
+    :param convert: a function that converts the value; None means the function that ``$convert``
+        uses for the type.
     :raises CommandError: the conversion is impossible (code 241).
     """
     function = convert or _CONVERSIONS.get(to)

@@ -68,7 +68,10 @@ def _part_operator(part: Callable[[datetime.datetime], Any]) -> Make:
 
 
 def week_of(date: datetime.datetime) -> int:
-    """Return the number of the week in the year. Week 1 begins on the first Sunday. The days before are in week 0."""
+    """Return the number of the week in the year. Week 1 begins on the first Sunday.
+
+    The days before the first Sunday are in week 0.
+    """
     return int(date.strftime("%U"))
 
 
@@ -129,9 +132,10 @@ def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
 
     For days and longer units, the local time of day does not change.
 
-    :param date: the other date.
+    :param date: the date to which the function adds the units of time.
     :param unit: the unit of time, such as ``day``.
-    :param amount: the number of units. A negative number returns an earlier date.
+    :param amount: the number of units of time. If the number is negative, the result is an earlier
+        date.
     :param zone: the time zone.
     """
     if unit in FIXED:

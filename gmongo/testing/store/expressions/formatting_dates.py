@@ -34,7 +34,7 @@ def formatted(date: datetime.datetime, form: Any) -> str:
     """Return a local time as text.
 
     :param date: the local time.
-    :param form: the format.
+    :param form: the format, which contains specifiers such as ``%Y``.
     """
     return "".join(_WRITTEN[part[1]](date) if len(part) > 1 else part for part in specifiers(form))
 

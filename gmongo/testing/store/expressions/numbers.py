@@ -113,7 +113,7 @@ def _number(name: str, value: Any, code: int = 28765) -> Any:
 
 
 def unary(name: str, of_doubles: Callable[[Any], Any], of_decimals: Callable[[Decimal], Decimal]) -> Make:
-    """Return an operator of one number. The result for null is null.
+    """Return an operator with one numeric argument. The result for null is null.
 
     :param name: the name of the operator.
     :param of_doubles: the function for ints, longs and doubles.
@@ -151,7 +151,7 @@ def _rounding_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
 
 
 def _with_lower_limit(name: str, code: int, least: float, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that checks its argument before `function` is called.
+    """Return a function that checks the argument, and calls `function` with the argument.
 
     :param name: the name of the operator in the error message.
     :param code: the error code for an argument that is not allowed.
@@ -201,7 +201,7 @@ def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, float) or isinstance(exponent, float):
         return _power_of_doubles(float(base), float(exponent))
     if exponent >= 0 or base in (1, -1):
-        # The exact integer would need too much time if the result is far outside the range of a long.
+        # The computation of an exact integer far outside the range of a long takes too much time.
         if abs(base) < 2 or exponent <= 64:
             return arithmetic.integer(int(base) ** abs(int(exponent)), base, exponent)
         return _power_of_doubles(float(base), float(exponent))
@@ -250,7 +250,7 @@ def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
 
 
 def _needs_rounding(number: Decimal, places: int) -> bool:
-    """Return True if the number has digits after the last place."""
+    """Return True if the number has digits after the last decimal place of the result."""
     exponent = number.as_tuple().exponent
     return isinstance(exponent, int) and exponent < -places
 

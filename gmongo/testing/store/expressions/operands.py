@@ -12,11 +12,13 @@ from gmongo.testing.store.values import MISSING
 
 
 def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | None) -> list[Expression]:
-    """Compile the arguments of an operator. An operand that is not a list is the only argument.
+    """Compile the arguments of an operator.
+
+    If the operand is not a list, the operand is the only argument.
 
     :param name: the name of the operator.
-    :param operand: the operand.
-    :param scope: the context.
+    :param operand: the operand of the operator.
+    :param scope: the context of the compilation.
     :param least: the minimum number of arguments.
     :param most: the maximum number of arguments; None means no maximum.
     """
@@ -33,7 +35,7 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
 def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
     """Return an operator that calls a function with the values of the arguments.
 
-    :param function: the function.
+    :param function: the function to call with the values.
     :param least: the minimum number of arguments.
     :param most: the maximum number of arguments; by default `least`. None means no maximum.
     """
@@ -60,7 +62,7 @@ def of_iterator(
     The iterator evaluates an argument when the function needs the value. After a null, the function can ignore the
     remaining arguments.
 
-    :param function: the function.
+    :param function: the function to call with the values.
     :param least: the minimum number of arguments.
     :param most: the maximum number of arguments; None means no maximum.
     :param commutes: True to evaluate constant arguments last, like a server evaluates commutative operators.
@@ -90,7 +92,7 @@ def null_for_null(function: Callable[..., Any]) -> Callable[..., Any]:
 def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
     """Return an operator that calls a function with the collation and the values of the arguments.
 
-    :param function: the function.
+    :param function: the function to call with the values.
     :param least: the minimum number of arguments.
     :param most: the maximum number of arguments; by default `least`. None means no maximum.
     """
@@ -105,7 +107,7 @@ def under_collation(function: Callable[..., Any], least: int, most: int | None =
 class Fields:
     """The rules for the named arguments of an operator.
 
-    :param required: by the name of a required argument: the error code if the argument is missing.
+    :param required: the error codes for missing arguments, by the name of the required argument.
     :param optional: the names of optional arguments.
     :param not_object: the error code for an operand that is not a document.
     :param unknown: the error code for an unknown argument.

@@ -97,7 +97,7 @@ def _integer(name: str, field: str, value: Any) -> int:
 def _date_from_numbers(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
     """Return the date that has the given parts.
 
-    A part may be above its range. For example, month 13 is the first month of the next year.
+    A part may be above the usual range. For example, month 13 is the first month of the next year.
     """
     try:
         if "isoWeekYear" in numbers:
@@ -123,7 +123,7 @@ def _parsing_error(text: Any, reason: str) -> CommandError:
 def parse_date(text: str, timezone: str | None = None, form: Any = None) -> Any:
     """Return the date that a text contains.
 
-    :param text: the text.
+    :param text: the text that contains the date.
     :param timezone: the time zone of a date whose text has no time zone; None means UTC.
     :param form: the format of the text; None means ISO 8601.
     :raises CommandError: the text contains no date (code 241), or contains a date in words, which only a server

@@ -15,7 +15,9 @@ from gmongo.testing.unsupported import not_supported
 
 
 def coerced(value: Any) -> str:
-    """Convert a value to a string like the operators of strings. Null and missing values become an empty string.
+    """Convert a value to a string, as the string operators convert their operands.
+
+    Null and missing values become an empty string.
 
     :raises CommandError: the operators do not accept the type of the value.
     """

@@ -99,7 +99,7 @@ def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
 def unit_of(value: Any, name: str) -> str:
     """Check that a value is the name of a unit of time, and return the name.
 
-    :param value: the value.
+    :param value: the value of the argument.
     :param name: the name of the operator in error messages.
     """
     if not isinstance(value, str):
