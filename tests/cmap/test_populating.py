@@ -1,4 +1,6 @@
-"""A background run opens connections until the pool has minPoolSize (CMAP-94 to CMAP-103, CMAP-237, CMAP-238)."""
+"""The pool opens connections in the background up to minPoolSize (CMAP-94 to CMAP-103, CMAP-237,
+CMAP-238).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
     checked_out = go(pool.check_out)
-    assert checked_out.get(timeout=5).id == 2  # the handshake of connection 1 does not end
+    # The server does not reply to the handshake of connection 1.
+    assert checked_out.get(timeout=5).id == 2
     pool.check_in(checked_out.value)
     assert pool.check_out() is checked_out.value
     assert connection_counts(pool)[1:] == (1, 0, 1)
@@ -130,7 +133,11 @@ def test_population_failures_cause_exponential_backoff(
 def test_population_continues_after_check_outs_used_all_of_max_connecting(
     new_pool: Any, server: Any, recorder: Any, how_check_outs_end: str
 ) -> None:
-    """Let two check-outs first establish ``maxConnecting`` connections. The next periodic run is an hour later."""
+    """Let two check-outs begin all handshakes that ``maxConnecting`` permits.
+
+    The next periodic background run is an hour later. Therefore the end of the check-outs must
+    continue the population.
+    """
     gate = Event()
     answer = cut(0) if how_check_outs_end == "failed" else held(gate)
     server.fail("handshake", answer, answer)

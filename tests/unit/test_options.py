@@ -30,7 +30,7 @@ from gmongo.server_api import ServerApi
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 TYPE, VALUE = InvalidOptionType, InvalidOption
-SAME = object()  # marks a value that the option accepts unchanged
+SAME = object()  # as expected result: the option does not convert the accepted value
 LISTENER = CommandListener()
 UTC = datetime.timezone.utc
 REGISTRY = TypeRegistry()
