@@ -27,7 +27,7 @@ def fail(
     labels: Iterable[str] | None = BOTH,
     **data: Any,
 ) -> None:
-    """Set a fail point for commands. By default, each command fails with the error of an overloaded server."""
+    """Set a fail point for commands. The default error is the error of an overloaded server."""
     if code is not None:
         data["errorCode"] = code
     if labels is not None:
@@ -44,12 +44,12 @@ def slow(
 
 
 def error(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
-    """Return the error reply of a command."""
+    """Return an error reply with the given code, labels and message."""
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
 def rejected(number: int = 462) -> dict[str, Any]:
-    """Return the error reply of an overloaded server."""
+    """Return the error reply with which an overloaded server rejects a command."""
     return error(number, *BOTH)
 
 
@@ -76,7 +76,7 @@ def set_tokens(client: Client, tokens: float) -> None:
 
 
 def events_of_command(recorder: Recorder, name: str) -> list[str]:
-    """Return the class names of the events of a command, in order. The names lack the suffix ``Event``."""
+    """Return the class names, without ``Event``, of the events of the named command, in order."""
     kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed")
     return [
         kind
@@ -87,7 +87,8 @@ def events_of_command(recorder: Recorder, name: str) -> list[str]:
 
 
 def receiving_members(deployment: Deployment, name: str) -> list[str]:
-    """Return the member that received each command of a name, in the order of the commands."""
+    """Return, for each received command with the given name, the member that received the command.
+    """
     return [command.member for command in deployment.commands.named(name)]
 
 

@@ -39,7 +39,7 @@ def test_concurrent_use_of_session_raises_invalid_operation(
 
 @pytest.fixture
 def session_in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, gevent.Greenlet]]:
-    """Return a session and a greenlet. The greenlet uses the session for 100 ms."""
+    """Return a session, and a greenlet that uses the session for the next 100 ms."""
     slow(deployment, "find", milliseconds=100)
     session = client.start_session()
     reader = gevent.spawn(client.db.c.find_one, {}, session=session)

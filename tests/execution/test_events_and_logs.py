@@ -39,7 +39,7 @@ def last_event(recorder: Recorder, event: str) -> Any:
 
 @pytest.fixture
 def messages_of(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, Any]]]:
-    """Return a function. The function returns the structured log messages of a logging component."""
+    """Return a function that returns the structured log messages of a logging component."""
     caplog.set_level(logging.DEBUG, "gmongo")
 
     def messages_of_component(component: str) -> list[dict[str, Any]]:

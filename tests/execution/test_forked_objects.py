@@ -1,4 +1,7 @@
-"""Sessions, operations and cursors that a forked child inherits from the parent process. The fork is simulated."""
+"""Sessions, operations and cursors that a forked child inherits from the parent process.
+
+The tests only simulate the fork.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def client(deployment: Deployment, connect: Connect) -> Client:
 
 
 def max_times_of_commands(deployment: Deployment, name: str) -> list[int | None]:
-    """Return ``maxTimeMS`` of each command of a name. A value is slightly below the timeout of its operation."""
+    """Return ``maxTimeMS`` of each received command with the given name."""
     return [command.body.get("maxTimeMS") for command in deployment.commands.named(name)]
 
 
@@ -176,7 +176,7 @@ def test_collection_with_timeout_accepts_only_sessions_of_own_client(client, con
 def count_documents_read(deployment: Deployment, connect: Connect, open_cursor: Callable[[Any], Any]) -> int:
     """Return the number of documents that a cursor reads before its timeout of 100 ms.
 
-    A batch has 2 documents, and takes 60 ms.
+    Each batch has 2 documents, and the server delays each batch by 60 ms.
     """
     client = connect(deployment)
     client.db.c.insert_many([{"_id": number} for number in range(6)])

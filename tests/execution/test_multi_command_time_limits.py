@@ -88,9 +88,10 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
     ("error", "is_retried"), [(OperationFailure("unreachable", 6), True), (NetworkTimeout("too late"), False)]
 )
 def test_after_deadline_only_timeout_error_is_raised_without_retry(error: PyMongoError, is_retried: bool) -> None:
-    """Check errors after the deadline. After another error the driver retries, and the retry raises a timeout error.
+    """Check which errors the driver raises after the deadline.
 
-    The other error is the cause of the timeout error.
+    After an error that is no timeout, the driver retries. The retry raises a timeout error, whose
+    cause is the first error.
     """
     read = Operation(OperationContext("db"))
     read.retryable = True

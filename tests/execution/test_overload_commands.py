@@ -84,9 +84,8 @@ def test_overloaded_command_fails_after_six_attempts(
     fail(deployment, name)
     with pytest.raises(OperationFailure) as raised:
         run(client)
-    assert (
-        getattr(raised.value, "error", raised.value).code == 462
-    )  # ClientBulkWriteException has the attribute `error`.
+    # The code of a ClientBulkWriteException is in its attribute `error`.
+    assert getattr(raised.value, "error", raised.value).code == 462
     assert len(deployment.commands.named(name)) == 6
     assert len(sleeps) == 5
 
@@ -143,7 +142,9 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    client.db.c.find_one()  # The client sends `killSessions` for the first session, and uses a second session.
+    # Let the client create a second session, which `close` ends with `endSessions`. The client ends
+    # the first session with `killSessions`.
+    client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1
     assert len(deployment.commands.named("endSessions")) == 1

@@ -38,9 +38,8 @@ def test_every_connection_handshake_has_field_backpressure(deployment_kind: str)
 def test_only_first_hello_of_monitor_has_field_backpressure() -> None:
     with ScriptedServer(streams=True) as server, MongoClient[Any](server.name) as client:
         client.admin.command("ping")
-        eventually(
-            lambda: len(server.commands("handshake")) >= 3
-        )  # The monitor, the round trip time monitor and the pool send one handshake each.
+        # The monitor, the round trip time monitor and the pool send one handshake each.
+        eventually(lambda: len(server.commands("handshake")) >= 3)
         assert all(command["backpressure"] is True for command in server.commands("handshake"))
         assert server.commands("hello")
         assert all("backpressure" not in command for command in server.commands("hello"))
@@ -89,7 +88,7 @@ def test_failed_handshake_is_retried_immediately_despite_streaming_monitor(
 ) -> None:
     client = connect(f"mongodb://{server.name}", connectTimeoutMS=200)
     eventually(lambda: client.nodes)
-    # The monitor and the round trip time monitor have completed their handshakes.
+    # Wait for the handshakes of the monitor and the round trip time monitor, which must not fail.
     eventually(lambda: len(server.commands("handshake")) >= 2)
     server.fail("handshake", fault)
     with gevent.Timeout(2):

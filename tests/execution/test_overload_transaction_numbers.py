@@ -29,9 +29,9 @@ def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted
 def test_retry_of_rejected_write_may_omit_transaction_number(
     server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Retry a write that the server did not execute on a server without sessions.
+    """Let a server reject a write. Retry the write on a server that does not support retryable writes.
 
-    Only a regular retry checks whether the second server supports retryable writes (BP-A16).
+    Only a retry of a write that may have been executed checks this support (BP-A16).
     """
     scripted.db.c.find_one()
     numbers = iter([True, False])
@@ -68,7 +68,7 @@ def test_possibly_executed_write_is_never_retried_without_transaction_number(
 ) -> None:
     def reject_insert(_command: Any) -> dict[str, Any]:
         calls.append(1)
-        if len(calls) == 2:  # Before the third attempt, the server loses its support for sessions.
+        if len(calls) == 2:  # In the third attempt, the server supports no sessions.
             known = client._topology.description.get(server.address)
             client._topology.server_checked(
                 ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)

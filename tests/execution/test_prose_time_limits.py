@@ -35,7 +35,10 @@ def standalone() -> Iterator[Deployment]:
 
 @pytest.fixture
 def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
-    """Return a client without a timeout, which prepares the data of a test, and whose events the test ignores."""
+    """Return a client without a timeout, with which a test prepares data.
+
+    The `recorder` omits its events.
+    """
     with clients_of(Recorder()) as make:
         yield make(standalone)
 
@@ -74,7 +77,11 @@ def test_11_all_batches_of_bulk_write_share_one_timeout(server: ScriptedServer, 
 
 
 def test_4_1_timed_out_handshake_closes_background_connection(connect: Connect, recorder: Recorder) -> None:
-    """4. timeoutMS limits handshake commands. In gmongo, `connectTimeoutMS` limits handshakes of background runs."""
+    """Check that a timeout limits the handshake commands of a background connection (test 4.1).
+
+    The specified limit is timeoutMS. In gmongo, the limit is `connectTimeoutMS`, because the pool
+    opens background connections without an operation.
+    """
     with Deployment.standalone(users={"u": "p"}) as deployment:
         slow(deployment, "saslContinue", milliseconds=500, times=1, appName="pool")
         connect(deployment, minPoolSize=1, timeoutMS=100, connectTimeoutMS=100, appName="pool")
@@ -137,7 +144,8 @@ def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -
 def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
     client = connect(standalone, timeoutMS=150)
     stream = GridFSBucket(client.db, chunk_size_bytes=2).open_upload_stream("filename")
-    # The upload buffers up to 1,000 chunks. More chunks are on the server, so that the abort must remove chunks.
+    # The upload buffers up to 1,000 chunks. Write more chunks, so that the abort must delete chunks
+    # on the server.
     stream.write(bytes(4_000))
     slow(standalone, "delete", milliseconds=200, times=1)
     with pytest.raises(PyMongoError) as raised:
@@ -179,7 +187,10 @@ def test_7_gridfs_download_times_out(
     ids=lambda options: " ".join(options),
 )
 def test_8_server_selection_uses_the_lower_timeout(connect: Connect, options: dict[str, Any]) -> None:
-    """8. The lower value of serverSelectionTimeoutMS and timeoutMS applies. 0 means no timeout."""
+    """Check that the lower value of serverSelectionTimeoutMS and timeoutMS applies (test 8).
+
+    The value 0 means no timeout.
+    """
     client = connect("mongodb://127.0.0.1:1", **options)
     with pytest.raises(ServerSelectionTimeoutError) as raised:
         client.admin.command("ping")
@@ -205,7 +216,10 @@ def test_8_handshake_uses_the_lower_timeout(connect: Connect, options: dict[str,
 def test_9_end_session_aborts_the_transaction_within_the_timeout(
     deployment: Deployment, connect: Connect, recorder: Recorder, timeout_source: str
 ) -> None:
-    """9. timeoutMS applies to endSession. As in PyMongo, endSession ignores errors of the abort."""
+    """Check that timeoutMS applies to `end_session` (test 9).
+
+    As in PyMongo, `end_session` ignores errors of the abort.
+    """
     client = connect(deployment, **({"timeoutMS": 500} if timeout_source == "option" else {}))
     session = client.start_session()
     session.start_transaction()
@@ -222,7 +236,10 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
 
 
 def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
-    """10. timeoutMS is refreshed for abortTransaction. ``test_multi_command_time_limits.py`` checks the exact times."""
+    """Check that abortTransaction has its own complete timeoutMS (test 10.1).
+
+    ``test_multi_command_time_limits.py`` checks the exact times.
+    """
     client = connect(deployment, timeoutMS=500)
     slow(deployment, "insert", "abortTransaction", milliseconds=700, times=2)
     with client.start_session() as session:

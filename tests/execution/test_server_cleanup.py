@@ -29,7 +29,7 @@ def running_commands(client: Client) -> list[str]:
 
 @pytest.fixture
 def second_client(deployment: Deployment, connect: Connect) -> Client:
-    """Return a second client of the deployment, which observes the server."""
+    """Return a second client of the deployment, with which tests read the running commands."""
     return connect(deployment)
 
 
@@ -70,7 +70,7 @@ def test_operation_that_times_out_ends_on_server_and_keeps_connection(
     client.db.c.insert_one({})
     deployment.commands.clear()
     slow(deployment, name)
-    # The `maxTimeMS` that the server receives is 30 ms below the timeout.
+    # With this round trip time, the driver sends a `maxTimeMS` that is 30 ms below the timeout.
     monkeypatch.setattr(ServerDescription, "min_round_trip_time", property(lambda _server: 0.03))
     with pytest.raises(ExecutionTimeout) as raised, gmongo.timeout(0.2):
         OPERATIONS[name](client)
@@ -87,7 +87,7 @@ def test_cursor_whose_close_times_out_is_killed_in_the_background(deployment, co
         cursor = client.db.c.find({}, batch_size=2)
         next(cursor)
     (pool,) = client._topology.pools()
-    with checked_out(pool):  # The pool has no available connection for `killCursors`.
+    with checked_out(pool):  # leaves no connection for `killCursors`
         with gmongo.timeout(0.02):
             cursor.close()
         assert deployment.commands.named("killCursors") == []

@@ -166,7 +166,9 @@ def test_session_of_closed_change_stream_is_killed_if_cursor_stays_open(deployme
     eventually(lambda: deployment.commands.named("find"))
     closing = gevent.spawn(stream.close)
     gevent.sleep(0.01)
-    closing.kill()  # the greenlet waits for a connection. It returns the session before it sends `killCursors`.
+    # Kill `close` while it waits for a connection. It has already returned the session, but has not
+    # sent `killCursors`.
+    closing.kill()
     fail(deployment, "killCursors", closeConnection=True)
     reading.join()
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
@@ -190,7 +192,9 @@ def write(client: Client, session: ClientSession) -> None:
 
 @pytest.fixture
 def second_client(deployment: Deployment, connect: Connect) -> Client:
-    """Return a second client of the deployment, after inserting the document with the `_id` 1."""
+    """Insert a document with the `_id` 1, and return the second client that has inserted the
+    document.
+    """
     second_client = connect(deployment)
     second_client.db.c.insert_one({"_id": 1, "n": 0})
     return second_client

@@ -40,7 +40,10 @@ pytestmark = pytest.mark.usefixtures("in_time")
 
 @pytest.fixture(params=["option", "block"])
 def connect_with_timeout(request: pytest.FixtureRequest, connect: Connect) -> Iterator[Callable[[Any], Client]]:
-    """Return a function that creates a client. Operations have a timeout of 120 ms, from ``timeoutMS`` or a block."""
+    """Return a function that creates a client whose operations have a timeout of 120 ms.
+
+    The timeout comes from the option ``timeoutMS`` or from a block with :func:`gmongo.timeout`.
+    """
     if request.param == "option":
         yield lambda uri, **options: connect(uri, timeoutMS=int(LIMIT * 1000), **options)
     else:

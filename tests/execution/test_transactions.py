@@ -21,9 +21,9 @@ TRANSIENT = "TransientTransactionError"
 
 @pytest.fixture
 def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
-    """Yield a session and a pair: a function that runs a transaction, and an event.
+    """Yield a session, and a pair: a function that runs a transaction in the session, and an event.
 
-    The callback of the transaction sets the event, and then waits for 10 seconds.
+    The callback of the transaction sets the event, and then sleeps for 10 seconds.
     """
     entered = gevent.event.Event()
 
@@ -127,7 +127,7 @@ def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, clie
         with session.start_transaction():
             client.db.c.insert_one({"_id": 2}, session=session)
         with session.start_transaction():
-            pass  # A transaction without operations sends no command.
+            pass  # sends no command, because the transaction has no operation
     assert [document["_id"] for document in client.db.c.find()] == [2]
     assert len(deployment.commands.named("commitTransaction")) == 1
 

@@ -14,7 +14,7 @@ patience = limited(15)
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the minimum pause between two checks of a monitor to 60 seconds. No test takes this long."""
+    """Set the minimum pause between two checks of a monitor to 60 seconds, longer than any test."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
 
 
@@ -34,7 +34,9 @@ def stream_server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polling"])
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
-    """Start a standalone server. The test runs once with and once without support of the streaming protocol."""
+    """Start a standalone server, in one run of the test with the streaming protocol, in the other
+    without.
+    """
     with ScriptedServer(streams=request.param) as server:
         yield server
 
