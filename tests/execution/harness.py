@@ -35,7 +35,7 @@ def fail(
     fail_points.fail(deployment, *commands, times=times, **data)
 
 
-def slow(
+def delay_replies(
     deployment: Deployment, *commands: str, milliseconds: int = 10_000, times: int | None = None, **more_data: Any
 ) -> None:
     """Set a fail point that delays the replies to the given commands."""
@@ -43,14 +43,14 @@ def slow(
     fail(deployment, *commands, times=times, blockConnection=True, blockTimeMS=milliseconds, **more_data)
 
 
-def error(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
+def error_reply(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
     """Return an error reply with the given code, labels and message."""
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
-def rejected(number: int = 462) -> dict[str, Any]:
+def overload_reply(number: int = 462) -> dict[str, Any]:
     """Return the error reply with which an overloaded server rejects a command."""
-    return error(number, *BOTH)
+    return error_reply(number, *BOTH)
 
 
 def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:

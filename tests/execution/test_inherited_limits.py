@@ -14,7 +14,7 @@ from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import slow
+from tests.execution.harness import delay_replies
 from tests.support.clients import Client, Connect
 
 CLIENT, DATABASE, COLLECTION, OPERATION, BLOCK = 64_000, 32_000, 16_000, 8_000, 4_000
@@ -180,7 +180,7 @@ def count_documents_read(deployment: Deployment, connect: Connect, open_cursor: 
     """
     client = connect(deployment)
     client.db.c.insert_many([{"_id": number} for number in range(6)])
-    slow(deployment, "find", "getMore", "aggregate", milliseconds=60)
+    delay_replies(deployment, "find", "getMore", "aggregate", milliseconds=60)
     count = 0
     try:
         for _ in open_cursor(client.db.c):
@@ -260,7 +260,7 @@ def test_all_get_more_commands_of_one_iteration_share_one_timeout(connect, monke
             return False
 
         monkeypatch.setattr(ServerCursor, "_fetch", fetch_empty_batch)
-        slow(deployment, "getMore", milliseconds=60)
+        delay_replies(deployment, "getMore", milliseconds=60)
         with pytest.raises(PyMongoError) as raised:
             next(cursor)
         assert raised.value.timeout and requests == 2

@@ -21,7 +21,7 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
-from tests.execution.harness import slow
+from tests.execution.harness import delay_replies
 from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, good_reply, hello, message, read_command
 from tests.hostile.malformed_replies import hello_message
 from tests.support.pools import checked_out
@@ -277,7 +277,7 @@ def test_tls_connection_is_reused_after_late_reply(connect):
     with Deployment.standalone(tls=True) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_one({"_id": 1})
-        slow(deployment, "find", milliseconds=60, times=1)
+        delay_replies(deployment, "find", milliseconds=60, times=1)
         with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
             client.db.c.find_one({"_id": 1})
         assert connection_counts(client) == (1, 0, 0, 1)
@@ -459,12 +459,12 @@ def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, p
             if pinned_by == "cursor":
                 cursor = client.db.c.find({}, batch_size=2)
                 next(cursor), next(cursor)
-                slow(deployment, "getMore", milliseconds=60, times=1)
+                delay_replies(deployment, "getMore", milliseconds=60, times=1)
                 with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
                     next(cursor)
             else:
                 session.start_transaction()
-                slow(deployment, "insert", milliseconds=60, times=1)
+                delay_replies(deployment, "insert", milliseconds=60, times=1)
                 with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
                     client.db.c.insert_one({}, session=session)
         assert pool_stats_of(client)["draining"] == 0

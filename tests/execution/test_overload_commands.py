@@ -10,7 +10,7 @@ import pytest
 from gmongo import IndexModel, InsertOne, UpdateMany, UpdateOne
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, rejected, reply_in_sequence
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
@@ -156,7 +156,7 @@ def test_number_of_retries_is_limited_for_each_batch(
 ) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     client = connect(f"mongodb://{server.name}")
-    reply_in_sequence(server, "insert", *[rejected()] * 4, {"ok": 1, "n": 1}, *[rejected()] * 4, {"ok": 1, "n": 1})
+    reply_in_sequence(server, "insert", *[overload_reply()] * 4, {"ok": 1, "n": 1}, *[overload_reply()] * 4, {"ok": 1, "n": 1})
     assert len(client.db.c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids) == 2
     assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
     numbers = [command["txnNumber"] for command in server.commands("insert")]

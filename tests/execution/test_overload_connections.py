@@ -1,4 +1,7 @@
-"""Errors during the handshake count as overload errors. Handshakes have the field `backpressure`."""
+"""Each handshake has the field `backpressure`.
+
+Network errors of a handshake count as overload errors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from gmongo import MongoClient
 from gmongo.cmap.connect_error_labels import label_connect_error
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, rejected, reply_in_sequence, tokens_of
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, overload_reply, reply_in_sequence, tokens_of
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
 from tests.support.wait import eventually
@@ -54,7 +57,7 @@ def test_overloaded_command_is_retried_whatever_hello_field_backpressure_is(
         (server,) = members.members
         server.hello_extra.update(reply)
         client = connect(f"mongodb://{server.name}")
-        reply_in_sequence(server, "ping", rejected())
+        reply_in_sequence(server, "ping", overload_reply())
         client.db.command("ping")
         assert sleeps == [0.1]
 

@@ -9,7 +9,7 @@ import pytest
 from gmongo.errors import OperationFailure
 from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
 from gmongo.sdam.server_description import ServerDescription
-from tests.execution.harness import error, rejected, reply_in_sequence
+from tests.execution.harness import error_reply, overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer, cut
 
@@ -18,7 +18,7 @@ RETRYABLE_WRITE = "RetryableWriteError"
 
 @pytest.mark.requirement("BP-40")
 def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    reply_in_sequence(server, "insert", rejected(), error(6, RETRYABLE_WRITE), rejected())
+    reply_in_sequence(server, "insert", overload_reply(), error_reply(6, RETRYABLE_WRITE), overload_reply())
     scripted.db.c.insert_one({})
     scripted.db.c.insert_one({})
     assert [command["txnNumber"] for command in server.commands("insert")] == [1, 1, 1, 1, 2]
@@ -29,14 +29,14 @@ def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted
 def test_retry_of_rejected_write_may_omit_transaction_number(
     server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let a server reject a write. Retry the write on a server that does not support retryable writes.
+    """Let a server reject a write. The server for the retry does not support retryable writes.
 
     Only a retry of a write that may have been executed checks this support (BP-A16).
     """
     scripted.db.c.find_one()
     numbers = iter([True, False])
     monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)))
-    reply_in_sequence(server, "insert", rejected())
+    reply_in_sequence(server, "insert", overload_reply())
     scripted.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]
 
@@ -73,7 +73,7 @@ def test_possibly_executed_write_is_never_retried_without_transaction_number(
             client._topology.server_checked(
                 ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)
             )
-        return rejected()
+        return overload_reply()
 
     calls: list[int] = []
     client = connect(f"mongodb://{server.name}")

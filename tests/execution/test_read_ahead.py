@@ -178,7 +178,7 @@ class RecordingNumberDecoder(TypeDecoder):  # type: ignore[misc]
 
 @pytest.fixture
 def numbers(deployment: Deployment) -> Iterator[tuple[Any, RecordingNumberDecoder]]:
-    """Return a collection of 200 documents of 1 KB, and the decoder in the collection's codec options.
+    """Return a collection of 200 documents of 1 KB, and the decoder in its codec options.
 
     The client has no listeners, because listeners need a decoded reply.
     """
@@ -318,7 +318,7 @@ def reads_ahead(client: Any) -> bool:
 def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: ScriptedServer, connect: Any) -> None:
     """Close a cursor during a getMore.
 
-    The server replies to the getMore only after the client has sent killCursors on another connection.
+    The server replies to the getMore only after a killCursors on another connection.
     """
     client = connect(server)
     gate = Event()

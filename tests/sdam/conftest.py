@@ -13,7 +13,7 @@ patience = limited(15)
 
 
 @pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_minimum_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the minimum pause between two checks of a monitor to 60 seconds, longer than any test."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
 

@@ -77,7 +77,7 @@ def server_events(recorder: Recorder) -> list[str]:
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("failure", FAILURES)
 def test_handshake_error_of_operation_has_specified_effects(
     connect: Any, server: Any, recorder: Recorder, failure: str
@@ -98,7 +98,7 @@ def test_handshake_error_of_operation_has_specified_effects(
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("failure", [step for step in FAILURES if step != "connect: refused"])
 def test_handshake_error_of_background_run_has_specified_effects(
     connect: Any, server: Any, recorder: Recorder, failure: str
@@ -141,7 +141,7 @@ def find_within(time_limit: Any, client: Client) -> None:
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
 @pytest.mark.parametrize("limit", LIMITS)
 def test_application_timeout_during_connection_establishment_keeps_server_known(
@@ -159,7 +159,7 @@ def test_application_timeout_during_connection_establishment_keeps_server_known(
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
 def test_kill_during_connection_establishment_keeps_server_known(
     connect: Any, server: Any, recorder: Recorder, stage: str
@@ -175,7 +175,7 @@ def test_kill_during_connection_establishment_keeps_server_known(
 
 
 @pytest.mark.requirement("BP-05")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, recorder: Recorder) -> None:
     with Socks5Proxy() as proxy:
         client = client_with_known_server(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
@@ -207,7 +207,7 @@ def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any
 
 
 @pytest.mark.requirement("BP-05")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("dns_error", ["unknown", "timeout"])
 def test_dns_failure_or_timeout_adds_no_overload_labels(
     connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, dns_error: str

@@ -73,7 +73,7 @@ class BlockingListener:
         self._event.set()
 
 
-def test_queue_never_holds_more_events_than_greenlets_cause_them(delivery: Delivery) -> None:
+def test_queue_holds_at_most_one_event_per_greenlet(delivery: Delivery) -> None:
     longest_queue = 0
 
     def receive(_what: int) -> None:

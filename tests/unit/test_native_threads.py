@@ -146,7 +146,7 @@ def test_call_delivers_result_or_error_to_waiting_greenlet(outcome: object) -> N
     assert call not in _native_threads._calls.awaited
 
 
-def test_foreign_switch_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
+def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiting.switch, "something else")
