@@ -1,4 +1,7 @@
-"""``MongoClient.bulk_write`` passes the prose tests of the CRUD specification, and other tests."""
+"""``MongoClient.bulk_write`` passes the prose tests of the CRUD specification.
+
+Other tests check the sent options, the batches, and the errors.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
 
-# Placeholders in tables of arguments. Each test replaces them by objects of the test.
+# Placeholders in tables of arguments. Each test replaces a placeholder by an object of the test.
 SESSION, A_DATABASE, A_CLIENT = object(), object(), object()
 SINK = SimpleNamespace(write=lambda data: None)
 VARYING_FIELDS = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}

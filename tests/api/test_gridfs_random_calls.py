@@ -1,4 +1,4 @@
-"""Random calls on GridFS files with several chunk sizes return the results of the calls on Python files."""
+"""Random calls on a GridFS file have the results of equal calls on a Python file."""
 
 from __future__ import annotations
 

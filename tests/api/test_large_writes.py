@@ -1,4 +1,7 @@
-"""Writes above the message size limit are split into messages. Documents above the document size limit raise."""
+"""The driver splits writes above the message size limit into several messages.
+
+A document above the document size limit raises an error.
+"""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[s
 def _local_ports(servers: set[int]) -> dict[int, str]:
     """Return the socket inode of each TCP connection to servers, by local port (see ``man 5 proc``).
 
-    Connections to other servers are excluded, because they may use the same local ports.
+    Connections to other servers are excluded, because such connections may use equal local ports.
 
     :param servers: the ports of the servers.
     """

@@ -38,7 +38,7 @@ def recorder() -> PoolRecorder:
 def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
     """Return a function that creates a pool for the server.
 
-    The keyword arguments are those of ``make_pool``.
+    The function has the keyword arguments of ``make_pool``.
     """
     pools: list[Pool] = []
 

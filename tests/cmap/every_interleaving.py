@@ -184,7 +184,8 @@ class PoolSystem:
         self.requests.append(task)
         try:
             connection = self.pool.check_out()
-        except GreenletExit:  # like an application that catches a timeout and checks out a connection again
+        except GreenletExit:
+            # Check out again, like an application that catches a timeout and repeats the operation.
             self.requests.remove(task)
             self.requests.append(task)
             connection = self.pool.check_out()
@@ -287,7 +288,7 @@ class PoolSystem:
             Task(work).switch()
 
     def find_violations(self) -> Iterator[str]:
-        """Yield the violations of the invariants that hold after each step."""
+        """Check the invariants that must hold after each step. Yield each violation."""
         machine, limits = self.pool.machine, self.limits
         yield from self.violations
         yield from self.listener.violations
@@ -301,7 +302,10 @@ class PoolSystem:
             yield "events are out of order"
 
     def _violations_while_waiting(self) -> Iterator[str]:
-        """Yield the violations of the invariants that hold while no greenlet is runnable."""
+        """Check the invariants that must hold while no greenlet is runnable.
+
+        Yield each violation.
+        """
         machine = self.pool.machine
         if machine.state is not PoolState.READY:
             if machine.queue.waiters:
@@ -357,7 +361,10 @@ class PoolSystem:
         )
 
     def run_to_end(self) -> Iterator[str]:
-        """Run all greenlets until they end or wait, and yield the violations."""
+        """Run all greenlets until each greenlet has ended or waits.
+
+        Yield the violations of the invariants.
+        """
         try:
             self._run_until_blocked()
             yield from self._violations_when_blocked()
@@ -405,7 +412,7 @@ class PoolSystem:
 
 
 def violations_of_connections(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
-    """Yield the violations of the invariants about the connections of a pool."""
+    """Check the invariants about the connections of a pool. Yield each violation."""
     sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
     if sum(map(len, sets)) != len(set().union(*sets)):
         yield "a connection is in two sets"

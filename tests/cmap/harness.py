@@ -97,7 +97,7 @@ def connection_counts(pool: Pool) -> tuple[int, int, int, int]:
 def fill_pool(pool: Pool, number: int) -> list[Connection]:
     """Open `number` connections in a pool.
 
-    Check the connections in, and return them in the order of their IDs.
+    Check the connections in, and return the connections in the order of the IDs.
     """
     connections = [pool.check_out() for _ in range(number)]
     for connection in connections:

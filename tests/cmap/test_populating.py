@@ -49,7 +49,8 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
 def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, server: Any, recorder: Any) -> None:
-    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])  # the handshake of the monitor succeeds
+    # The first hello reply is for the monitor, the second for the connection of the pool.
+    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])
     server.hello_edit = lambda _command, reply: {**reply, **next(replies, {})}
     client = new_client(minPoolSize=1)
     recorder.wait_for("PoolCleared")
@@ -60,7 +61,8 @@ def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, 
 
 @pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-05")
 def test_network_error_of_population_handshake_does_not_clear_pool(new_client: Any, server: Any, recorder: Any) -> None:
-    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))  # the handshake of the monitor succeeds
+    # The first handshake (of the monitor) succeeds, and the second handshake (of the pool) fails.
+    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))
     client = new_client(minPoolSize=1)
     recorder.wait_for("Ready 2")
     assert recorder.only("PoolReady", "PoolCleared", "Created", "Closed") == [

@@ -99,7 +99,7 @@ def test_context_of_interrupted_greenlet_is_closed_once_without_new_steps(
 ) -> None:
     """End the greenlet before or after its worker thread.
 
-    The greenlet closes the context if the thread has ended. Otherwise the thread closes it.
+    The greenlet closes the context if the thread has ended. Otherwise the thread does.
     """
     simulated, step, pending = SimulatedContext(LONG), Mock(), []
 

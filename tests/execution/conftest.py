@@ -1,4 +1,4 @@
-"""Fixtures that start deployments and create clients, and close them after each test."""
+"""Fixtures that start deployments and create clients. After each test, the fixtures close both."""
 
 from __future__ import annotations
 

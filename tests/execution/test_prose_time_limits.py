@@ -37,7 +37,7 @@ def standalone() -> Iterator[Deployment]:
 def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
     """Return a client without a timeout, with which a test prepares data.
 
-    The `recorder` omits its events.
+    The fixture `recorder` does not record the events of this client.
     """
     with clients_of(Recorder()) as make:
         yield make(standalone)

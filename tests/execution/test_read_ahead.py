@@ -178,7 +178,7 @@ class RecordingNumberDecoder(TypeDecoder):  # type: ignore[misc]
 
 @pytest.fixture
 def numbers(deployment: Deployment) -> Iterator[tuple[Any, RecordingNumberDecoder]]:
-    """Return a collection of 200 documents of 1 KB, and the decoder in its codec options.
+    """Return a collection of 200 documents of 1 KB, and the decoder of the collection.
 
     The client has no listeners, because listeners need a decoded reply.
     """

@@ -166,7 +166,7 @@ def test_session_of_closed_change_stream_is_killed_if_cursor_stays_open(deployme
     eventually(lambda: deployment.commands.named("find"))
     closing = gevent.spawn(stream.close)
     gevent.sleep(0.01)
-    # Kill `close` while it waits for a connection. It has already returned the session, but has not
+    # Kill `close` during the wait for a connection. `close` has returned the session, but has not
     # sent `killCursors`.
     closing.kill()
     fail(deployment, "killCursors", closeConnection=True)

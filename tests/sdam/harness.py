@@ -21,8 +21,9 @@ def pool_stats_of(client: Client, server: ScriptedServer) -> dict[str, Any]:
 
 
 def awaitable_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
-    """Return the received awaitable hello commands, which are those that have a
-    ``topologyVersion``.
+    """Return the received awaitable hello commands.
+
+    A ``topologyVersion`` makes a hello awaitable.
     """
     return [command for command in server.commands("hello") if "topologyVersion" in command]
 

@@ -96,9 +96,8 @@ def test_client_increases_resource_counts() -> None:
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 @pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_clients: bool) -> None:
-    """Create many clients.
-
-    Half of them run an operation. The others are closed or dropped during discovery.
+    """Create many clients: half of the clients run an operation, the other clients end during
+    discovery.
     """
 
     def use_one(number: int) -> None:

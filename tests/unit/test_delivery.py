@@ -45,7 +45,10 @@ def short_listener_limit(monkeypatch: Any) -> None:
 
 
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
-    """Queue events for a delivery, and deliver the events. Each event is a tuple of a function and its arguments."""
+    """Queue events, and deliver all queued events.
+
+    :param events: for each event, a tuple of the function that publishes the event and its arguments.
+    """
     for publish, *arguments in events:
         delivery.note(publish, *arguments)
     delivery.deliver()

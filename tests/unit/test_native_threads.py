@@ -64,9 +64,9 @@ def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event,
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
-    foreign = gevent.Timeout(1000)
-    waiting.kill(foreign)
-    assert waiting.exception is foreign
+    timeout = gevent.Timeout(1000)
+    waiting.kill(timeout)
+    assert waiting.exception is timeout
     gate.set()
     eventually(lambda: not _native_threads._calls.under_way)
 
