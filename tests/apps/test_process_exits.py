@@ -38,8 +38,8 @@ ENDINGS = {
     "hub destroyed": ("kept = begin(); destroy()", 0),
     "hub destroyed and new hub used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
 }
-# Programs in which a native thread ends. They run only without gevent's patches, because a patched
-# process has no native threads.
+# Programs in which a native thread ends. The programs run only without gevent's patches, because a
+# patched process has no native threads.
 THREADS = {
     "thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
     "hub of thread destroyed": (

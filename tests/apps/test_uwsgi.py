@@ -83,9 +83,7 @@ def started_workers(host):
 
 
 def two_workers(host, earlier_workers=frozenset()):
-    """Return the process IDs of the workers without `earlier_workers`, or False unless there are
-    two.
-    """
+    """Return the process IDs of the two workers after `earlier_workers`, or False without two."""
     found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 
@@ -101,8 +99,8 @@ def warnings_and_errors(host):
     return [line for line in host.warnings_and_errors if "running uWSGI as root" not in line]
 
 
-# uWSGI options and uses of the client before the fork. A client that was used before the fork needs
-# Python's fork hooks, which uWSGI calls only if an option is set.
+# For each case: the options of uWSGI, and the first use of the client. A client that was used
+# before the fork needs Python's fork hooks, which uWSGI calls only if an option is set.
 FORKS = {
     "unused client": ((), "request"),
     "used client": (("--py-call-uwsgi-fork-hooks",), "import"),

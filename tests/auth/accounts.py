@@ -56,7 +56,7 @@ class AuthServer(ScriptedServer):
     def __init__(self, users: dict[str, str] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.users = users if users is not None else {"ann": "pencil"}
-        # By user name, default: SCRAM-SHA-1 and SCRAM-SHA-256.
+        # The mechanisms by user name. A user without an entry has SCRAM-SHA-1 and SCRAM-SHA-256.
         self.mechanisms: dict[str, list[str]] = {}
         self.salt = os.urandom(16)
         self.iterations = 4096

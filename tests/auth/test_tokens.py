@@ -165,7 +165,7 @@ def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: 
     login.authenticate(server, {}, None)  # uses the cached token, which is still valid
     assert server.seen[2:] == ["token 1"]
     server.accepted_tokens = ("token 2",)
-    # The server rejects the cached token, the refresh succeeds.
+    # The server rejects the cached token, and the refresh succeeds.
     login.authenticate(server, {}, None)
     assert server.seen[3:] == ["token 1", "token 2"] and callback.calls[1].refresh_token == "refresh 1"
     server.accepted_tokens = ("token 4",)

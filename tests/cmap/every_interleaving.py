@@ -6,8 +6,8 @@ fork the pool, or advance the clock.
 
 The explorer checks the invariants after each step. If the state of the pool and the current code
 lines of all greenlets equal an earlier state, the explorer does not continue from this state. After
-the last step, the explorer runs all greenlets to the end. The pool must then have released all
-connections and waiters (*liveness*).
+the last step, the explorer runs all greenlets to the end. At the end, the pool must have released
+all connections and waiters (*liveness*).
 """
 
 from __future__ import annotations

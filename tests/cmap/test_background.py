@@ -39,7 +39,7 @@ def test_background_run_closes_idle_connections(new_pool: Any, server: Any, reco
 def test_pause_between_background_runs_is_at_most_max_idle_time(
     new_pool: Any, max_idle_time: float | None, background_interval: float, pause: float
 ) -> None:
-    """Check the pause until the next background run, which is also at least 0.1 seconds."""
+    """Check also that the pause until the next background run is at least 0.1 seconds."""
     assert background_run(new_pool(max_idle_time=max_idle_time, background_interval=background_interval)) == pause
 
 

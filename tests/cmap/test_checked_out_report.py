@@ -1,4 +1,6 @@
-"""``pool_stats()`` and ``WaitQueueTimeoutError`` report the checked-out connections and the greenlets that use them."""
+"""``pool_stats()`` and ``WaitQueueTimeoutError`` report the checked-out connections and the
+greenlets of the connections.
+"""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def test_gevent_timeout_in_kms_request_is_raised_unchanged(open_encryption, kms)
 
 
 def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(open_encryption, kms):
-    """Kill greenlets that request a KMS.
+    """Kill greenlets that send requests to a KMS.
 
     Each kill occurs after another delay, so that the kills interrupt each wait of the request.
     """
@@ -293,7 +293,7 @@ def test_on_demand_credentials_are_requested_and_cached(open_encryption, kms, me
     # The token comes from the metadata service, so the client requests no token from the KMS.
     assert not any(path.endswith("/token") for _, path in kms.requests)
     assert encryption.decrypt(encryption.encrypt(1, RANDOMIZED, key)) == 1
-    # The client caches only tokens that have a lifetime. The token for GCP has none.
+    # The client caches only tokens that have a lifetime. The token for GCP has no lifetime.
     assert len(metadata_service.requests) == (2 if provider == "gcp" else requests)
 
 

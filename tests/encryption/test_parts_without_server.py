@@ -99,7 +99,8 @@ def test_context_of_interrupted_greenlet_is_closed_once_without_new_steps(
 ) -> None:
     """End the greenlet before or after its worker thread.
 
-    The greenlet closes the context if the thread has ended. Otherwise the thread does.
+    If the thread has ended, the greenlet closes the context. If the greenlet ends first, the thread
+    closes the context.
     """
     simulated, step, pending = SimulatedContext(LONG), Mock(), []
 
@@ -151,7 +152,10 @@ def machine_with_states(*states: int, **settings: Any) -> tuple[Machine, Any, An
 )
 @pytest.mark.usefixtures("other_database")
 def test_driver_error_in_state_machine_raises_encryption_error(machine_state: str, driver_error: BaseException) -> None:
-    """Check that an error of the driver becomes an EncryptionError, but no other error changes."""
+    """Check that only errors of the driver become an EncryptionError.
+
+    Other errors stay unchanged.
+    """
     machine, native, database, _ = machine_with_states(STATES[machine_state])
     for each in (database.keys, database.collections, database.analyse):
         each.side_effect = driver_error

@@ -1,4 +1,7 @@
-"""Fixtures that start deployments and create clients. After each test, the fixtures close both."""
+"""Fixtures that start deployments and create clients.
+
+After each test, the fixtures close the deployments and clients.
+"""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: 
             next(cursor)
         cursors.clear()
         del cursor  # The loop variable would keep the last exhaust cursor alive.
-        # Let the client begin to kill the plain cursors, which waits for a connection.
+        # Let the client begin to kill the plain cursors. The kill waits for a connection.
         gevent.idle()
         streams.clear()
         eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)

@@ -91,7 +91,8 @@ def test_failed_handshake_is_retried_immediately_despite_streaming_monitor(
 ) -> None:
     client = connect(f"mongodb://{server.name}", connectTimeoutMS=200)
     eventually(lambda: client.nodes)
-    # Wait for the handshakes of the monitor and the round trip time monitor, which must not fail.
+    # Wait until the monitors have sent their handshakes, so that only the handshake of the pool
+    # fails.
     eventually(lambda: len(server.commands("handshake")) >= 2)
     server.fail("handshake", fault)
     with gevent.Timeout(2):

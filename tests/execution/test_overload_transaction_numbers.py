@@ -31,7 +31,7 @@ def test_retry_of_rejected_write_may_omit_transaction_number(
 ) -> None:
     """Let a server reject a write. The server for the retry does not support retryable writes.
 
-    Only a retry of a write that may have been executed checks this support (BP-A16).
+    Only for a possibly executed write, a retry checks the support of retryable writes (BP-A16).
     """
     scripted.db.c.find_one()
     numbers = iter([True, False])

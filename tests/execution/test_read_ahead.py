@@ -113,7 +113,8 @@ def test_read_ahead_sends_get_more_before_next_greenlet_switch(server: ScriptedS
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     pool = client._topology.pools()[0]
-    assert [each.mid_message for each in pool.machine.in_use] == [True]  # without a greenlet switch
+    # `next` has sent the getMore before the first greenlet switch.
+    assert [each.mid_message for each in pool.machine.in_use] == [True]
     cursor.close()
 
 

@@ -111,7 +111,8 @@ def test_read_sends_advanced_operation_time_if_causally_consistent(
     with client.start_session(**options) as session:
         client.db.c.insert_one({}, session=session)
         session.advance_operation_time(later)
-        session.advance_operation_time(Timestamp(1, 1))  # has no effect, because the time is older
+        # No effect, because the session's time is newer.
+        session.advance_operation_time(Timestamp(1, 1))
         assert session.operation_time == later
         client.db.c.find_one(session=session)
     (command,) = recorder.sent_commands("find")

@@ -83,7 +83,8 @@ def test_network_error_before_hello_does_not_clear_pool(
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     assert not recorder.of("PoolCleared")
-    assert len(recorder.of("ServerDescriptionChanged")) == 1  # from the start of the client
+    # The client published this event at the start, not because of the error.
+    assert len(recorder.of("ServerDescriptionChanged")) == 1
     assert services(client._topology.pools()[0]) == {}
     service.faults["handshake"].clear()
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -127,7 +128,8 @@ def test_authentication_error_clears_only_service_of_connection(error_kind: str,
         assert not recorder.of("ServerDescriptionChanged")
         assert not recorder.of("TopologyDescriptionChanged")
         recorder.clear()
-        client.db.c.find_one()  # uses the connection to the good service
+        # The operation uses the connection to the service that accepts authentication.
+        client.db.c.find_one()
         assert not recorder.of("ConnectionCreated")
         assert service_ids_of_commands(recorder, "find") == {_service_id_of(deployment, good)}
 

@@ -1,4 +1,7 @@
-"""A transaction pins a connection. In a sharded cluster, a transaction pins and unpins a mongos at the same times."""
+"""A transaction pins a connection.
+
+In a sharded cluster, a transaction pins and unpins a mongos at the same steps.
+"""
 
 from __future__ import annotations
 

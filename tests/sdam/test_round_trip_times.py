@@ -93,7 +93,7 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
     assert lost.min_round_trip_time == 0
     round_trip_times = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
     assert round_trip_times.round_trip_time > 0
-    if not streams_on:  # otherwise, the RTT monitor may already have added new samples
+    if not streams_on:  # the RTT monitor of a streaming server may already have added samples
         assert round_trip_times.min_round_trip_time == 0
 
 

@@ -1,4 +1,7 @@
-"""The staleness of a secondary equals the formulas of the specification. Values of maxStalenessSeconds have limits."""
+"""The staleness of a secondary follows the formulas of the specification.
+
+``maxStalenessSeconds`` has a minimum.
+"""
 
 from __future__ import annotations
 

@@ -90,7 +90,8 @@ def test_all_commands_have_api_parameters(
     ]
     streams = {command.connection for command in hellos if "topologyVersion" in command.body}
     pings = {command.connection for command in hellos} - streams
-    assert streams and pings  # of streaming monitors and of round trip time monitors
+    # Prove that streaming monitors and round trip time monitors have sent commands.
+    assert streams and pings
     assert not version_requiring_deployment.commands.named("isMaster", "ismaster")
 
 

@@ -245,7 +245,7 @@ def articles(page: Page) -> list[list[str]]:
 def processes_without_server(page: Page, server: str) -> set[str]:
     """Return the processes that report a server as unknown because of a refused connection.
 
-    A process may first report a reset connection. The function does not return such a process.
+    A process that reports another error, such as a reset connection, is omitted.
     """
     matches = [
         row for row in table_rows(page, "wrong") if row[:2] == ["server unknown", server] and "refused" in row[6]

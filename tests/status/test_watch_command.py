@@ -31,7 +31,10 @@ from gmongo.status.screen import _keys, watch
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """Yield the file descriptors of a pseudoterminal. The second is the stdin of this process."""
+    """Yield the file descriptors of a pseudoterminal.
+
+    The second file descriptor is the stdin of this process.
+    """
     near, far = pty.openpty()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: far))
     yield near, far

@@ -44,7 +44,7 @@ def mypy_errors(folder: Path) -> Errors:
 
 
 def copied_programs(folder: Path, driver: str) -> Path:
-    """Copy the programs into a folder, and replace gmongo in the copies by another driver."""
+    """Copy the programs into a folder. In the copies, replace the name gmongo by `driver`."""
     folder.mkdir()
     for name in NAMES:
         text = (PROGRAMS / name).read_text(encoding="utf-8")

@@ -287,7 +287,7 @@ def test_events_inside_delivery_context_are_delivered_after_its_end(delivery: De
 
 
 def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
-    """Also check that the greenlets which the child inherited from the parent end in the child."""
+    """Check that the child delivers only its own events, and that the inherited greenlets end."""
     listener, received = BlockingListener(), []
     inherited = [
         spawn(queue_and_deliver, delivery, (listener.block, 0), (received.append, 1)),

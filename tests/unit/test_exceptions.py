@@ -127,7 +127,8 @@ def test_error_with_deeply_nested_reply_has_printable_text() -> None:
     error = OperationFailure("m", 5, reply)
     assert str(error) == "m, full error: too deeply nested to be shown"
     assert error.details is reply
-    # Free the document level by level. The deallocation of the whole document recurses too deeply.
+    # Free the document level by level, because a deallocation of the whole document recurses too
+    # deeply.
     while reply:
         reply = reply.pop("x", {})
 

@@ -19,7 +19,8 @@ ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 LONGEST = 35
 LONGEST_WHEN_HOT = 80
-# Every operation runs these functions. They may be longer, because calls of smaller functions would cost time.
+# Every operation runs these functions. The functions may be longer, because calls of smaller
+# functions would cost time.
 HOT = {
     "execution/attempt.py:Attempt.run",
     "execution/command.py:CommandRunner.run",

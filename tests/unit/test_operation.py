@@ -74,7 +74,7 @@ def test_write_or_operation_with_read_concern_is_causally_consistent(is_write: b
 
 # Encrypted operations
 
-# Attributes that an encrypted operation does not delegate, but defines.
+# Attributes that `EncryptedOperation` defines itself, instead of delegating to the inner operation.
 OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}
 
 

@@ -30,7 +30,7 @@ from gmongo.server_api import ServerApi
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 TYPE, VALUE = InvalidOptionType, InvalidOption
-SAME = object()  # as expected result: the option does not convert the accepted value
+SAME = object()  # expected result of a value that the option accepts without conversion
 LISTENER = CommandListener()
 UTC = datetime.timezone.utc
 REGISTRY = TypeRegistry()

@@ -95,7 +95,7 @@ def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
 
 
     :param durations: the durations of the loop iterations.
-    :param arrived: True if the transport has received a reply. None if there is no transport.
+    :param arrived: True after the arrival of a reply, None for an exchange without a transport.
     """
     loop, thrown = LoopWithOneTimer(), []
     with pytest.MonkeyPatch.context() as patch:
@@ -125,8 +125,9 @@ def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
 
 
 def limit_that_records(errors):
-    """Return a time limit that creates an error at its expiry, and appends the limit in seconds to
-    `errors`.
+    """Return a time limit.
+
+    At the expiry, the limit creates an error, and the test appends the seconds to `errors`.
     """
 
     def make_error(seconds):
@@ -138,7 +139,8 @@ def limit_that_records(errors):
 
 def test_each_exchange_ends_after_its_own_timeout():
     limit, errors = limit_that_records(made := []), []
-    # Each next deadline is before or after the expiry of the running timer.
+    # Some deadlines are before the expiry of the running timer, other deadlines are after the
+    # expiry.
     for seconds in (60, 0.02, 0.03, 60, 0.01):
         begin = monotonic()
         limit.begin(seconds)

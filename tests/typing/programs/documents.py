@@ -58,7 +58,7 @@ def results_of_collection(movies: Collection[Movie]) -> None:
     assert_type(movies.find_one_and_update({}, {"$inc": {"year": 1}}), Movie | None)
     assert_type(movies.aggregate([]).to_list(), list[Movie])
     for batch in movies.find_raw_batches():
-        assert_type(batch, bytes)  # better: PyMongo declares a document
+        assert_type(batch, bytes)  # better: PyMongo declares a document, not bytes
     with movies.watch() as stream:
         assert_type(next(stream), Movie)
 
