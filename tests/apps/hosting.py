@@ -72,8 +72,7 @@ class Host:
         return self.process.wait()
 
     def kill(self) -> None:
-        """Kill the program and its child processes, which share the process group of the program.
-        """
+        """Kill the program and its child processes, which share the process group of the program."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -4,8 +4,8 @@ A greenlet of the pool runs only when a step switches to the greenlet. A step ru
 event loop, accepts or refuses a connection, or interrupts a check-out. Other steps clear, close or
 fork the pool, or advance the clock.
 
-The explorer checks the invariants after each step. If the state of the pool and the current code
-lines of all greenlets equal an earlier state, the explorer does not continue from this state. After
+The explorer checks the invariants after each step. The explorer does not continue
+from a state that equals an earlier state, including the current code lines of all greenlets. After
 the last step, the explorer runs all greenlets to the end. At the end, the pool must have released
 all connections and waiters (*liveness*).
 """

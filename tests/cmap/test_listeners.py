@@ -34,8 +34,7 @@ def check_out_and_yield(pool: Any) -> None:
 
 @pytest.mark.requirement("CMAP-06")
 def test_all_listeners_receive_pool_events_in_one_order(new_pool: Any, recorder: Any, go: Any) -> None:
-    """Check a listener that yields after some events, and a second listener that raises an error.
-    """
+    """Check a listener that yields after some events, and a second listener that raises an error."""
     pool, second, inside = new_pool(max_pool_size=3), PoolRecorder(), []
 
     def yield_in_listener(event: Any) -> None:

@@ -34,7 +34,7 @@ ENVIRONMENT = {
 }
 
 # For each function that creates an internal client: the purpose of the client, True if the client
-# has outputs such as events and logs, and the reason.
+# has outputs such as logs, and the reason.
 INTERNAL_CLIENTS = {
     ("_encryption/automatic.py", "_new_client"): (
         "reads data keys and schemas",

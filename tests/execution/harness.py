@@ -87,8 +87,7 @@ def events_of_command(recorder: Recorder, name: str) -> list[str]:
 
 
 def receiving_members(deployment: Deployment, name: str) -> list[str]:
-    """Return, for each received command with the given name, the member that received the command.
-    """
+    """Return, for each received command with the given name, the member that received the command."""
     return [command.member for command in deployment.commands.named(name)]
 
 

@@ -14,7 +14,7 @@ from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, fail, idle_sessions, run_in_greenlet, delay_replies
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_sessions, run_in_greenlet
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.pymongo_version import since

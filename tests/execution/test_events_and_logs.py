@@ -13,7 +13,7 @@ import pytest
 from gmongo import InsertOne, UpdateOne
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import fail, delay_replies
+from tests.execution.harness import delay_replies, fail
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer

@@ -30,8 +30,7 @@ EXHAUST = CursorType.EXHAUST
 
 @pytest.fixture
 def many_documents(deployment: Deployment, client: Any) -> Any:
-    """Return a collection whose 2,000 documents are together larger than the buffers of a socket.
-    """
+    """Return a collection whose 2,000 documents are together larger than the buffers of a socket."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c

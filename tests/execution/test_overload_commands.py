@@ -156,7 +156,9 @@ def test_number_of_retries_is_limited_for_each_batch(
 ) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     client = connect(f"mongodb://{server.name}")
-    reply_in_sequence(server, "insert", *[overload_reply()] * 4, {"ok": 1, "n": 1}, *[overload_reply()] * 4, {"ok": 1, "n": 1})
+    reply_in_sequence(
+        server, "insert", *[overload_reply()] * 4, {"ok": 1, "n": 1}, *[overload_reply()] * 4, {"ok": 1, "n": 1}
+    )
     assert len(client.db.c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids) == 2
     assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
     numbers = [command["txnNumber"] for command in server.commands("insert")]

@@ -18,7 +18,7 @@ from gmongo import CursorType, InsertOne
 from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import events_of_command, delay_replies
+from tests.execution.harness import delay_replies, events_of_command
 from tests.support.clients import Client, Connect, clients_of
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer

@@ -19,7 +19,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, fail, idle_sessions, delay_replies
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_sessions
 from tests.gevent.switching.servers import open_on_servers
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually

@@ -12,7 +12,7 @@ import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH, assert_no_resource_in_use, fail, receiving_members, delay_replies
+from tests.execution.harness import BOTH, assert_no_resource_in_use, delay_replies, fail, receiving_members
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 

@@ -46,6 +46,5 @@ def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return the seconds for which `go` waits, so that the started greenlet has sent its command.
-    """
+    """Return the seconds for which `go` waits, so that the started greenlet has sent its command."""
     return 0.03

@@ -158,8 +158,7 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
 def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
-    """Check that the cancelled check publishes the first event, then the server, then the topology.
-    """
+    """Check that the cancelled check publishes the first event, then the server, then the topology."""
     stream_server.fail("handshake", *[silent] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":

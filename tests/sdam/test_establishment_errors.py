@@ -47,8 +47,8 @@ def fail_hello_with_overload_error(server: ScriptedServer) -> None:
     server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": labels}
 
 
-# For each step and fault: the function that causes the fault, the class of the raised error, True
-# if the error has overload labels, and True if the server becomes Unknown.
+# For each step and fault: the function that causes the fault, and the class of the raised error. The
+# first flag is True if the error has overload labels, the second if the server becomes Unknown.
 FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
     "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
     "hello: closed": (lambda server: server.fail("handshake", cut(0)), AutoReconnect, True, False),

@@ -224,8 +224,7 @@ def test_monitor_streams_if_server_supports_streaming(connect: Any, server: Scri
 def test_heartbeat_log_messages_have_connection_ids(
     connect: Any, poll_server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Check that all log messages have connection IDs, also after the reconnection of the monitor.
-    """
+    """Check that all log messages have connection IDs, also after the reconnection of the monitor."""
     caplog.set_level(logging.DEBUG, "gmongo.topology")
     poll_server.hello_extra = {"connectionId": 77}
     connect(poll_server, heartbeat=0.02)

@@ -221,8 +221,7 @@ def test_connect_timeout_of_zero_disables_timeout_of_checks(
 
 
 def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:
-    """Check `serverSelectionTryOnce`, an option of the specification for drivers without monitors.
-    """
+    """Check `serverSelectionTryOnce`, an option of the specification for drivers without monitors."""
     with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
         MongoClient("h", connect=False, serverSelectionTryOnce=True)
     with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):

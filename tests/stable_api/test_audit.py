@@ -223,8 +223,7 @@ def test_finding_of_audit_has_count_and_first_place(deployment: Deployment, conn
 
 
 def _line_number(text: str) -> int:
-    """Return the number of the first line of this file that, without indentation, equals the text.
-    """
+    """Return the number of the first line of this file that, without indentation, equals the text."""
     lines = Path(__file__).read_text("utf-8").splitlines(keepends=True)
     return next(number for number, each in enumerate(lines, 1) if each.strip() + "\n" == text)
 

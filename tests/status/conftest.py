@@ -10,6 +10,5 @@ from tests.support.wait import PATIENCE
 
 @pytest.fixture
 def long_reply_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Increase the timeout for the reply of a process, because a test reads the states only once.
-    """
+    """Increase the timeout for the reply of a process, because a test reads the states only once."""
     monkeypatch.setattr(workers, "_PATIENCE", PATIENCE)

@@ -58,8 +58,7 @@ def event_names(span: ReadableSpan) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def failures_of_observers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Exception]]:
-    """Fail a test in which an observer raises an exception, which the driver otherwise suppresses.
-    """
+    """Fail a test in which an observer raises an exception, which the driver otherwise suppresses."""
     failures: list[Exception] = []
 
     def recorded(method: Callable[..., object], *arguments: object) -> None:

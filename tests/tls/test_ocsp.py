@@ -500,8 +500,7 @@ def test_password_for_unencrypted_certificate_key_is_ignored(tmp_path, authority
 
 
 def check_out_connections(client, count):
-    """Check out `count` connections at the same time, so that the client opens `count` connections.
-    """
+    """Check out `count` connections at the same time, so that the client opens `count` connections."""
     pool = client._topology.pools()[0]
     if count:
         with checked_out(pool):
