@@ -22,9 +22,12 @@ class Recorded(NamedTuple):
 
 @contextmanager
 def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
-    """Yield a new collection and the recorder of the collection's client. Drop the collection at the end of the block.
+    """Yield a new collection and the recorder of the collection's client.
 
-    :param options: client options.
+    Drop the collection at the end of the block.
+
+
+    :param options: the options of the client, in addition to the recorder.
     """
     recorder = Recorder()
     client: MongoClient[Any]
@@ -36,10 +39,10 @@ def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
 
 @contextmanager
 def ignore_error_before(collection: Collection[Any], version: str, code: int = 40415) -> Iterator[None]:
-    """Run a block of code. Ignore the error that a server raises if the server is too old for the command.
+    """Run a block. Ignore the error of a server that is too old for the command in the block.
 
     :param version: the first server version that supports the fields of the command.
-    :param code: the error code of an older server. The default is 40415, the code for an unknown field.
+    :param code: the error code that an older server sends. 40415 is the code for an unknown field.
     """
     try:
         yield

@@ -22,8 +22,9 @@ def server():
 
 
 def metadata_of_new_connection(server, client):
-    """Return the field `client` in the handshake of a new connection."""
-    gevent.sleep(0.005)  # The idle connection of the client expires.
+    """Let the client open a connection. Return the field `client` of the handshake."""
+    # Let the idle connection expire, so that the client opens a new connection.
+    gevent.sleep(0.005)
     client.admin.command("ping")
     connection = server.connections_of("ping")[-1]
     return next(

@@ -111,7 +111,10 @@ def test_unacknowledged_bulk_uses_no_session_and_one_connection() -> None:
 
 
 def test_unacknowledged_ordered_bulk_stops_at_error_without_exception() -> None:
-    """Check that a failed insert stops the bulk. The client requests a reply to each command but the last command."""
+    """Check that a failed insert stops the bulk.
+
+    In an unacknowledged ordered bulk, only the last command requests no reply.
+    """
     refusal = {"ok": 0, "code": 13, "codeName": "Unauthorized", "errmsg": "not authorized"}
     with ScriptedServer({"insert": refusal}) as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))

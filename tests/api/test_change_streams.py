@@ -165,8 +165,8 @@ def change_document(number):
 class StreamMember(ScriptedServer):
     """Member of a replica set that returns scripted batches of a change stream.
 
-    :param batches: replies to `aggregate` and `getMore`, in order. A reply is a list of changes or a reply document.
-        All later batches are empty.
+    :param batches: the replies to `aggregate` and `getMore`, in order: a list of changes for the
+        batch, or a complete reply document. After the last of these replies, all batches are empty.
     :param token: True if cursor replies have a ``postBatchResumeToken``.
     """
 
@@ -198,7 +198,9 @@ class StreamMember(ScriptedServer):
         return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.count, 1)}
 
     def stages(self):
-        """Return the stage `$changeStream` of each `aggregate`."""
+        """Return the stage `$changeStream` of each `aggregate` command that the member has
+        received.
+        """
         return [command["pipeline"][0]["$changeStream"] for command in self.commands("aggregate")]
 
 
@@ -207,7 +209,7 @@ def connect_to(server, **options):
 
 
 @pytest.mark.parametrize("option", ["resume_after", "start_after"])
-def test_resume_token_is_passed_token_until_the_first_change(option):
+def test_resume_token_equals_given_token_before_first_change(option):
     with (
         StreamMember([change_document(1), change_document(2)], token=False) as server,
         connect_to(server) as client,

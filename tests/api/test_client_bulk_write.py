@@ -1,4 +1,7 @@
-"""``MongoClient.bulk_write`` passes the prose tests of the CRUD specification, and other tests."""
+"""``MongoClient.bulk_write`` passes the prose tests of the CRUD specification.
+
+Other tests check the sent options, the batches, and the errors.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,10 @@ def test_generated_id_is_first_field_and_is_stored_in_the_document(client, recor
 
 
 def bulk_write_reply(count, errors=(), **fields):
-    """Return the reply to a bulkWrite command with `count` inserts, of which some failed with `errors`."""
+    """Return the reply to a bulkWrite command with `count` inserts.
+
+    Each of the `errors` is a failed insert.
+    """
     return {
         "ok": 1,
         "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": list(errors)},
@@ -117,7 +123,10 @@ def bulk_write_reply(count, errors=(), **fields):
 
 
 def server_with_limits(bulk_reply=lambda command: bulk_write_reply(len(command["ops"])), **hello_fields):
-    """Return a scripted server that has the given size limits and answers `bulkWrite`."""
+    """Return a scripted server that answers `bulkWrite`.
+
+    :param hello_fields: the size limits in the hello reply.
+    """
     server = ScriptedServer({"bulkWrite": bulk_reply})
     server.hello_extra = {"maxWireVersion": 25, **hello_fields}
     return server

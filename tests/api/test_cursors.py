@@ -79,7 +79,7 @@ def test_close_of_cursor_sends_kill_cursors_once(recorded: Recorded) -> None:
     cursor.close()
     assert recorder.command("killCursors")["cursors"] == [cursor_id]
     assert recorder.of("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
-    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # The cursor has a document in its buffer.
+    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # One received document is unread.
     assert [each["_id"] for each in cursor] == [1]
     assert not cursor.alive
     assert list(cursor) == []
@@ -216,7 +216,9 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: R
         numbers.extend(document["_id"] for document in cursor)
     assert numbers == list(range(4))
     assert not cursor.alive
-    for _ in range(2):  # The documents of the interrupted `getMore` are lost. The iteration must raise an error.
+    # The documents of the interrupted `getMore` are lost, so a further iteration must not end
+    # silently.
+    for _ in range(2):
         with pytest.raises(AutoReconnect, match="a getMore was interrupted, which has ended the cursor early"):
             list(cursor)
     cursor.close()

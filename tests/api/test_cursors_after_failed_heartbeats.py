@@ -1,4 +1,6 @@
-"""Cursors and operations after failed heartbeats and network errors."""
+"""After failed heartbeats, cursors wait for server selection, and all attempts of an operation have
+one ID.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,10 @@ class CustomError(BaseException):
 
 
 class FailingMapping(MutableMapping[str, Any]):
-    """Mapping whose lookup raises `CustomError` after `left` lookups. All mappings share the counter `left`."""
+    """Mapping whose lookups first succeed `left` times, and whose next lookup raises `CustomError`.
+
+    All mappings share the counter `left`.
+    """
 
     left = 0  # the number of lookups that still succeed
 

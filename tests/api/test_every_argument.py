@@ -1,7 +1,7 @@
 """Every argument of every public method changes the sent commands, the result or the error.
 
-The tests read the parameters from the signatures. For each parameter, a test compares a call with the required
-arguments and a call with one argument more.
+The tests read the parameters from the signatures. For each parameter, a test compares a call that
+has only the required arguments with a call that has one more argument.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
 
-SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # Placeholders for objects that each test creates.
+# Placeholders in tables of arguments. Each test replaces a placeholder by an object of the test.
+SESSION, A_DATABASE, A_CLIENT = object(), object(), object()
 SINK = SimpleNamespace(write=lambda data: None)
 VARYING_FIELDS = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
 SET = {"$set": {"a": 1}}
@@ -119,8 +120,9 @@ VALUES: dict[str, Any] = {
     "write_concern": CONCERN,
 }
 
-# For each method, the required arguments, and arguments that replace the arguments in VALUES. A parameter whose value
-# is `NOT_TESTED` has no effect without other arguments.
+# For each method, the required arguments, and arguments that replace the arguments in VALUES. A
+# test omits a parameter whose value is `NOT_TESTED`, because the parameter alone changes no
+# command.
 NOT_TESTED = object()
 COLLECTION: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": []},
@@ -140,7 +142,7 @@ COLLECTION: dict[str, dict[str, Any]] = {
     "drop_search_index": {"name": "x"},
     "estimated_document_count": {},
     "find": {},
-    "find_one": {"limit": NOT_TESTED},  # The limit of `find_one` is 1.
+    "find_one": {"limit": NOT_TESTED},  # `find_one` always sends the limit 1.
     "find_one_and_delete": {"filter": {"a": 1}},
     "find_one_and_replace": {"filter": {"a": 1}, "replacement": {"a": 2}},
     "find_one_and_update": {"filter": {"a": 1}, "update": SET},
@@ -241,7 +243,7 @@ FILES: dict[str, dict[str, Any]] = {
     "get_version": {"filename": "f"},
     "list": {},
 }
-# Classes with a public constructor.
+# Classes whose constructors are public. The tests treat a class like a method.
 CONSTRUCTORS: dict[str, dict[str, Any]] = {
     "Collection": {"database": A_DATABASE, "name": "c", "create": NOT_TESTED, "session": NOT_TESTED},
     "Database": {"client": A_CLIENT, "name": "db"},
@@ -251,7 +253,9 @@ CONSTRUCTORS: dict[str, dict[str, Any]] = {
 
 
 class ClassesAsAttributes:
-    """The classes of :data:`CONSTRUCTORS` as attributes of one object, so that tests can treat classes as methods."""
+    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a
+    method.
+    """
 
     Collection, Database, GridFS, GridFSBucket = Collection, Database, GridFS, GridFSBucket
 
@@ -266,7 +270,8 @@ SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
     "files": (GridFS, FILES),
     "class": (ClassesAsAttributes, CONSTRUCTORS),
 }
-# Methods that have no arguments, and methods that other files test.
+# Methods that this file does not test: methods without arguments, and methods that other files
+# test.
 OTHER_METHODS = {
     "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
     "collection": {"next"},
@@ -286,7 +291,7 @@ def parameters_of(cls: type, method: str) -> Iterator[str]:
 
 
 class TestedObjects:
-    """A recorded client, and the objects with the tested methods."""
+    """A client whose events are recorded, and the objects whose methods are tested."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.recorder = Recorder()
@@ -351,7 +356,10 @@ class TestedObjects:
                 own.end_session()
 
     def _consume(self, result: Any, target: Any) -> Any:
-        """Read documents or data from the result of a call, and return the documents or data."""
+        """Use the result of a call, so that the client sends all commands that depend on an argument.
+
+        Return the documents or data that the use reads.
+        """
         if isinstance(result, Cursor | CommandCursor):
             return [*([result] if isinstance(result, Cursor) else []), *result]
         if isinstance(result, ChangeStream):
@@ -380,13 +388,16 @@ class TestedObjects:
         if isinstance(result, GridIn):
             result.write(b"abc")
             result.close()
-        if hasattr(result, "__enter__") and hasattr(result, "gen"):  # The result is a context manager.
+        # The method is a context manager, such as `bind`.
+        if hasattr(result, "__enter__") and hasattr(result, "gen"):
             with result:
                 self.client.db.c.find_one()
         return result
 
     def normalize(self, value: Any) -> str:
-        """Return the text of a value. Replace the parts that differ in each call, such as IDs and times."""
+        """Return the text of a value, without parts that differ in each call, such as IDs and
+        times.
+        """
         text = repr(self._plain(value))
         text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
         text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)
@@ -442,7 +453,7 @@ def test_every_argument_changes_commands_result_or_error(
 
 
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
-# Errors about the state of an object, about data on the server, and about BSON. They are not errors about arguments.
+# Errors that are not about an argument, but about an object's state, data on the server, or BSON.
 OTHER_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)
 # For each parameter whose name is not part of the error message, the words that the message contains instead.
 OTHER_WORDS = {

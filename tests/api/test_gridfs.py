@@ -187,7 +187,7 @@ def test_gridfs_call_in_transaction_raises_invalid_operation(client, files_datab
 
 
 class FailingSource:
-    """Source of an upload. The first read succeeds, and later reads raise an error."""
+    """Source of an upload, whose first read succeeds, and whose later reads raise an error."""
 
     def __init__(self):
         self.reads = 0
@@ -251,7 +251,7 @@ def test_failed_upload_raises_first_error_until_abort(deployment, failing_insert
     with MongoClient(deployment.uri) as client:
         client.drop_database("files")
         file = GridFS(client.files).new_file(_id=5)
-        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # The data fill one insert command.
+        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # exactly the data of one insert command
         fail(client, "insert", errorCode=8000)
         first = file.close if failing_insert == "file document" else lambda: file.write(b"x" * 5_000_000)
         for attempt in (first, file.close, lambda: file.write(b"x")):
@@ -320,7 +320,10 @@ def test_failed_removal_of_chunks_is_logged(deployment, caplog):
 
 
 def assert_rejected_during(blocking_call, *rejected_calls):
-    """Run `blocking_call` in a greenlet. Assert that the `rejected_calls` raise meanwhile. Return the greenlet."""
+    """Run `blocking_call` in a greenlet, and return the greenlet.
+
+    Assert that each of the `rejected_calls` raises InvalidOperation while `blocking_call` runs.
+    """
     user = gevent.spawn(blocking_call)
     gevent.sleep(0)
     for other in rejected_calls:
@@ -557,7 +560,8 @@ def deployment():
         yield deployment
 
 
-BUCKET_METHODS = {  # The bucket has two revisions of the file "f". The `_id` of the last revision is 1.
+# The methods use a bucket with two revisions of the file "f". The `_id` of the last revision is 1.
+BUCKET_METHODS = {
     "upload_from_stream": lambda bucket, session: bucket.upload_from_stream("g", b"x", session=session),
     "upload_from_stream_with_id": lambda bucket, session: bucket.upload_from_stream_with_id(
         7, "g", b"x", session=session

@@ -1,4 +1,4 @@
-"""Random calls on GridFS files with several chunk sizes return the results of the calls on Python files."""
+"""Random calls on a GridFS file have the results of equal calls on a Python file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_random_reads_of_gridfs_file_equal_reads_of_python_file(database: Databa
         grid_file, python_file = bucket.open_download_stream(file_id), io.BytesIO(DATA)
         for name, arguments in random_calls(rng):
             if name == "seek" and python_file.tell() + arguments[0] < 0:
-                continue  # A Python file raises no error, and moves to the position 0.
+                continue  # only a GridFS file raises an error for a position below 0
             if name == "seek" and arguments[1] == os.SEEK_END and arguments[0] < -100:
                 continue
             assert result_and_position(grid_file, name, arguments) == result_and_position(

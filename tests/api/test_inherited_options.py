@@ -94,7 +94,7 @@ def test_argument_replaces_one_option_and_keeps_other_options(
     plain, changed = make_object(client), make_object(client, **{name: OWN[name]})
     assert options_of(changed) == {**options_of(plain), name: OWN[name]}
     assert options_of(plain) == {**options_of(client.d), "timeout_ms": None}
-    assert changed == plain  # Two databases or collections are equal if their client and names are equal.
+    assert changed == plain  # equal despite different options, because client and names are equal
 
 
 def test_databases_and_collections_inherit_options_of_client() -> None:

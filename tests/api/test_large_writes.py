@@ -1,4 +1,7 @@
-"""Writes above the message size limit are split into messages. Documents above the document size limit raise."""
+"""The driver splits writes above the message size limit into several messages.
+
+A document above the document size limit raises an error.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ MIB = 1 << 20
 
 
 def success_reply(field: str) -> Any:
-    """Return a function that answers a write command with success of all writes.
+    """Return a function that replies to a write command that all writes have succeeded.
 
     :param field: the field of the command that contains the writes.
     """
@@ -40,7 +43,10 @@ def test_insert_many_of_sixty_megabytes_sends_two_messages(recorded: Recorded) -
 
 
 def reply_that_rejects_document_6(command: Any) -> dict[str, Any]:
-    """Answer an insert command. Document 6 fails with a write error, where an ordered insert stops."""
+    """Reply to an insert command.
+
+    The document with the ``_id`` 6 fails with a write error, at which an ordered insert stops.
+    """
     numbers = [document["_id"] for document in command["documents"]]
     if 6 not in numbers:
         return {"ok": 1, "n": len(numbers)}

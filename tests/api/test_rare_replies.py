@@ -48,7 +48,8 @@ from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_repl
 
 STEPPING_DOWN = {"code": 91, "errmsg": "shutting down"}
 UNAUTHORIZED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
-# After an error, a scripted server sends no streaming hello. A short interval lets the client check the server soon.
+# After an error, a scripted server sends no hello reply in the stream. The client checks the server
+# again after this short interval.
 SHORT_HEARTBEAT: dict[str, Any] = {"heartbeatFrequencyMS": 500}
 
 
@@ -463,7 +464,10 @@ def test_close_with_known_server_sends_end_sessions_once() -> None:
 
 @pytest.mark.parametrize("acknowledged", [True, False])
 def test_failed_command_of_ordered_bulk_raises_only_if_acknowledged(acknowledged: bool) -> None:
-    """Check that a failed delete stops the bulk. The client requests a reply to each command but the last command."""
+    """Check that a failed delete stops the bulk.
+
+    In an unacknowledged ordered bulk, only the last command requests no reply.
+    """
     requests: list[Any] = [InsertOne({}), DeleteOne({}), InsertOne({})]
     with ScriptedServer({"delete": UNAUTHORIZED}) as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=1 if acknowledged else 0))

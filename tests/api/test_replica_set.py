@@ -46,12 +46,15 @@ def addresses_of(members):
 
 
 def step_down_at_next_insert(replica_set, new_primary, code=10107):
-    """Let the next insert on the primary fail and another member become primary. Return the old primary."""
+    """Let the next insert on the primary fail with a stepdown error. Then elect another member.
+
+    :returns: the old primary.
+    """
     old = replica_set.primary
 
     def reject_insert(_command):
         version = old.topology_version
-        # The error reply must arrive before the reply to a streaming hello.
+        # Delay the election, so that the error reply arrives before a streamed hello reply.
         gevent.spawn_later(0.02 if old.streams else 0, replica_set.elect, new_primary)
         return {**NOT_PRIMARY, "code": code, "topologyVersion": {**version, "counter": version["counter"] + 1}}
 
@@ -186,7 +189,8 @@ def test_client_follows_added_and_removed_members(replica_set):
         removed = replica_set.members[1]
         replica_set.reconfigure([member for member in replica_set.hosts if member is not removed])
         eventually(lambda: removed.address not in client.nodes)
-        eventually(lambda: not removed.peers)  # The client has closed all connections to the removed member.
+        # The client closes all connections to the removed member.
+        eventually(lambda: not removed.peers)
         assert client.nodes == addresses_of(replica_set.hosts)
         assert {pool["address"] for pool in client.pool_stats()} == set(client.nodes)
 

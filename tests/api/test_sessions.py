@@ -57,7 +57,7 @@ def test_write_is_not_retried_without_session_support() -> None:
         (member,) = members.members
         client.db.c.find_one()
         member.fail("insert", cut(0))
-        # On the next connection, the hello reply reports that the member does not support sessions.
+        # In the handshake of the next connection, the member reports no support of sessions.
         member.hello_extra["logicalSessionTimeoutMinutes"] = None
         with pytest.raises(OperationFailure, match="Selected server does not support retryable writes") as raised:
             client.db.c.insert_one({"_id": 1})

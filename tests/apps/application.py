@@ -1,7 +1,8 @@
-"""The WSGI application that the tested hosts run. The module creates a client on import. Each request uses the client.
+"""The WSGI application that the tested hosts, such as gunicorn, run.
 
-``/NAME`` stores a document, reads the document, and answers with the ID of the process and the document.
-``/hold`` blocks the event loop for ever.
+The import of the module creates the client that all requests use. ``/NAME`` stores a document,
+reads the document, and answers with the IDs of the process and of the document. ``/hold`` blocks the
+event loop for ever.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def serve() -> None:
     gevent.signal_handler(signal.SIGTERM, server.stop, 5)
     server.serve_forever()
     client.close()
-    gevent.get_hub().join()  # the event loop ends here, because the closed client does not keep it alive
+    gevent.get_hub().join()  # returns only if the closed client does not keep the event loop alive
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
-"""Settings of gunicorn. Versions that do not know a setting ignore the setting."""
+"""Settings of gunicorn. A version of gunicorn ignores a setting that the version does not know."""
 
-control_socket_disable = True  # the socket needs a thread, and Python warns if a process with threads forks
+# The control socket needs a thread, and Python warns of a fork in a process that has threads.
+control_socket_disable = True

@@ -1,4 +1,7 @@
-"""Run a host in a separate process, and observe the host. The simulated deployment runs in this process."""
+"""Run a host of the WSGI application, such as gunicorn, in its own process. Observe the host.
+
+The simulated deployment runs in the process of the test.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from tests.support.fail_points import fail
 from tests.support.programs import ROOT
 from tests.support.wait import until
 
-PATIENCE = 60  # the time limit of a test in seconds, which suffices on a busy machine
+PATIENCE = 60  # the time limit of a test in seconds, long enough for a busy machine
 PYTHON = (sys.executable, "-u", "-W", "default")
 TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
 
@@ -69,7 +72,7 @@ class Host:
         return self.process.wait()
 
     def kill(self) -> None:
-        """Kill all processes of the session that the program leads."""
+        """Kill the program and its child processes, which share the process group of the program."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -81,7 +84,10 @@ class Host:
 def hosted(
     deployment: Deployment, log: Path, *arguments: str, program: Sequence[str] = PYTHON, **environment: str
 ) -> Iterator[Host]:
-    """Run ``program *arguments`` with the URI of the deployment. If the block fails, print the program's output."""
+    """Run ``program *arguments``, and pass the URI of the deployment in an environment variable.
+
+    If the block fails, print the program's output.
+    """
     host = Host([*program, *arguments], {"HOSTED_DATABASE": deployment.uri, **environment}, log)
     try:
         with gevent.Timeout(PATIENCE):
@@ -96,8 +102,8 @@ def hosted(
 def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
     """Send a request. Return the ID of the process that answered, and the document that the process read.
 
-    Like a proxy, the function repeats the request if the connection ends without an answer. A server that reloads
-    drops waiting connections.
+    Like a proxy, the function repeats the request if the connection ends without an answer, because
+    a server that reloads drops waiting connections.
 
     :param dropped: the list to which the function appends the name of each dropped request.
     """
@@ -137,22 +143,22 @@ class Load:
         self.answered_by: list[int] = []
         self.dropped: list[str] = []
         self._port = port
-        self._local_ports = False
-        self._readers = [gevent.spawn(self._request, f"visitor-{number}") for number in range(width)]
+        self._block_has_ended = False
+        self._visitors = [gevent.spawn(self._request, f"visitor-{number}") for number in range(width)]
 
     def __enter__(self) -> Load:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        self._local_ports = True
+        self._block_has_ended = True
         if kind is None:
-            gevent.joinall(self._readers, raise_error=True)
+            gevent.joinall(self._visitors, raise_error=True)
         else:
-            gevent.killall(self._readers)
+            gevent.killall(self._visitors)
 
     def _request(self, visitor: str) -> None:
         number = 0
-        while not self._local_ports:
+        while not self._block_has_ended:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
             process, found = get(self._port, name, self.dropped)
             if found != name:
@@ -160,17 +166,23 @@ class Load:
             self.answered_by.append(process)
 
     def recent_processes(self, count: int = 20) -> set[int]:
-        """Return the IDs of the processes that sent the last `count` answers. Return no ID before `count` answers."""
+        """Return the IDs of the processes that sent the last `count` answers.
+
+        Return an empty set until `count` answers have arrived.
+        """
         return set(self.answered_by[-count:]) if len(self.answered_by) >= count else set()
 
 
 def connections(deployment: Deployment) -> dict[int, Any]:
-    """Return the open connections of the servers. The key of a connection is the port of the client."""
+    """Return the open connections of the deployment's servers, by the local port of the client."""
     return {each.peer_port: each for member in deployment.members for each in member.connections.values()}
 
 
 def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Host, port: int) -> None:
-    """End the host during three requests. Assert that the host answers the requests, ends, and leaves no connection."""
+    """Send SIGTERM to the host during three requests.
+
+    Assert that the host answers the requests, exits with 0, and leaves no connection.
+    """
     fail(deployment, "find", times=3, blockConnection=True, blockTimeMS=500)
     deployment.commands.clear()
     pending = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
@@ -181,7 +193,9 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
 
 
 def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """Return, for each open connection of the servers, the IDs of the processes that hold the client's socket."""
+    """Return, for each connection of the servers, the IDs of the `processes` that hold the client's
+    socket.
+    """
     sockets = {process: _sockets(process) for process in processes}
     ends = _local_ports({member.port for member in deployment.members})
     return [
@@ -190,9 +204,11 @@ def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[s
 
 
 def _local_ports(servers: set[int]) -> dict[int, str]:
-    """Return the inode of each established TCP connection to the servers, by the local port (see ``man 5 proc``).
+    """Return the socket inode of each TCP connection to servers, by local port (see ``man 5 proc``).
 
-    Other connections are excluded, because a connection to another server may use an equal local port.
+    Connections to other servers are excluded, because such connections may use equal local ports.
+
+    :param servers: the ports of the servers.
     """
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {_port(row[1]): row[9] for row in rows if row[3] == "01" and _port(row[2]) in servers}

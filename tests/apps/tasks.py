@@ -11,7 +11,7 @@ from gmongo import MongoClient
 
 
 def celery_app(folder: str) -> Celery:
-    """Return a Celery application whose broker is a folder."""
+    """Return a Celery application whose broker stores each message as a file in a folder."""
     app = Celery("hosted", broker="filesystem://localhost")
     app.conf.update(
         broker_transport_options={

@@ -1,4 +1,7 @@
-"""A Celery worker with a pool of greenlets runs tasks that use a client. The broker is a folder."""
+"""A Celery worker with a pool of greenlets runs tasks that use a client.
+
+The broker stores messages in a folder.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ def task_results(deployment):
 
 
 class Broker:
-    """A broker that writes a message elsewhere, and then moves the complete message into the folder of the worker."""
+    """Broker that sends complete messages to the worker.
+
+    The broker writes each message to another folder, and then moves the file to the worker's folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         from .tasks import celery_app
@@ -60,6 +66,5 @@ def test_warm_shutdown_completes_running_tasks(tmp_path):
         assert task_results(deployment) == {number: {"_id": number} for number in range(24)}
         until(lambda: not connections(deployment))
         assert host.matches("(Warm shutdown)")
-        assert [
-            line for line in host.warnings_and_errors if "ecurity" not in line
-        ] == []  # only Celery's warning about the user root is permitted
+        # Permit only Celery's security warning, which Celery prints if the user is root.
+        assert [line for line in host.warnings_and_errors if "ecurity" not in line] == []

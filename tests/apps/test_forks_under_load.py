@@ -82,9 +82,8 @@ def test_child_of_fork_in_transaction_can_use_client_and_parent_commits(tmp_path
         hosted(deployment, tmp_path / "log", "-W", "error", "-c", PROGRAM, fork_function, str(go)) as host,
     ):
         until(lambda: "ready" in host.lines)
-        until(
-            lambda: running_commands(deployment) >= {"hello", "getMore"}
-        )  # a monitor streams, and the change stream waits
+        # Wait until a monitor streams, and the change stream waits for a change.
+        until(lambda: running_commands(deployment) >= {"hello", "getMore"})
         go.touch()
         assert host.process.wait() == 0
         until(lambda: not connections(deployment))

@@ -58,7 +58,10 @@ def connections_belong_to_live_workers(deployment, host):
 
 
 def assert_clean_end(deployment, host):
-    """End gunicorn. The function first waits until two workers have started, because gunicorn signals a worker once."""
+    """Send SIGTERM to gunicorn, and check that gunicorn exits with 0 and leaves no connection.
+
+    First wait until two workers have started, because gunicorn signals a worker only once.
+    """
     until(
         lambda: (
             len(living_processes(started_workers(host))) == 2 and connections_belong_to_live_workers(deployment, host)
@@ -81,7 +84,7 @@ def test_reload_under_load_moves_connections_to_new_workers(start_gunicorn, depl
 
 
 def test_replacement_of_workers_drops_no_request(start_gunicorn, deployment):
-    """Send requests while gunicorn replaces workers. Each worker ends after 30 to 40 requests."""
+    """Send requests while gunicorn replaces each worker after 30 to 40 requests."""
     with start_gunicorn("-w", "2", "--max-requests", "30", "--max-requests-jitter", "10") as host:
         with Load(host.port()) as load:
             until(lambda: len(set(load.answered_by)) >= 5)
@@ -95,7 +98,10 @@ def test_replacement_of_workers_drops_no_request(start_gunicorn, deployment):
 
 @pytest.mark.parametrize("use", ["request", "import"])
 def test_client_of_preloaded_application_works_in_each_worker(start_gunicorn, deployment, use):
-    """Create the client in the process that forks the workers. In some cases, this process also uses the client."""
+    """Create the client in the process that forks the workers.
+
+    With the parameter ``import``, this process also uses the client before the forks.
+    """
     with start_gunicorn("-w", "2", "--preload", HOSTED_USE=use) as host:
         master = host.process.pid
         with Load(host.port()) as load:

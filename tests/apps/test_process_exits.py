@@ -38,7 +38,8 @@ ENDINGS = {
     "hub destroyed": ("kept = begin(); destroy()", 0),
     "hub destroyed and new hub used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
 }
-# Programs that end native threads. A process that gevent has patched has no native threads.
+# Programs in which a native thread ends. The programs run only without gevent's patches, because a
+# patched process has no native threads.
 THREADS = {
     "thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
     "hub of thread destroyed": (
@@ -46,7 +47,8 @@ THREADS = {
     ),
 }
 
-# For each case: the code with which a program reacts to a signal, the signal, and the expected exit status.
+# For each case: the statement that installs a signal handler, the signal, and the expected exit
+# status.
 SIGNALS = {
     "SIGTERM without handler": ("", signal.SIGTERM, -signal.SIGTERM),
     "SIGTERM with signal handler": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),

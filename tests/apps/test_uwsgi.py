@@ -1,7 +1,10 @@
-"""uWSGI with its gevent loop forks in C, reloads by executing itself, and ends after the last request.
+"""uWSGI with its gevent loop runs an application that uses a client.
 
-uWSGI is no dependency of the tests, because pip needs a minute to compile uWSGI. ``pip install uwsgi`` installs uWSGI
-with the gevent loop.
+uWSGI calls ``fork`` from C code, so Python's fork hooks run only with an option of uWSGI. At a
+reload, uWSGI replaces its process image with ``exec``.
+
+uWSGI is no dependency of the tests, because pip needs a minute to compile uWSGI. ``pip install
+uwsgi`` installs uWSGI with the gevent loop.
 """
 
 from __future__ import annotations
@@ -55,7 +58,10 @@ def deployment():
 
 @pytest.fixture
 def port():
-    """Return a free port. uWSGI cannot report which port the system has selected, so the test selects the port."""
+    """Return a free port.
+
+    The test must choose the port, because uWSGI cannot report a port of the system.
+    """
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
@@ -77,7 +83,7 @@ def started_workers(host):
 
 
 def two_workers(host, earlier_workers=frozenset()):
-    """Return the process IDs of the last two started workers, or False if fewer than two new workers have started."""
+    """Return the process IDs of the two workers after `earlier_workers`, or False without two."""
     found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 
@@ -93,7 +99,8 @@ def warnings_and_errors(host):
     return [line for line in host.warnings_and_errors if "running uWSGI as root" not in line]
 
 
-# The driver uses the fork hooks of Python. uWSGI calls these hooks only if an option is set.
+# For each case: the options of uWSGI, and the first use of the client. A client that was used
+# before the fork needs Python's fork hooks, which uWSGI calls only if an option is set.
 FORKS = {
     "unused client": ((), "request"),
     "used client": (("--py-call-uwsgi-fork-hooks",), "import"),
@@ -108,9 +115,8 @@ def test_reload_moves_connections_to_new_workers(start_uwsgi, deployment, port, 
     with start_uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:
             before = until(lambda: two_workers(host))
-            until(
-                lambda: before <= set(load.answered_by)
-            )  # wait for an answer of each worker, because starting workers ignore signals
+            # Wait for an answer of each worker, because a worker ignores signals while it starts.
+            until(lambda: before <= set(load.answered_by))
             assert_each_connection_has_one_owner(deployment, host, before)
             host.signal(signal.SIGHUP)
             after = until(lambda: two_workers(host, before))

@@ -1,4 +1,4 @@
-"""A scripted server that has users, and authenticates them with the server side of SCRAM."""
+"""A scripted server that has users, and authenticates the users with SCRAM."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ class ServerConversation:
 
 
 class AuthServer(ScriptedServer):
-    """Scripted server that authenticates users. ``users`` has the password of each user name."""
+    """Scripted server that authenticates users. ``users`` maps each user name to the password."""
 
     def __init__(self, users: dict[str, str] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.users = users if users is not None else {"ann": "pencil"}
-        self.mechanisms: dict[str, list[str]] = {}  # a user without an entry has SCRAM-SHA-1 and SCRAM-SHA-256
+        # The mechanisms by user name. A user without an entry has SCRAM-SHA-1 and SCRAM-SHA-256.
+        self.mechanisms: dict[str, list[str]] = {}
         self.salt = os.urandom(16)
         self.iterations = 4096
         self.speculates = True

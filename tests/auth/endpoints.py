@@ -1,4 +1,4 @@
-"""Local HTTP services that issue credentials. Tests use them instead of cloud services."""
+"""Local HTTP services, which issue credentials in tests instead of cloud services."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from gevent.pywsgi import WSGIServer
 class Endpoint:
     """Context manager that runs an HTTP service.
 
-    :param answer: the function that answers a request. The arguments are the method, the path with the query, the
-    headers with names in lower case, and the body. The result is the status and the text.
+    :param answer: the function that answers a request. The arguments are the method, the path with
+        the query, the headers with names in lower case, and the body. The function returns the
+        status and the body of the response.
     """
 
     def __init__(self, answer: Callable[[str, str, dict[str, str], str], tuple[int, str]]) -> None:

@@ -1,4 +1,7 @@
-"""A process whose client authenticates over TLS forks. The child authenticates with own connections."""
+"""Fork a process that has an authenticated client with TLS.
+
+The client in the child process must open and authenticate its own connections.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ print("passed")
 @pytest.mark.real_time
 @pytest.mark.parametrize("fork_time", ["before", "after", "during"])
 def test_forked_child_authenticates_with_own_connections(fork_time):
-    # Python warns if a process forks during authentication, because a thread derives the keys then.
+    # During authentication, a native thread derives keys. Python warns of a fork while threads run.
     warn = ["-W", "error"] if fork_time != "during" else []
     with Deployment.standalone(users={"ann": "pencil"}, tls=True) as deployment:
         child = gevent.subprocess.Popen(

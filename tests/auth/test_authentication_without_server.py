@@ -28,7 +28,7 @@ class AuthenticationSetup:
 
 @pytest.fixture
 def recorded_limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the list that records each time limit in seconds."""
+    """Return a list that records each time limit, in seconds, which the authentication sets."""
     recorded: list[Any] = []
 
     def interrupt_after(seconds: Any, _error: Any) -> Any:

@@ -86,7 +86,10 @@ def test_signature_equals_example_of_signature_version_4():
 
 
 def test_aws_conversation_equals_specification_example():
-    """Compare all fields except the signature. The specification does not publish the secret of the example."""
+    """Compare all fields except the signature.
+
+    The test cannot compute the signature, because the specification does not state the secret key.
+    """
     nonce = base64.b64decode("dzw1U2IwSEtgaWI0IUxZMVJqc2xuQzNCcUxBc05wZjIGS0J9EgLwzEZ9dIzr/hnnK2mgd4D7F52t8g9yTC5cIA==")
     client = AwsConversation(
         "$external",

@@ -19,7 +19,10 @@ from tests.support.server import ScriptedServer
 
 
 class FakeSecurityContext:
-    """Security context that is complete after two tokens. A wrapped message begins with ``wrapped:``."""
+    """Substitute for a security context of the library `gssapi`.
+
+    The context is complete after two tokens, and prefixes a wrapped message with ``wrapped:``.
+    """
 
     made = ()
 

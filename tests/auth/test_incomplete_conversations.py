@@ -28,7 +28,7 @@ from tests.auth.endpoints import Endpoint
 TOO_EARLY = "the server ended the conversation too early"
 TOO_LONG = "the server continues after the end of the conversation"
 CREDENTIALS = AwsCredentials("id", "secret", None)
-# The two messages of the server in the example of RFC 7677.
+# The two messages that the server sends in the example of RFC 7677.
 FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
@@ -70,14 +70,14 @@ PROVIDER = bson.encode({"issuer": "https://issuer", "clientId": "c"})
 def test_conversation_that_ends_early_or_continues_raises_protocol_error(
     make_conversation: Any, replies: list[bytes]
 ) -> None:
-    for end in range(len(replies)):  # in each round, the server marks another message as the last message
+    # The server marks the reply at the index `end` as the last reply.
+    for end in range(len(replies)):
         conversation = make_conversation()
         conversation.first()
         for payload in replies[:end]:
             assert conversation.next({"payload": payload, "done": False, "conversationId": 5})["conversationId"] == 5
-        if (
-            make_conversation is scram_conversation and end == 1
-        ):  # the conversation may end here, because a server may skip the empty exchange
+        # After the second SCRAM reply, a server may skip the empty exchange.
+        if make_conversation is scram_conversation and end == 1:
             assert conversation.next({"payload": replies[end], "done": True}) is None
             continue
         with pytest.raises(ProtocolError) as caught:

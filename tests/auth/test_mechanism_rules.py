@@ -11,9 +11,9 @@ from gmongo.auth.credential import credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
 
-# For each mechanism: the rules of username and password, the default authSource, and True if the database in the URI
-# replaces the default.
-# A rule is True (required), False (forbidden), "any" (optional) or None (username and password, or neither).
+# For each mechanism: the rules of username and password, the default authSource, and True if the
+# database in the URI replaces the default authSource. A rule is True (required), False (forbidden),
+# "any" (optional) or None (both username and password, or neither of the two).
 MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
     "DEFAULT": (True, True, "admin", True),
     "SCRAM-SHA-1": (True, True, "admin", True),

@@ -55,7 +55,10 @@ class OidcServer(ScriptedServer):
 
 
 class Callback(OIDCCallback):
-    """Callback that returns ``token-1``, ``token-2`` and so on. If `refreshes` is True, results have refresh tokens."""
+    """Callback that returns ``token-1``, ``token-2`` and so on.
+
+    :param refreshes: True to return also a refresh token in each result.
+    """
 
     def __init__(self, refreshes=False):
         self.contexts = []
@@ -93,7 +96,7 @@ def find_one(client):
 
 
 def find_concurrently(server, client, number=5):
-    """Run `number` concurrent operations. Each operation uses another connection."""
+    """Run `number` concurrent operations, so that each operation needs its own connection."""
     gate = gevent.event.Event()
     server.replies["find"] = lambda command: (
         gate.wait(5) and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
@@ -233,7 +236,7 @@ def test_reauthentication_replaces_token_for_all_connections(server):
         find_one(client)
         assert len(callback.contexts) == 2
         assert len(server.commands("handshake")) == 2, "reauthentication sends no hello"
-        # If code invalidates the old token again, the new token must stay in the cache.
+        # A second invalidation of the old token must not remove the new token from the cache.
         tokens = client._topology.settings.connection.authenticator.login("h")._tokens
         tokens.invalidate("token-1")
         assert tokens.access == "token-2"

@@ -14,8 +14,8 @@ from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.support.wait import PATIENCE
 
-# A vector consists of the nonce of the client and the four messages of the conversation. The driver specification has
-# the vectors. RFC 7677 also has the second vector.
+# Test vectors of the driver specification: the nonce of the client, and the four messages of the
+# conversation. The second vector is also the example of RFC 7677.
 VECTORS = {
     "SCRAM-SHA-1": (
         "fyko+d2lbbFgONRv9qkxdawL",
@@ -153,7 +153,8 @@ def test_prohibited_password_raises_configuration_error_without_password():
 @pytest.mark.real_time
 def test_key_derivation_does_not_block_event_loop(monkeypatch):
     derive, loop_ran = scram_keys.derive_keys, threading.Event()
-    # The derivation waits for `loop_ran`. If the derivation blocked the event loop, the test could not set `loop_ran`.
+    # The derivation waits for `loop_ran`, which the test can set only if the event loop is not
+    # blocked.
     monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(PATIENCE) and derive(*arguments))
     keys = ScramKeys()
     derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096)

@@ -111,7 +111,9 @@ def test_callback_receives_limit_username_provider_and_refresh_token(
 
 
 class TokenServer:
-    """Replacement of a server. A call runs a SASL command, and accepts only the tokens in ``accepted_tokens``."""
+    """Function that replies to SASL commands like a server which accepts only the
+    ``accepted_tokens``.
+    """
 
     def __init__(self, *accepted_tokens: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
         self.accepted_tokens, self.code = accepted_tokens, code
@@ -160,13 +162,15 @@ def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: 
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     assert server.seen == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
-    login.authenticate(server, {}, None)  # the cached token is still valid
+    login.authenticate(server, {}, None)  # uses the cached token, which is still valid
     assert server.seen[2:] == ["token 1"]
     server.accepted_tokens = ("token 2",)
-    login.authenticate(server, {}, None)  # the token is invalid, and the refresh token is valid
+    # The server rejects the cached token, and the refresh succeeds.
+    login.authenticate(server, {}, None)
     assert server.seen[3:] == ["token 1", "token 2"] and callback.calls[1].refresh_token == "refresh 1"
     server.accepted_tokens = ("token 4",)
-    # The token and the refresh token are invalid, so the driver calls the callback without a refresh token.
+    # The server rejects the cached and the refreshed token, so the driver calls the callback
+    # without a refresh token.
     login.authenticate(server, {}, None)
     assert server.seen[5:] == ["token 2", "token 3", "principal ann", "token 4"]
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", "refresh 2", None]
@@ -421,7 +425,8 @@ def test_concurrent_callers_derive_scram_keys_once_and_cache_keeps_eight(monkeyp
     keys.derive("sha256", b"p", b"7", 4096)
     assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 cached>"
     keys._process = -1
-    keys._derivations["sha256", b"p", b"s", 4096] = Mock()  # in a forked child, a derivation of the parent never ends
+    # A derivation that the parent process began never ends in a forked child.
+    keys._derivations["sha256", b"p", b"s", 4096] = Mock()
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
     monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))
     for _ in range(2):

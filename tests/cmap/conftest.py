@@ -36,7 +36,10 @@ def recorder() -> PoolRecorder:
 
 @pytest.fixture
 def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
-    """Return a function that creates a pool for the server. The function has the keyword arguments of ``make_pool``."""
+    """Return a function that creates a pool for the server.
+
+    The function has the keyword arguments of ``make_pool``.
+    """
     pools: list[Pool] = []
 
     def make(**options: Any) -> Pool:
@@ -51,5 +54,8 @@ def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callabl
 
 @pytest.fixture
 def new_client(server: ScriptedServer, connect: Callable[..., Client]) -> Callable[..., Client]:
-    """Return a function that creates a client, by default a client of the scripted server."""
+    """Return a function that creates a client.
+
+    By default, the client connects to the scripted server.
+    """
     return lambda host=server, **options: connect(host, **options)

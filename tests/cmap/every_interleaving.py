@@ -1,9 +1,13 @@
-"""Run a pool in every order of the steps. A greenlet of the pool runs only when a step switches to the greenlet.
+"""Explorer of a pool: run the greenlets of the pool in every possible order of steps.
 
-A step runs a callback of the loop, accepts or refuses a connection, or interrupts a check-out. Other steps clear, close
-or fork the pool, or advance the clock. The explorer skips a state that equals an earlier state, including the lines of
-all greenlets. The explorer checks the invariants after each step. Then the explorer runs all greenlets to the end, and
-the pool must release all connections and waiters (*liveness*).
+A greenlet of the pool runs only when a step switches to the greenlet. A step runs a callback of the
+event loop, accepts or refuses a connection, or interrupts a check-out. Other steps clear, close or
+fork the pool, or advance the clock.
+
+The explorer checks the invariants after each step. The explorer does not continue
+from a state that equals an earlier state, including the current code lines of all greenlets. After
+the last step, the explorer runs all greenlets to the end. At the end, the pool must have released
+all connections and waiters (*liveness*).
 """
 
 from __future__ import annotations
@@ -36,8 +40,8 @@ ALL_OPTIONAL_STEPS = frozenset(
 class PoolLimits(NamedTuple):
     """The size limits of an explored pool, and the steps that the explorer may execute.
 
-    :param steps_allowed: a subset of :data:`ALL_OPTIONAL_STEPS`.
-    :param listener_switches: the events whose listeners let other greenlets run.
+    :param steps_allowed: the optional steps, a subset of :data:`ALL_OPTIONAL_STEPS`.
+    :param listener_switches: the names of the events whose listeners let other greenlets run.
     """
 
     check_outs: int = 3
@@ -54,7 +58,7 @@ class _Listener(ForwardingPoolListener):
     def __init__(self, switches: frozenset[str]) -> None:
         self.switches = switches
         self.counted: Counter[str] = Counter()
-        self.state = ""  # the name of the last event about the state of the pool
+        self.state = ""  # the name of the last PoolReady, PoolCleared or PoolClosed event
         self.open: set[int] = set()  # the IDs of the open connections
         self.violations: list[str] = []
 
@@ -180,7 +184,8 @@ class PoolSystem:
         self.requests.append(task)
         try:
             connection = self.pool.check_out()
-        except GreenletExit:  # like an application that catches a timeout and checks out a connection again
+        except GreenletExit:
+            # Check out again, like an application that catches a timeout and repeats the operation.
             self.requests.remove(task)
             self.requests.append(task)
             connection = self.pool.check_out()
@@ -283,7 +288,7 @@ class PoolSystem:
             Task(work).switch()
 
     def find_violations(self) -> Iterator[str]:
-        """Yield the violations of the invariants that hold after each step."""
+        """Check the invariants that must hold after each step. Yield each violation."""
         machine, limits = self.pool.machine, self.limits
         yield from self.violations
         yield from self.listener.violations
@@ -297,7 +302,10 @@ class PoolSystem:
             yield "events are out of order"
 
     def _violations_while_waiting(self) -> Iterator[str]:
-        """Yield the violations of the invariants that hold while no greenlet is runnable."""
+        """Check the invariants that must hold while no greenlet is runnable.
+
+        Yield each violation.
+        """
         machine = self.pool.machine
         if machine.state is not PoolState.READY:
             if machine.queue.waiters:
@@ -310,7 +318,10 @@ class PoolSystem:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Describe the state of the system. Systems with equal descriptions behave equally in all later steps."""
+        """Return a description of the system's state.
+
+        Systems whose descriptions are equal behave equally in all later steps.
+        """
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()
@@ -350,7 +361,10 @@ class PoolSystem:
         )
 
     def run_to_end(self) -> Iterator[str]:
-        """Run all greenlets until they end or wait, and yield the violations."""
+        """Run all greenlets until each greenlet has ended or waits.
+
+        Yield the violations of the invariants.
+        """
         try:
             self._run_until_blocked()
             yield from self._violations_when_blocked()
@@ -376,7 +390,8 @@ class PoolSystem:
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "no greenlet will check a connection in"
-        if self.used_in_child:  # the background greenlet of the parent ends when it runs next
+        # Let the parent's background greenlet run, so that the greenlet ends.
+        if self.used_in_child:
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.advance_to_next_timer()
                 self.scheduler.run_all()
@@ -397,7 +412,7 @@ class PoolSystem:
 
 
 def violations_of_connections(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
-    """Yield the violations of the invariants about the connections of a pool."""
+    """Check the invariants about the connections of a pool. Yield each violation."""
     sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
     if sum(map(len, sets)) != len(set().union(*sets)):
         yield "a connection is in two sets"
@@ -410,7 +425,7 @@ def violations_of_connections(machine: StateMachine, max_pool_size: int, max_con
 
 
 def connection_state(machine: StateMachine, connection: Connection | None) -> Any:
-    """Describe a connection by the properties on which later steps depend."""
+    """Return the properties of a connection on which later steps depend."""
     if connection is None:
         return None
     places = (machine.pending, "pending"), (machine.in_use, "in use")
@@ -420,7 +435,7 @@ def connection_state(machine: StateMachine, connection: Connection | None) -> An
 
 
 def _greenlet_of_callback(callback: Any) -> Any:
-    """Return the greenlet to which a callback switches, or None for a callback that switches to no greenlet."""
+    """Return the greenlet to which a callback switches, or None if the callback does not switch."""
     return getattr(getattr(callback, "func", callback), "__self__", None)
 
 

@@ -20,7 +20,10 @@ NO_BACKGROUND_RUNS = -1.0
 
 
 class PoolOwner:
-    """A replacement of the topology as the owner of a pool. A failed handshake clears the pool if `clears` is True."""
+    """A replacement of the topology, which is the usual owner of a pool.
+
+    :param clears: True if a failed handshake clears the pool.
+    """
 
     def __init__(self, clears: bool = True) -> None:
         self.pool: Pool
@@ -66,7 +69,7 @@ def make_pool(
 
 
 def owner_of(pool: Pool) -> PoolOwner:
-    """Return the owner of a pool from :func:`make_pool`."""
+    """Return the owner of a pool that :func:`make_pool` has created."""
     owner = pool.establisher._owner
     assert isinstance(owner, PoolOwner)
     return owner
@@ -92,7 +95,10 @@ def connection_counts(pool: Pool) -> tuple[int, int, int, int]:
 
 
 def fill_pool(pool: Pool, number: int) -> list[Connection]:
-    """Open `number` connections in a pool, and return the available connections in the order of their IDs."""
+    """Open `number` connections in a pool.
+
+    Check the connections in, and return the connections in the order of the IDs.
+    """
     connections = [pool.check_out() for _ in range(number)]
     for connection in connections:
         pool.check_in(connection)

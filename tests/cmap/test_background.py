@@ -1,4 +1,7 @@
-"""Background runs of a pool (CMAP-172 to CMAP-177), and pools after a fork (CMAP-45, CMAP-169 to CMAP-171)."""
+"""Background runs of a pool, and pools after a fork (CMAP-45, CMAP-169 to CMAP-177).
+
+A background run closes idle and stale connections, and opens connections up to minPoolSize.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def test_background_run_closes_idle_connections(new_pool: Any, server: Any, reco
 def test_pause_between_background_runs_is_at_most_max_idle_time(
     new_pool: Any, max_idle_time: float | None, background_interval: float, pause: float
 ) -> None:
-    """Check the pause until the next background run. The pause is at least 0.1 seconds."""
+    """Check also that the pause until the next background run is at least 0.1 seconds."""
     assert background_run(new_pool(max_idle_time=max_idle_time, background_interval=background_interval)) == pause
 
 

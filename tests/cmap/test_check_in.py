@@ -82,7 +82,8 @@ def test_with_block_checks_connection_in_after_any_end(
 
     def use() -> None:
         limit = gevent.Timeout(0.01 if how_block_ends == "timeout" else None)
-        with suppress(gevent.Timeout), checked_out(pool), limit:  # the time limit starts after the check-out
+        # `limit` starts its timer after the check-out.
+        with suppress(gevent.Timeout), checked_out(pool), limit:
             if how_block_ends == "exception":
                 raise ZeroDivisionError
             gevent.sleep(60 if how_block_ends != "return" else 0)

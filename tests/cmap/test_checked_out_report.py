@@ -1,4 +1,6 @@
-"""``pool_stats()`` and ``WaitQueueTimeoutError`` report the checked-out connections and the greenlets that use them."""
+"""``pool_stats()`` and ``WaitQueueTimeoutError`` report the checked-out connections and the
+greenlets of the connections.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ def test_report_of_connections_states_that_greenlet_has_ended(new_pool: Any) -> 
 def test_report_of_connections_states_that_greenlet_is_gone(new_pool: Any) -> None:
     pool = new_pool()
     gevent.spawn(pool.check_out).get()
-    gevent.sleep(0.01)  # the hub drops its reference to the ended greenlet
+    gevent.sleep(0.01)  # lets the hub drop its reference to the ended greenlet
     gc.collect()
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 

@@ -102,7 +102,9 @@ def test_clear_cancels_hand_over_of_connection_to_waiter(
 def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     new_client: Any, server: Any, recorder: Any, go: Any, operation: str
 ) -> None:
-    """Check that the evicted operation succeeds. The server stays known, and the pool is cleared only once."""
+    """Check that the evicted operation succeeds, that the server stays known, and that only one
+    clear occurs.
+    """
     changes = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
     client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])
@@ -141,7 +143,8 @@ def test_interrupting_clear_fails_running_commands(
     recorder.clear()
     started = virtual_time.monotonic()
     pool.clear(interrupt=True)
-    assert recorder.event_lines == ["PoolCleared"]  # clear returns before the commands fail
+    # `clear` returns before the interrupted commands fail.
+    assert recorder.event_lines == ["PoolCleared"]
     with pytest.raises(PoolClearedError):
         pool.check_out()
     gevent.joinall(tasks, timeout=5)
@@ -220,7 +223,7 @@ def test_monitor_timeout_interrupts_command_and_operation_is_retried(
 
 @pytest.mark.requirement("CMAP-143", "CMAP-146")
 def test_pool_cleared_event_precedes_check_out_failed_events_of_waiters(new_pool: Any, recorder: Any, go: Any) -> None:
-    """Check the order of the events. The listener of PoolClearedEvent yields (CMAP-A07)."""
+    """Check the order of the events also if the listener of PoolClearedEvent yields (CMAP-A07)."""
     pool = new_pool(max_pool_size=1)
     pool.check_out()
     waiting = go(pool.check_out)

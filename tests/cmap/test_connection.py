@@ -38,7 +38,10 @@ def test_connection_has_id_address_and_generation(new_pool: Any, server: Any) ->
 
 @pytest.mark.parametrize("length", [90_000, 190_000])
 def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, server: Any, length: int) -> None:
-    """Check the largest reply. The limit is ``maxMessageSizeBytes`` plus 16 KiB for the fields around the documents."""
+    """Check that the limit is ``maxMessageSizeBytes`` plus 16 KiB.
+
+    The 16 KiB are for the reply fields around the documents.
+    """
     server.hello_extra = {"maxMessageSizeBytes": 100_000}
     server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}
     with checked_out(new_pool()) as connection:
@@ -165,7 +168,9 @@ def test_check_in_closes_connection_with_error(new_pool: Any, recorder: Any) -> 
 
 
 def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
-    """Check the errors of other requests. After a network error, other requests raise the network error."""
+    """Check the errors that other requests raise, before and after a network error of the
+    connection.
+    """
     pool = new_pool()
     connection = pool.check_out()
     allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))

@@ -35,7 +35,8 @@ def test_listener_of_event_sees_connection_counts_after_event(new_pool: Any, ser
         ("ConnectionCreatedEvent", (1, 1, 0, 0), 0),
         ("ConnectionReadyEvent", (1, 1, 0, 0), 1),
         ("ConnectionCheckedOutEvent", (1, 0, 0, 1), 1),
-        ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),  # the connection is available before the event
+        # The pool publishes the event when the connection is already available.
+        ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),
         ("ConnectionClosedEvent", (0, 0, 0, 0), 1),
     ]
 
@@ -201,7 +202,9 @@ def test_kill_in_listener_leaves_connection_counts_of_pool_correct(
 
 
 def test_pool_looks_up_establish_in_module_at_each_call(monkeypatch: Any) -> None:
-    """Check that a pool finds the function `establish` in its module. `every_interleaving.py` replaces the function."""
+    """Check that a pool does not store `establish`, because `every_interleaving.py` replaces the
+    function.
+    """
     from gmongo.cmap import establishing
 
     assert establishing.establish is establish

@@ -1,4 +1,7 @@
-"""Explorations of all interleavings of a pool. An exploration of a pool with a seeded fault finds the fault."""
+"""Explorations of all interleavings of the greenlets of a pool find no violation of an invariant.
+
+If a test seeds a fault in the pool, the exploration finds the fault.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ from tests.support.scheduler import scheduled
 
 @pytest.fixture(autouse=True)
 def critical_sections() -> None:
-    """Replace the fixture that detects switches in critical sections. The explorer runs greenlets without gevent."""
+    """Disable the fixture that detects switches in critical sections.
+
+    The fixture needs gevent, and the explorer runs greenlets without gevent.
+    """
 
 
 def run_exploration(limits: PoolLimits, depth: int, until: str | None = None) -> Exploration:
@@ -33,7 +39,8 @@ SWITCHING_LISTENERS = PoolLimits(
     *(2, 1, 0, 1, frozenset(("interrupt", "close"))),
     listener_switches=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
-TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())  # one waiter receives the connection of the background run
+# One waiter receives the connection that the pool opens in the background.
+TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())
 UPKEEP_ONLY = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 

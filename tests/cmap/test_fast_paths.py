@@ -44,7 +44,7 @@ def test_hand_over_after_timeout_does_not_wake_waiter() -> None:
     with pytest.raises(WaitTimeout):
         waiter.sleep(0, WaitTimeout)
     queue.hand_over("item")
-    gevent.sleep(0)  # a second wakeup of the waiter would interrupt this sleep
+    gevent.sleep(0)  # ends too early if the queue wakes the waiter again
     assert queue.leave(waiter) == "item"
 
 

@@ -1,4 +1,6 @@
-"""A connection reads a reply that arrives in one piece and a reply that arrives in several pieces equally."""
+"""The result of an exchange does not depend on whether the reply arrives in one piece or in
+several.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from tests.support.tls import server_context
 
 REQUEST_ID = 7
 LONGEST = 4_000
-SECONDS = 5  # time limit of an exchange
+SECONDS = 5  # the timeout of an exchange
 BODY = bson.encode({"ok": 1, "text": "x" * 100})
 
 
@@ -40,8 +42,8 @@ def reply(
 ) -> bytes:
     """Return a reply message. Some arguments make the message malformed.
 
-    :param length: the difference between the header's length and the true length.
-    :param tail: the bytes that follow the message.
+    :param length: the number of bytes by which the length in the header exceeds the true length.
+    :param tail: extra bytes after the message.
     """
     payload = struct.pack("<IB", flags, section_kind) + body
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
@@ -84,7 +86,8 @@ class FragmentingServer(StreamServer):
     def __init__(self, **tls: Any) -> None:
         super().__init__(("127.0.0.1", 0), self.serve, **tls)
         self.pieces: list[bytes] = []
-        self.keep_open = False  # True to send the pieces without pauses, and to answer the next request
+        # True to send the pieces without pauses, and to keep the connection open.
+        self.keep_open = False
 
     def serve(self, sock: Any, address: Any) -> None:
         sock.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
@@ -143,7 +146,7 @@ def test_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
 ) -> None:
     whole = REPLIES[name]
     found = exchange_outcome(fragmenting_server, whole)
-    for cut in (1, 16, 24, 100):  # lengths of the first piece
+    for cut in (1, 16, 24, 100):  # the length of the first piece
         assert exchange_outcome(fragmenting_server, whole[:cut], whole[cut:]) == found
     if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
         assert found[0] == BODY
@@ -184,7 +187,7 @@ def test_exchange_reads_already_received_bytes_without_wait(
     fragmenting_server: FragmentingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fragmenting_server, "keep_open", True)
-    fragmenting_server.pieces = [reply(), reply()]  # the client receives two replies, or two TLS records, together
+    fragmenting_server.pieces = [reply(), reply()]  # the second reply is for the second request
     connection = connect_to_fragmenting_server(fragmenting_server)
     assert exchange(connection) == BODY
     fragmenting_server.pieces = []

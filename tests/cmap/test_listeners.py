@@ -22,7 +22,7 @@ USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
 
 
 def add_listeners(pool: Any, *recorders: PoolRecorder) -> None:
-    """Add listeners to the listeners of a pool."""
+    """Add listeners to a pool, after the listeners that the pool already has."""
     events: PoolEvents = pool._events
     events._listeners = (*events._listeners, *recorders)
 
@@ -34,7 +34,7 @@ def check_out_and_yield(pool: Any) -> None:
 
 @pytest.mark.requirement("CMAP-06")
 def test_all_listeners_receive_pool_events_in_one_order(new_pool: Any, recorder: Any, go: Any) -> None:
-    """Check two listeners. The first listener yields after some events, and the second listener raises an error."""
+    """Check a listener that yields after some events, and a second listener that raises an error."""
     pool, second, inside = new_pool(max_pool_size=3), PoolRecorder(), []
 
     def yield_in_listener(event: Any) -> None:
@@ -81,7 +81,10 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(new_pool: Any, 
 
 @pytest.mark.requirement("CMAP-143", "CMAP-146", "CMAP-149", "CMAP-153", "CMAP-154", "CMAP-155")
 def test_clear_takes_effect_before_pool_cleared_listener_returns(new_pool: Any, recorder: Any, go: Any) -> None:
-    """Check that a clear takes effect while its listener waits. Later events wait until the listener returns."""
+    """Check that the pool is cleared while the listener of PoolClearedEvent still waits.
+
+    The pool publishes later events only after the listener has returned.
+    """
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = go(pool.check_out)

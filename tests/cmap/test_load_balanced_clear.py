@@ -27,7 +27,7 @@ def pool(new_pool: Any) -> Pool:
 
 
 def check_out_connection_to(service: ObjectId, server: ScriptedServer, pool: Pool) -> Connection:
-    """Check out a new connection. The server reports `service` in the handshake."""
+    """Check out a new connection, in whose handshake the server reports `service` as ``serviceId``."""
     server.hello_extra = {"serviceId": service}
     return pool.check_out()
 

@@ -17,7 +17,7 @@ from tests.support.pools import checked_out
 from tests.support.server import cut
 
 LOGGER = "gmongo.connection"
-# For each event, the log message.
+# For each event, the `message` field of the log record. The keys omit "Connection" and "Event".
 OF_EVENTS = {
     "PoolCreated": "Connection pool created",
     "PoolReady": "Connection pool ready",
@@ -40,7 +40,9 @@ def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def log_records(debug_log: Any, message: str = "") -> list[Any]:
-    """Return the log records of the pool. Return only the records of one message if `message` is not empty."""
+    """Return the log records of the pool, or only the records whose `message` field has the given
+    text.
+    """
     ours = [record for record in debug_log.records if record.name == LOGGER]
     return [record for record in ours if message in ("", record.structured["message"])]
 
@@ -53,7 +55,9 @@ def log_fields(record: Any) -> dict[str, Any]:
 
 
 def last_log_record(debug_log: Any, message: str) -> tuple[str, dict[str, Any]]:
-    """Return the text and the fields of the last log record of a message."""
+    """Return the text and the fields of the last log record whose `message` field has the given
+    text.
+    """
     record = log_records(debug_log, message)[-1]
     return record.getMessage(), log_fields(record)
 
@@ -169,8 +173,8 @@ def _check_out_from_closed_pool(pool: Pool) -> None:
 ID = {"driverConnectionId": 1}
 NUMBERED = "address={name}, driver-generated ID=1"
 FAILED = "Checkout failed for connection to {name}. Reason: "
-# For each case: the action, the log message, and the text and the fields of the message. The last value is the event
-# whose duration equals the duration in the message.
+# For each case: the action, and the `message` field (without "Connection"), the text and the other
+# fields of the log record. The last value is the event whose duration the text contains, or empty.
 MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
     (_clear_and_close, "pool ready", "Connection pool ready for {name}", {}, ""),
     (_clear_and_close, "pool cleared", "Connection pool for {name} cleared", {}, ""),

@@ -1,4 +1,6 @@
-"""A background run opens connections until the pool has minPoolSize (CMAP-94 to CMAP-103, CMAP-237, CMAP-238)."""
+"""The pool opens connections in the background up to minPoolSize (CMAP-94 to CMAP-103, CMAP-237,
+CMAP-238).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
     checked_out = go(pool.check_out)
-    assert checked_out.get(timeout=5).id == 2  # the handshake of connection 1 does not end
+    # The server does not reply to the handshake of connection 1.
+    assert checked_out.get(timeout=5).id == 2
     pool.check_in(checked_out.value)
     assert pool.check_out() is checked_out.value
     assert connection_counts(pool)[1:] == (1, 0, 1)
@@ -46,7 +49,8 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
 def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, server: Any, recorder: Any) -> None:
-    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])  # the handshake of the monitor succeeds
+    # The first hello reply is for the monitor, the second for the connection of the pool.
+    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])
     server.hello_edit = lambda _command, reply: {**reply, **next(replies, {})}
     client = new_client(minPoolSize=1)
     recorder.wait_for("PoolCleared")
@@ -57,7 +61,8 @@ def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, 
 
 @pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-05")
 def test_network_error_of_population_handshake_does_not_clear_pool(new_client: Any, server: Any, recorder: Any) -> None:
-    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))  # the handshake of the monitor succeeds
+    # The first handshake (of the monitor) succeeds, and the second handshake (of the pool) fails.
+    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))
     client = new_client(minPoolSize=1)
     recorder.wait_for("Ready 2")
     assert recorder.only("PoolReady", "PoolCleared", "Created", "Closed") == [
@@ -130,7 +135,11 @@ def test_population_failures_cause_exponential_backoff(
 def test_population_continues_after_check_outs_used_all_of_max_connecting(
     new_pool: Any, server: Any, recorder: Any, how_check_outs_end: str
 ) -> None:
-    """Let two check-outs first establish ``maxConnecting`` connections. The next periodic run is an hour later."""
+    """Let two check-outs begin all handshakes that ``maxConnecting`` permits.
+
+    The next periodic background run is an hour later. Therefore the end of the check-outs must
+    continue the population.
+    """
     gate = Event()
     answer = cut(0) if how_check_outs_end == "failed" else held(gate)
     server.fail("handshake", answer, answer)

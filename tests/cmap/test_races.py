@@ -1,4 +1,7 @@
-"""The driver tries all addresses of a host name in parallel (*race*). Errors name the addresses and the stage."""
+"""The driver connects to all addresses of a host name in parallel (*race*).
+
+Errors name the addresses, and the stage of connection establishment that failed.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,14 @@ from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
 LIMIT = 1.0  # the time limit of one connection attempt, in seconds
-TOLERANCE = 0.01  # in seconds. A race sleeps for at least 1 ms.
+TOLERANCE = 0.01  # seconds by which a race may end later, because each sleep takes at least 1 ms
 START = ("a0", "a1", "a2", "a3", "a4")
 
 
 class AddressResponse(NamedTuple):
-    """The response of an address to a SYN: ``accept`` or ``refuse`` after `delay` seconds, or ``drop``."""
+    """The response of an address to a TCP SYN: ``accept`` or ``refuse`` after `delay` seconds, or
+    ``drop``.
+    """
 
     kind: str
     delay: float
@@ -70,7 +75,7 @@ class ScriptedTransport:
 
 
 def expected_end(responses: list[AddressResponse]) -> tuple[float, bool]:
-    """Return the duration of a race in seconds, and True if a connection succeeds."""
+    """Return the expected duration of a race in seconds, and True if a connection succeeds."""
     start, ends, wins = 0.0, [], []
     for kind, delay in responses:
         if wins and min(wins) <= start:
@@ -157,7 +162,9 @@ def test_localhost_resolves_to_ipv4_first(name: str, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def syn_dropping_address(server: ScriptedServer) -> Any:
-    """Fill the backlog of a listener on 127.0.0.2. The address then drops each SYN to the server port."""
+    """Fill the backlog of a listener on 127.0.0.2, so that the kernel drops each further SYN to the
+    port.
+    """
     listener = socket.socket()
     listener.bind(("127.0.0.2", server.port))
     listener.listen(0)
@@ -202,7 +209,8 @@ def test_connect_succeeds_if_first_address_drops_packets(
     before = virtual_time.monotonic()
     client = new_client(connect, server, connectTimeoutMS=1000)
     assert client.admin.command("ping")["ok"] == 1
-    # The second address was tried after 0.25 seconds. The connection of the pool did not wait for the first address.
+    # The monitor tried the second address after 0.25 seconds. The connection of the pool did not
+    # wait for the first address.
     assert 0.25 <= virtual_time.monotonic() - before < 1
     assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
 

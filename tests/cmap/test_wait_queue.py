@@ -17,7 +17,10 @@ from tests.support.server import held
 
 
 class Waiters:
-    """Greenlets that check out a connection and check it in. ``order`` records the order of the check-outs."""
+    """Greenlets that check out a connection, and check the connection in.
+
+    ``served`` lists the names of the greenlets in the order of the check-outs.
+    """
 
     def __init__(self, pool: Pool, go: Any) -> None:
         self.served: list[Any] = []

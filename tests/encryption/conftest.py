@@ -48,7 +48,9 @@ def encryption(client):
 
 @pytest.fixture
 def peer(deployment):
-    """Return a client and a `ClientEncryption` of PyMongo. They use gmongo's deployment and master key."""
+    """Return a client and a `ClientEncryption` of PyMongo, with the deployment and master key of
+    gmongo.
+    """
     from pymongo.encryption import ClientEncryption
 
     def connect():

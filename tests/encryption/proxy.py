@@ -9,7 +9,7 @@ from gevent.server import StreamServer
 
 
 class Proxy:
-    """HTTP proxy that forwards all connections to one port.
+    """HTTP proxy that ignores the host in a ``CONNECT`` request, and connects to one fixed port.
 
     :param target: the port on the loopback interface to which the proxy forwards connections.
     :param context: the TLS context of the proxy, or None for a proxy without TLS.

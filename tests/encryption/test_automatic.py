@@ -1,4 +1,7 @@
-"""Automatic encryption of a client. A simulated mongocryptd marks the fields that the schema encrypts."""
+"""A client encrypts automatically.
+
+A simulated mongocryptd marks the fields that the schema encrypts.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +221,9 @@ def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(
         mongocryptd_spawn_args=["--port=1"],
     )
     assert not log.exists()
-    for times in (2, 3):  # The client spawns mongocryptd at first, and again after each failed command to mongocryptd.
+    # The client spawns mongocryptd at the first use, and again after each failed command to
+    # mongocryptd.
+    for times in (2, 3):
         with pytest.raises(EncryptionError):
             disconnected.shop.people.insert_one(dict(ANN))
         eventually(lambda times=times: log.exists() and len(log.read_text().splitlines()) == times)
@@ -245,10 +250,9 @@ def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongoc
     automatic.shop.people.insert_one({"_id": 1, "ssn": "1"})
     automatic.shop.people.insert_one({"_id": 2, "ssn": "2"})
     assert is_encrypted(client.shop.people.find_one({"_id": 1})["ssn"])
-    assert len(recorder.named("listCollections")) == 1  # The client reads the schema only once, and caches the schema.
-    assert (
-        len([each for each in recorder.named("find") if each["find"] == "datakeys"]) == 1
-    )  # The client reads the key only once, and caches the key.
+    # The client reads the schema and the key only for the first insert, and caches both.
+    assert len(recorder.named("listCollections")) == 1
+    assert len([each for each in recorder.named("find") if each["find"] == "datakeys"]) == 1
 
 
 def test_schema_that_names_key_by_alt_name_encrypts(connect, client, mongocryptd, key):
@@ -320,7 +324,7 @@ def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryp
         automatic.shop.people.find_one()
     with pytest.raises(EncryptionError):
         next(automatic.shop.people.find(batch_size=2))
-    # The client kills the open cursor of the undecryptable reply.
+    # Wait until the client has killed the open cursor of the undecryptable reply.
     with gevent.Timeout(5):
         while not recorder.named("killCursors"):
             gevent.sleep(0.01)
@@ -433,10 +437,9 @@ def test_close_disconnects_from_mongocryptd(automatic, mongocryptd):
 
 def test_key_vault_is_read_with_read_concern_majority(connect, client, encryption, key, recorder):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    for options in (
-        {"maxPoolSize": 0},
-        {},
-    ):  # The first client reads keys with its own pool. The second client reads keys with an internal client.
+    # A client with an unlimited pool reads keys itself. Another client reads keys with an internal
+    # client.
+    for options in ({"maxPoolSize": 0}, {}):
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()
     finds = [command for command in recorder.sent_commands("find") if command["$db"] == VAULT.partition(".")[0]]
@@ -504,7 +507,9 @@ def test_closed_client_with_automatic_encryption_raises_invalid_operation(automa
 
 def test_forked_child_encrypts_and_decrypts(automatic, client):
     automatic.shop.people.insert_one(dict(ANN))
-    read, write = os.pipe()  # The child reports its result in the pipe, because gevent may consume the exit status.
+    # The child writes its result to a pipe, because gevent may consume the exit status of the
+    # child.
+    read, write = os.pipe()
     child = os.fork()
     if not child:
         try:
@@ -541,8 +546,8 @@ def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
 
 def test_encrypted_operation_overrides_every_method_of_operation():
     overridden = set(vars(EncryptedOperation))
-    # The encrypted operation need not override methods that call only overridden methods, or whose results have no
-    # encrypted values.
+    # `EncryptedOperation` may inherit a method that calls only overridden methods, or whose result
+    # contains no encrypted values.
     harmless = {"sequences", "message"}
     methods = {name for name, value in vars(Operation).items() if callable(value) or isinstance(value, property)}
     assert {name for name in methods if not name.startswith("__")} - overridden <= harmless

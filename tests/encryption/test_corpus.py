@@ -15,7 +15,7 @@ from tests.spec.specifications import path_of
 ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
 
 
-# `bson` cannot keep these deprecated types, and converts values of these types to other types.
+# Deprecated BSON types, whose values `bson` converts to other types.
 CONVERTED_TYPES = ("dbPointer", "symbol")
 
 
@@ -63,4 +63,5 @@ def test_value_that_corpus_disallows_raises_encryption_error(encryption, corpus)
             with pytest.raises(EncryptionError):
                 encryption.encrypt(field["value"], ALGORITHMS[field["algo"]], key_alt_name="local")
         else:
-            assert equal_bson(corpus[name][1], field["value"]), name  # The corpus contains this value unencrypted.
+            # No driver can encrypt this value, so the encrypted corpus contains the plain value.
+            assert equal_bson(corpus[name][1], field["value"]), name

@@ -1,4 +1,6 @@
-"""An exception interrupts a greenlet that encrypts or decrypts, at each switch of the greenlet."""
+"""Interrupt a greenlet that encrypts or decrypts by an exception, once at each switch of the
+greenlet.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,14 @@ def short_intervals(monkeypatch, virtual_time):
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
     monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2))
-    get_hub().threadpool.apply(int)  # The hub starts its threads before the test counts resources.
+    # Let the hub start its threads before the test counts resources.
+    get_hub().threadpool.apply(int)
 
 
 class EncryptedScenario(Scenario):
-    """Scenario whose collection contains an encrypted value. The client has not yet read the key."""
+    """Scenario in which a collection contains encrypted values, and the client must first read the
+    key.
+    """
 
     options = {"auto_encryption_opts": AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)}
     value: Any = "secret"

@@ -29,7 +29,8 @@ from tests.support.recorder import Recorder
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 KEY = Binary.from_uuid(uuid.UUID(int=5))
 
-# Invalid calls. gmongo and PyMongo raise errors whose class names are equal.
+# Invalid calls, for which gmongo must raise an error whose class has the name of PyMongo's error
+# class.
 INVALID_CALLS = {
     "unknown algorithm": lambda each: each.encrypt(1, "bad", KEY),
     "key of wrong type": lambda each: each.encrypt(1, "Unindexed", 5),

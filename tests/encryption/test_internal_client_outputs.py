@@ -1,4 +1,7 @@
-"""Internal clients for encryption publish events, logs, spans, metrics and states, unless commands have plaintext."""
+"""Internal clients for encryption publish events, logs, spans, metrics and states.
+
+Only the internal client for mongocryptd is silent, because its commands contain plaintext.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ ENVIRONMENT = {
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH": "10000",
 }
 
-# For each function that creates an internal client: the purpose, True if the client is observable, and the reason.
+# For each function that creates an internal client: the purpose of the client, True if the client
+# has outputs such as logs, and the reason.
 INTERNAL_CLIENTS = {
     ("_encryption/automatic.py", "_new_client"): (
         "reads data keys and schemas",
@@ -46,7 +50,7 @@ INTERNAL_CLIENTS = {
 
 
 class GlobalListener(ForwardingListener):
-    """A registered listener that records all events of all clients."""
+    """A listener that records all events. The fixture registers the listener for all clients."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -63,11 +67,11 @@ class Outputs:
         self._states: list[Any] = []
 
     def record_state(self) -> None:
-        """Record the current state of the status page."""
+        """Record the state that the status page shows at this moment."""
         self._states.append(process_state(query_text=True))
 
     def channels(self) -> dict[str, str]:
-        """Return the recorded output of each kind as text."""
+        """Return the recorded outputs as texts, by the kind of the output."""
         events = [(event, [getattr(event, each, "") for each in _PAYLOADS]) for event in self._listener.events]
         return {
             "log": repr([(each.getMessage(), getattr(each, "structured", "")) for each in self._records]),
@@ -83,7 +87,7 @@ _PAYLOADS = ("command", "reply", "failure", "address", "connection_id", "new_des
 
 @pytest.fixture
 def outputs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Outputs]:
-    """Enable all outputs of clients that the test creates, and record the outputs."""
+    """Enable and record all outputs of the clients that a test creates."""
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -166,9 +170,8 @@ def test_outputs_contain_no_command_for_mongocryptd(outputs: Outputs, connect: A
     assert mongocryptd.analysed
     for channel, text in outputs.channels().items():
         assert mongocryptd.name not in text and f"{mongocryptd.address[1]}" not in text, channel
-        assert "shop" in text or channel == "metrics", (
-            channel
-        )  # proves that outputs contain commands of the application
+        # Prove that the outputs contain commands of the application.
+        assert "shop" in text or channel == "metrics", channel
         at = text.find(PLAINTEXT)
         assert at < 0, (channel, text[max(0, at - 300) : at + 20])
 
@@ -181,7 +184,7 @@ def test_outputs_contain_no_address_of_unreachable_mongocryptd(outputs: Outputs,
     outputs.record_state()
     client.close()
     channels = outputs.channels()
-    del channels["spans"]  # The span of the failed operation contains the error about mongocryptd.
+    del channels["spans"]  # The span contains the application's error, which names the address.
     for channel, text in channels.items():
         assert not re.search(r"127\.0\.0\.1(:|', )1\b", text), channel
         assert PLAINTEXT not in text, channel

@@ -1,4 +1,4 @@
-"""gmongo and PyMongo share a master key and a key vault. Each driver decrypts the values of the other driver."""
+"""gmongo and PyMongo share a master key and a key vault, and decrypt each other's values."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ QUERYABLE = {
 
 @pytest.mark.parametrize("name", QUERYABLE)
 def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(encryption, peer, key, name):
-    """Compare the payloads of gmongo and PyMongo. Each driver decrypts the payload of the other driver."""
+    """Compare the payloads of gmongo and PyMongo, and let each driver decrypt the other driver's
+    payload.
+    """
     algorithm, value, options, query = QUERYABLE[name]
     if "string_opts" in options:
         import pymongo.encryption_options as pymongo_options
@@ -131,7 +133,7 @@ def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(encryptio
     assert len(own) == len(foreign)
     assert equal_bson(peer.encryption.decrypt(own), value)
     assert equal_bson(encryption.decrypt(foreign), value)
-    if query is not None:  # A payload for a query has no random part, so the payloads are equal.
+    if query is not None:  # A payload for a query has no random part.
         assert encryption.encrypt(value, algorithm, key, **options, **query) == peer.encryption.encrypt(
             value, algorithm, key, **options, query_type=query["query_type"].value
         )
@@ -152,7 +154,9 @@ def test_encrypted_expression_equals_pymongo_without_payload_ids(encryption, pee
 
 
 def decoded_payloads(expression):
-    """Return an expression whose payloads are decoded. The decoded payloads lack the payload IDs."""
+    """Return the operators of an expression, and the decoded payloads without the random payload
+    ID.
+    """
     payloads = [bson.decode(value[1:]) for each in expression["$and"] for value in each["age"].values()]
     assert payloads[0].pop("payloadId") == payloads[1].pop("payloadId")
     return [list(each["age"]) for each in expression["$and"]], payloads

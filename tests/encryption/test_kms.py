@@ -1,4 +1,7 @@
-"""Data keys of each KMS provider. Requests to key management services fail, time out, or are interrupted."""
+"""gmongo creates and decrypts data keys with each provider of key management services (KMS).
+
+Other tests let requests to a KMS fail, time out, or be interrupted.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,7 @@ def test_data_key_of_each_provider_encrypts_and_decrypts(open_encryption, kms, p
     assert len(kms.requests) > request_count
     request_count = len(kms.requests)
     assert encryption.decrypt(secret) == "secret"
-    assert len(kms.requests) == request_count  # The cached key needs no second request.
+    assert len(kms.requests) == request_count  # The decryption uses the cached key.
     assert open_encryption().decrypt(secret) == "secret"
     eventually(lambda: kms.open == 0)
 
@@ -247,7 +250,10 @@ def test_gevent_timeout_in_kms_request_is_raised_unchanged(open_encryption, kms)
 
 
 def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(open_encryption, kms):
-    """Kill a greenlet that uses a KMS. The delays before the kill vary, so that kills hit each wait of the request."""
+    """Kill greenlets that send requests to a KMS.
+
+    Each kill occurs after another delay, so that the kills interrupt each wait of the request.
+    """
     encryption = open_encryption()
     encryption.create_data_key("azure", AZURE)
     before = len(list(living_greenlets()))
@@ -284,13 +290,11 @@ def test_on_demand_credentials_are_requested_and_cached(open_encryption, kms, me
     assert metadata_service.requests == []
     key = encryption.create_data_key(provider, MASTER_KEYS[provider])
     assert len(metadata_service.requests) == requests
-    assert not any(
-        path.endswith("/token") for _, path in kms.requests
-    )  # The KMS request contains the token of the metadata service.
+    # The token comes from the metadata service, so the client requests no token from the KMS.
+    assert not any(path.endswith("/token") for _, path in kms.requests)
     assert encryption.decrypt(encryption.encrypt(1, RANDOMIZED, key)) == 1
-    assert len(metadata_service.requests) == (
-        2 if provider == "gcp" else requests
-    )  # The client caches only tokens with a lifetime.
+    # The client caches only tokens that have a lifetime. The token for GCP has no lifetime.
+    assert len(metadata_service.requests) == (2 if provider == "gcp" else requests)
 
 
 @pytest.mark.parametrize(("provider", "variable"), [("azure", "AZURE_POD_IDENTITY_AUTHORITY_HOST")])

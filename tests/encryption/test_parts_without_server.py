@@ -44,7 +44,7 @@ LONG = AT_ONCE_BELOW
 
 
 class SimulatedContext:
-    """An encryption context whose library is simulated."""
+    """An encryption context with mocks instead of the objects of libmongocrypt."""
 
     def __init__(self, size: int = 0) -> None:
         self.handle: Any = Mock()
@@ -97,7 +97,11 @@ def test_thread_closes_context_of_killed_greenlet() -> None:
 def test_context_of_interrupted_greenlet_is_closed_once_without_new_steps(
     monkeypatch: pytest.MonkeyPatch, thread_ends: str
 ) -> None:
-    """End the greenlet before or after the thread. Whichever ends last closes the context."""
+    """End the greenlet before or after its worker thread.
+
+    If the thread has ended, the greenlet closes the context. If the greenlet ends first, the thread
+    closes the context.
+    """
     simulated, step, pending = SimulatedContext(LONG), Mock(), []
 
     class Pool:
@@ -148,7 +152,10 @@ def machine_with_states(*states: int, **settings: Any) -> tuple[Machine, Any, An
 )
 @pytest.mark.usefixtures("other_database")
 def test_driver_error_in_state_machine_raises_encryption_error(machine_state: str, driver_error: BaseException) -> None:
-    """Check the error that the state machine raises. Only errors of the driver become an EncryptionError."""
+    """Check that only errors of the driver become an EncryptionError.
+
+    Other errors stay unchanged.
+    """
     machine, native, database, _ = machine_with_states(STATES[machine_state])
     for each in (database.keys, database.collections, database.analyse):
         each.side_effect = driver_error
@@ -190,7 +197,7 @@ def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPat
     clock, pauses = SimpleNamespace(now=10.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
     monkeypatch.setattr(hooks, "_pause", pauses.append)
-    hooks._rest()  # The main thread never pauses.
+    hooks._rest()  # Only worker threads pause, not this thread.
 
     def run_steps() -> str:
         for step in (0.0004, 0.0004, 0.0004, 0.0, 0.0009, 0.0004):
@@ -209,7 +216,7 @@ def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPat
 
 
 def binary(data: bytes) -> Any:
-    """Return a libmongocrypt binary that contains the bytes, and the memory that the binary refers to."""
+    """Return a libmongocrypt binary for `data`, and the memory to which the binary refers."""
     memory = ffi.new("uint8_t[]", data or b"\0")
     binary_ = lib.mongocrypt_binary_new_from_data(memory, len(data))
     return ffi.gc(binary_, lib.mongocrypt_binary_destroy), memory
@@ -317,13 +324,12 @@ def kms_request(**fields: Any) -> Any:
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return a list of the transports of all connection attempts."""
+    """Replace `connect`. Return a list that records the transport of each connection attempt."""
     transports: list[Any] = []
 
     def connect(address: Any, attach: Any, *, tls: Any) -> Any:
-        for _ in range(
-            2
-        ):  # The attempt at the first address is given up, and the attempt at the second address succeeds.
+        # Like a race of two addresses: the driver abandons the first attempt, the second succeeds.
+        for _ in range(2):
             transports.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
             attach(transports[-1])
         return transports[-1]
@@ -397,7 +403,7 @@ def test_backoff_before_kms_request_ends_at_the_deadline(
 
 
 def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
-    """Return "connected" or the error text after a proxy has sent a reply in pieces."""
+    """Let a proxy reply to ``CONNECT`` in pieces. Return "connected" or the text of the error."""
     remaining = deque(b"".join(reply_pieces))
     sock: Any = Mock(recv=lambda count: bytes(remaining.popleft() for _ in range(min(count, len(remaining)))))
     connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})

@@ -14,7 +14,7 @@ import gmongo.encryption_options
 from tests.encryption import conftest  # noqa: F401  # The import skips the tests without pymongocrypt.
 
 MODULES = [(pymongo.encryption, gmongo.encryption), (pymongo.encryption_options, gmongo.encryption_options)]
-# The modules of PyMongo have no complete ``__all__``, so the test lists the classes.
+# ``__all__`` of PyMongo's modules is incomplete, so find the classes by their defining module.
 NAMES = [
     (peer, ours, name)
     for peer, ours in MODULES

@@ -32,7 +32,7 @@ def key(encryption):
 
 @pytest.fixture
 def open_contexts(monkeypatch):
-    """Return the set of the IDs of open libmongocrypt contexts."""
+    """Return a set that always contains the `id()` of each open libmongocrypt context."""
     open_ids = set()
     opened, closed = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
 
@@ -51,7 +51,9 @@ def open_contexts(monkeypatch):
 
 
 class EventLoopTurns:
-    """Replacement for the pauses of worker threads. Each pause waits until the event loop has run once.
+    """Replacement for the function with which worker threads pause.
+
+    In each pause, the worker thread waits until the event loop has run once.
 
     :ivar count: the number of pauses in which the event loop ran.
     """
@@ -94,7 +96,8 @@ def test_event_loop_stalls_at_most_half_as_long_as_with_pymongo(encryption, peer
         (lambda: encryption.encrypt(LARGE, RANDOMIZED, key), lambda: peer.encryption.encrypt(LARGE, RANDOMIZED, key)),
         (lambda: encryption.decrypt(secret), lambda: peer.encryption.decrypt(secret)),
     ):
-        # Another process of the machine may delay a round. Therefore the test compares the best round of each driver.
+        # Other processes of the machine may delay a round, so compare the best rounds of the two
+        # drivers.
         gmongo_times, pymongo_times = zip(
             *[(measure_longest_gap(gmongo_call), measure_longest_gap(pymongo_call)) for _ in range(ROUNDS)], strict=True
         )

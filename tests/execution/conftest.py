@@ -1,4 +1,7 @@
-"""Fixtures that start deployments and create clients. Each test closes the deployments and clients."""
+"""Fixtures that start deployments and create clients.
+
+After each test, the fixtures close the deployments and clients.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return a list that records the backoff of each retry in seconds. The retry loop does not sleep."""
+    """Replace the sleep before a retry.
+
+    Return a list that records the backoff of each retry in seconds.
+    """
     recorded: list[float] = []
     monkeypatch.setattr("gmongo.execution.executor.sleep", recorded.append)
     return recorded
@@ -59,7 +65,7 @@ def cluster() -> Iterator[Deployment]:
 
 @pytest.fixture
 def connect(connect: Connect) -> Connect:
-    """Return a function that creates clients. The backoff jitter of these clients is always 1."""
+    """Return a function that creates clients whose backoff jitter is always 1."""
 
     def make(*hosts: Any, **options: Any) -> Client:
         client = connect(*hosts, **options)

@@ -1,7 +1,8 @@
 """Compare each retry decision of the driver with the decision of a second implementation of the specifications.
 
-The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and Client-side Operations
-Timeout. The name of an error is its only input.
+The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and
+Client-side Operations Timeout. About an error, the second implementation knows only the name, which
+selects the rules in `ERROR_KINDS`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class ErrorKind(NamedTuple):
 
     :param labels: the error labels that the server sends with the error.
     :param read: True if the driver retries a retryable read after the error.
-    :param write: True if the driver retries a retryable write after the error without an error label of the server.
+    :param write: True if the driver retries a retryable write after the error, even if the server
+        sent no error label.
     """
 
     make: Any
@@ -70,7 +72,8 @@ ERROR_KINDS = {
     "overloaded but not retryable": ErrorKind(_failure(462), ("SystemOverloadedError",)),
     "overloaded network": ErrorKind(lambda details: AutoReconnect("gone", details), _OVERLOADED, read=True, write=True),
 }
-# For each operation: is a write, is retryable, is a generic command, ends a transaction, runs in a transaction.
+# For each operation, True if the operation: is a write, is retryable, is a generic command, ends a
+# transaction, runs in a transaction.
 OPERATIONS = {
     "read": (False, True, False, False, False),
     "other read": (False, False, False, False, False),
@@ -84,7 +87,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """An operation, the client options for retries, and the limits of retries.
+    """An operation, the client options for retries, the deadline and the token bucket.
 
     :param seconds: the seconds until the deadline, or None if the operation has no deadline.
     :param tokens: the number of tokens in the token bucket.
@@ -125,7 +128,7 @@ class Outcome(NamedTuple):
 
 
 def driver_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
-    """Return the decision of the driver after a sequence of errors."""
+    """Let the driver handle a sequence of errors, and return the decision of the driver."""
     kind = TOPOLOGY_TYPE.Sharded if setting.sharded else TOPOLOGY_TYPE.ReplicaSetWithPrimary
     topology: Any = SimpleNamespace(description=SimpleNamespace(topology_type=kind))
     options = ExecutionSettings(
@@ -181,9 +184,11 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         overloaded, labelled = "SystemOverloadedError" in kind.labels, "RetryableError" in kind.labels
         labelled_and_allowed = labelled and _allows_labelled(setting)
         if retries and not overloaded:
-            tokens = min(1000.0, tokens + 1)  # a retry whose error is no overload error deposits a token
+            # A retry that ends without an overload error deposits a token.
+            tokens = min(1000.0, tokens + 1)
         executed = executed or not labelled
-        # The driver raises the newest error. Errors that only state that the retry did not run are an exception.
+        # The driver raises the newest error, but ignores errors which state that the retry did not
+        # run.
         has_no_information = kind.is_selection or "NoWritesPerformed" in kind.labels
         if not has_no_information or (setting.seconds is not None and kind.is_timeout):
             shown = number
@@ -205,7 +210,9 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
 
 
 def _allows_labelled(setting: Setting) -> bool:
-    """Return True if the client options allow a retry of a command that the server did not execute."""
+    """Return True if the client options allow a retry after an error with the label
+    ``RetryableError``.
+    """
     is_write, _retryable, is_generic, ends, _in_transaction = OPERATIONS[setting.operation]
     if is_generic:
         return setting.retry_reads and setting.retry_writes
@@ -232,9 +239,10 @@ class Comparison(NamedTuple):
 
 
 def compare_decisions(longest: int) -> Comparison:
-    """Compare the decisions for every sequence of at most `longest` errors.
+    """Compare the decisions of the driver with the required decisions.
 
-    A sequence ends at the first decision against a retry.
+    :param longest: the maximum number of errors in a sequence. A sequence also ends if the driver
+        decides against a retry.
     """
     compared, different = 0, []
     for setting in all_settings():

@@ -27,7 +27,7 @@ def fail(
     labels: Iterable[str] | None = BOTH,
     **data: Any,
 ) -> None:
-    """Set a fail point for commands. By default, each command fails with the error of an overloaded server."""
+    """Set a fail point for commands. The default error is the error of an overloaded server."""
     if code is not None:
         data["errorCode"] = code
     if labels is not None:
@@ -35,7 +35,7 @@ def fail(
     fail_points.fail(deployment, *commands, times=times, **data)
 
 
-def slow(
+def delay_replies(
     deployment: Deployment, *commands: str, milliseconds: int = 10_000, times: int | None = None, **more_data: Any
 ) -> None:
     """Set a fail point that delays the replies to the given commands."""
@@ -43,14 +43,14 @@ def slow(
     fail(deployment, *commands, times=times, blockConnection=True, blockTimeMS=milliseconds, **more_data)
 
 
-def error(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
-    """Return the error reply of a command."""
+def error_reply(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
+    """Return an error reply with the given code, labels and message."""
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
-def rejected(number: int = 462) -> dict[str, Any]:
-    """Return the error reply of an overloaded server."""
-    return error(number, *BOTH)
+def overload_reply(number: int = 462) -> dict[str, Any]:
+    """Return the error reply with which an overloaded server rejects a command."""
+    return error_reply(number, *BOTH)
 
 
 def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:
@@ -76,7 +76,7 @@ def set_tokens(client: Client, tokens: float) -> None:
 
 
 def events_of_command(recorder: Recorder, name: str) -> list[str]:
-    """Return the class names of the events of a command, in order. The names lack the suffix ``Event``."""
+    """Return the class names, without ``Event``, of the events of the named command, in order."""
     kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed")
     return [
         kind
@@ -87,7 +87,7 @@ def events_of_command(recorder: Recorder, name: str) -> list[str]:
 
 
 def receiving_members(deployment: Deployment, name: str) -> list[str]:
-    """Return the member that received each command of a name, in the order of the commands."""
+    """Return, for each received command with the given name, the member that received the command."""
     return [command.member for command in deployment.commands.named(name)]
 
 

@@ -11,7 +11,7 @@ from gmongo import MongoClient
 from gmongo.errors import OperationFailure
 from gmongo.execution.backpressure import backoff
 from gmongo.testing import Deployment
-from tests.execution.harness import OVERLOADED, RETRYABLE, error, fail, reply_in_sequence
+from tests.execution.harness import OVERLOADED, RETRYABLE, error_reply, fail, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
@@ -71,6 +71,6 @@ def test_retry_is_sent_after_backoff(deployment: Deployment, connect: Connect) -
 def test_retry_after_any_error_with_overload_labels_waits_for_backoff(
     server: ScriptedServer, scripted: Client, sleeps: list[float]
 ) -> None:
-    reply_in_sequence(server, "ping", error(1, OVERLOADED, RETRYABLE))
+    reply_in_sequence(server, "ping", error_reply(1, OVERLOADED, RETRYABLE))
     scripted.db.command("ping")
     assert sleeps == [0.1]

@@ -14,7 +14,7 @@ from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, fail, idle_sessions, run_in_greenlet, slow
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_sessions, run_in_greenlet
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.pymongo_version import since
@@ -25,7 +25,7 @@ from tests.support.wait import eventually
 def test_concurrent_use_of_session_raises_invalid_operation(
     deployment: Deployment, client: Client, operation: str
 ) -> None:
-    slow(deployment, "update", milliseconds=100)
+    delay_replies(deployment, "update", milliseconds=100)
     with client.start_session() as session:
         first = gevent.spawn(client.db.c.update_one, {}, {"$set": {"x": 1}}, session=session)
         eventually(lambda: deployment.commands.named("update"))
@@ -39,8 +39,8 @@ def test_concurrent_use_of_session_raises_invalid_operation(
 
 @pytest.fixture
 def session_in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, gevent.Greenlet]]:
-    """Return a session and a greenlet. The greenlet uses the session for 100 ms."""
-    slow(deployment, "find", milliseconds=100)
+    """Return a session, and a greenlet that uses the session for the next 100 ms."""
+    delay_replies(deployment, "find", milliseconds=100)
     session = client.start_session()
     reader = gevent.spawn(client.db.c.find_one, {}, session=session)
     eventually(lambda: deployment.commands.named("find"))
@@ -80,7 +80,7 @@ def test_killed_operation_leaks_no_session(deployment: Deployment, client: Clien
     client.db.c.insert_one({})
     (idle_id,) = idle_sessions(client)
     deployment.commands.clear()
-    slow(deployment, name)
+    delay_replies(deployment, name)
     killed = gevent.spawn(run, client, None)
     eventually(lambda: deployment.commands.named(name))
     killed.kill()
@@ -96,7 +96,7 @@ def test_kill_of_waiting_operation_keeps_session_usable(deployment: Deployment, 
     client = connect(deployment, maxPoolSize=1)
     client.db.command("ping")
     before = idle_sessions(client)
-    slow(deployment, "find", milliseconds=200)
+    delay_replies(deployment, "find", milliseconds=200)
     with client.start_session() as session:
         first = gevent.spawn(client.db.c.find_one)
         eventually(lambda: deployment.commands.named("find"))

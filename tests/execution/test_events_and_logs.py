@@ -13,7 +13,7 @@ import pytest
 from gmongo import InsertOne, UpdateOne
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import fail, slow
+from tests.execution.harness import delay_replies, fail
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
@@ -39,7 +39,7 @@ def last_event(recorder: Recorder, event: str) -> Any:
 
 @pytest.fixture
 def messages_of(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, Any]]]:
-    """Return a function. The function returns the structured log messages of a logging component."""
+    """Return a function that returns the structured log messages of a logging component."""
     caplog.set_level(logging.DEBUG, "gmongo")
 
     def messages_of_component(component: str) -> list[dict[str, Any]]:
@@ -60,7 +60,7 @@ def test_events_and_logs_show_network_error_of_sensitive_command(
     if fault == "closed":
         fail(deployment, name, times=1, code=None, labels=None, closeConnection=True)
     else:
-        slow(deployment, name, times=1, milliseconds=600)
+        delay_replies(deployment, name, times=1, milliseconds=600)
     with pytest.raises(AutoReconnect) as raised:
         client.admin.command(command)
     failure = last_event(recorder, "CommandFailed").failure

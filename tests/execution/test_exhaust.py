@@ -30,7 +30,7 @@ EXHAUST = CursorType.EXHAUST
 
 @pytest.fixture
 def many_documents(deployment: Deployment, client: Any) -> Any:
-    """Return a collection of 2,000 documents. The documents do not fit into the buffers of a socket."""
+    """Return a collection whose 2,000 documents are together larger than the buffers of a socket."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
@@ -165,8 +165,9 @@ def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: 
         for cursor in streams:
             next(cursor)
         cursors.clear()
-        del cursor  # The variable of the loop refers to the last exhaust cursor.
-        gevent.idle()  # The client begins to kill the plain cursors, and waits for a connection.
+        del cursor  # The loop variable would keep the last exhaust cursor alive.
+        # Let the client begin to kill the plain cursors. The kill waits for a connection.
+        gevent.idle()
         streams.clear()
         eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
 
@@ -229,7 +230,10 @@ def test_exhaust_cursor_with_encryption_raises_invalid_operation(client: Any, mo
 
 
 def run_with_pymongo(uri: str, use_client: Callable[[Any], Any]) -> Any:
-    """Run `use_client` with a PyMongo client in a native thread. Return the result or the class name of the error."""
+    """Run `use_client` with a PyMongo client in a native thread.
+
+    :returns: the result, or the class name of the error that `use_client` raises.
+    """
 
     def run_in_thread() -> Any:
         with pymongo.MongoClient(uri) as client:
@@ -277,12 +281,16 @@ def test_exhaust_support_by_server_version_and_topology_equals_pymongo(
 
 
 class FaultyServer:
-    """Server that answers a getMore with the replies in ``stream``: tuples of body, flags and ``responseTo``."""
+    """Server that answers a getMore with all replies in ``stream``.
+
+    A reply is a tuple of the body, the flags, and ``responseTo`` (None for the correct value).
+    """
 
     def __init__(self) -> None:
         self.stream: list[tuple[bytes, int, int | None]] = []
         self.tail = b""
-        # True if `responseTo` of each reply is the ID of the getMore, False if `responseTo` is the previous reply's ID.
+        # True if `responseTo` of each reply is the ID of the getMore. False if `responseTo` is the
+        # ID of the previous reply.
         self.replies_to_request = False
         self.seen: list[tuple[str, int]] = []
 
@@ -326,7 +334,10 @@ def connect_to_faulty_server(faulty_server: FaultyServer, connect: Any) -> Any:
 
 
 def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultyServer, connect: Any) -> None:
-    """Check responseTo. MongoDB sends the ID of the previous reply, and other servers send the ID of the getMore."""
+    """Check replies whose ``responseTo`` is the ID of the getMore.
+
+    MongoDB sends the ID of the previous reply, but other servers send the ID of the getMore.
+    """
     faulty_server.stream = GOOD
     faulty_server.replies_to_request = True
     assert ids_of(connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]

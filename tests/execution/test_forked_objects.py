@@ -1,4 +1,7 @@
-"""Sessions, operations and cursors that a forked child inherits from the parent process. The fork is simulated."""
+"""Sessions, operations and cursors that a forked child inherits from the parent process.
+
+The tests only simulate the fork.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, fail, rejected
+from tests.execution.harness import assert_no_resource_in_use, fail, overload_reply
 from tests.support.clients import Client
 from tests.support.server import ScriptedServer, held
 
@@ -56,7 +59,7 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
     for name in ("find", "insert", "ping"):
         server.fail(name, held(gate))
         if fork_moment == "backoff":
-            server.replies[name] = lambda _command: rejected()
+            server.replies[name] = lambda _command: overload_reply()
     waiting = gevent.spawn(run_operation, scripted.db, session)
     gevent.sleep(0)
     while not any(server.commands(name) for name in ("find", "insert")) and len(server.commands("ping")) < 2:

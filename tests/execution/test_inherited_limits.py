@@ -14,7 +14,7 @@ from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import slow
+from tests.execution.harness import delay_replies
 from tests.support.clients import Client, Connect
 
 CLIENT, DATABASE, COLLECTION, OPERATION, BLOCK = 64_000, 32_000, 16_000, 8_000, 4_000
@@ -29,7 +29,7 @@ def client(deployment: Deployment, connect: Connect) -> Client:
 
 
 def max_times_of_commands(deployment: Deployment, name: str) -> list[int | None]:
-    """Return ``maxTimeMS`` of each command of a name. A value is slightly below the timeout of its operation."""
+    """Return ``maxTimeMS`` of each received command with the given name."""
     return [command.body.get("maxTimeMS") for command in deployment.commands.named(name)]
 
 
@@ -176,11 +176,11 @@ def test_collection_with_timeout_accepts_only_sessions_of_own_client(client, con
 def count_documents_read(deployment: Deployment, connect: Connect, open_cursor: Callable[[Any], Any]) -> int:
     """Return the number of documents that a cursor reads before its timeout of 100 ms.
 
-    A batch has 2 documents, and takes 60 ms.
+    Each batch has 2 documents, and the server delays each batch by 60 ms.
     """
     client = connect(deployment)
     client.db.c.insert_many([{"_id": number} for number in range(6)])
-    slow(deployment, "find", "getMore", "aggregate", milliseconds=60)
+    delay_replies(deployment, "find", "getMore", "aggregate", milliseconds=60)
     count = 0
     try:
         for _ in open_cursor(client.db.c):
@@ -260,7 +260,7 @@ def test_all_get_more_commands_of_one_iteration_share_one_timeout(connect, monke
             return False
 
         monkeypatch.setattr(ServerCursor, "_fetch", fetch_empty_batch)
-        slow(deployment, "getMore", milliseconds=60)
+        delay_replies(deployment, "getMore", milliseconds=60)
         with pytest.raises(PyMongoError) as raised:
             next(cursor)
         assert raised.value.timeout and requests == 2

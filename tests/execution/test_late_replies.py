@@ -21,7 +21,7 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
-from tests.execution.harness import slow
+from tests.execution.harness import delay_replies
 from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, good_reply, hello, message, read_command
 from tests.hostile.malformed_replies import hello_message
 from tests.support.pools import checked_out
@@ -35,7 +35,7 @@ LARGE = 200_000
 class DelayingServer:
     """Server that delays the reply to a `find` with ``{"_id": "late"}`` until the test calls :meth:`release`.
 
-    Before the delay, the server sends the first pieces of the reply. ``pieces`` has the lengths of these pieces.
+    Before the delay, the server sends pieces of the reply, whose lengths are in ``pieces``.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,10 @@ class CustomError(Exception):
 
 
 def interrupt_late_find(client: MongoClient[Any], server: DelayingServer, interruption: str = "kill") -> None:
-    """Start a `find` with a delayed reply, and interrupt the `find` after the server has received the command."""
+    """Start a `find` whose reply the server delays.
+
+    After the server has received the command, interrupt the `find`.
+    """
     limit = gevent.Timeout(10)
 
     def find() -> None:
@@ -214,7 +217,8 @@ def test_pool_by_default_drains_connection_of_operation_that_timed_out(
     assert connection_counts(client) == (1, 0, 0, 1)
     gevent.sleep(0.3 if reply_is_late else 0.2)
     server.release()
-    # If the reply is late, the client sends `killSessions` on a second connection.
+    # If the reply exceeds the limit of draining, the client opens a second connection for
+    # `killSessions`.
     eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pool_recorder.only("Created", "Closed") == [
@@ -273,7 +277,7 @@ def test_tls_connection_is_reused_after_late_reply(connect):
     with Deployment.standalone(tls=True) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_one({"_id": 1})
-        slow(deployment, "find", milliseconds=60, times=1)
+        delay_replies(deployment, "find", milliseconds=60, times=1)
         with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
             client.db.c.find_one({"_id": 1})
         assert connection_counts(client) == (1, 0, 0, 1)
@@ -292,7 +296,7 @@ def test_draining_connection_is_closed_after_drain_late_replies_ms(create_client
     eventually(lambda: server.closed > 0)
 
 
-def test_late_reply_above_drain_late_replies_bytes_closes_connection(create_client, server, pool_recorder):
+def test_late_reply_above_size_limit_closes_connection(create_client, server, pool_recorder):
     server.filling = bytes(LARGE)
     client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
     interrupt_late_find(client, server)
@@ -352,7 +356,9 @@ def test_client_close_closes_draining_connection(client, server, pool_recorder):
 
 
 def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
-    """Kill the greenlet that drains before the greenlet starts. ``gevent.killall`` can do this."""
+    """Kill the greenlet that drains the connection before the greenlet starts, as
+    ``gevent.killall`` may.
+    """
     before = {each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)}
     interrupt_late_find(client, server)
     readers = [
@@ -453,12 +459,12 @@ def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, p
             if pinned_by == "cursor":
                 cursor = client.db.c.find({}, batch_size=2)
                 next(cursor), next(cursor)
-                slow(deployment, "getMore", milliseconds=60, times=1)
+                delay_replies(deployment, "getMore", milliseconds=60, times=1)
                 with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
                     next(cursor)
             else:
                 session.start_transaction()
-                slow(deployment, "insert", milliseconds=60, times=1)
+                delay_replies(deployment, "insert", milliseconds=60, times=1)
                 with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
                     client.db.c.insert_one({}, session=session)
         assert pool_stats_of(client)["draining"] == 0

@@ -17,7 +17,7 @@ from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import Retry
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import rejected, reply_in_sequence
+from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
@@ -48,7 +48,7 @@ def test_all_batches_of_bulk_write_share_one_timeout(server: ScriptedServer, con
 
 def test_backoff_shortens_max_time_ms_of_the_retry(server: ScriptedServer, connect: Connect) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=10_000, baseBackoffMS=20)
-    reply_in_sequence(server, "find", rejected(), rejected())
+    reply_in_sequence(server, "find", overload_reply(), overload_reply())
     client.db.c.find_one()
     limits = [command["maxTimeMS"] for command in server.commands("find")]
     assert limits == pytest.approx([10_000, 9_980, 9_940], abs=1)
@@ -88,9 +88,10 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
     ("error", "is_retried"), [(OperationFailure("unreachable", 6), True), (NetworkTimeout("too late"), False)]
 )
 def test_after_deadline_only_timeout_error_is_raised_without_retry(error: PyMongoError, is_retried: bool) -> None:
-    """Check errors after the deadline. After another error the driver retries, and the retry raises a timeout error.
+    """Check which errors the driver raises after the deadline.
 
-    The other error is the cause of the timeout error.
+    After an error that is no timeout, the driver retries. The retry raises a timeout error, whose
+    cause is the first error.
     """
     read = Operation(OperationContext("db"))
     read.retryable = True

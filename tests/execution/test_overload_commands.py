@@ -10,7 +10,7 @@ import pytest
 from gmongo import IndexModel, InsertOne, UpdateMany, UpdateOne
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, rejected, reply_in_sequence
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
@@ -84,9 +84,8 @@ def test_overloaded_command_fails_after_six_attempts(
     fail(deployment, name)
     with pytest.raises(OperationFailure) as raised:
         run(client)
-    assert (
-        getattr(raised.value, "error", raised.value).code == 462
-    )  # ClientBulkWriteException has the attribute `error`.
+    # The code of a ClientBulkWriteException is in its attribute `error`.
+    assert getattr(raised.value, "error", raised.value).code == 462
     assert len(deployment.commands.named(name)) == 6
     assert len(sleeps) == 5
 
@@ -143,7 +142,9 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    client.db.c.find_one()  # The client sends `killSessions` for the first session, and uses a second session.
+    # Let the client create a second session, which `close` ends with `endSessions`. The client ends
+    # the first session with `killSessions`.
+    client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1
     assert len(deployment.commands.named("endSessions")) == 1
@@ -155,7 +156,9 @@ def test_number_of_retries_is_limited_for_each_batch(
 ) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     client = connect(f"mongodb://{server.name}")
-    reply_in_sequence(server, "insert", *[rejected()] * 4, {"ok": 1, "n": 1}, *[rejected()] * 4, {"ok": 1, "n": 1})
+    reply_in_sequence(
+        server, "insert", *[overload_reply()] * 4, {"ok": 1, "n": 1}, *[overload_reply()] * 4, {"ok": 1, "n": 1}
+    )
     assert len(client.db.c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids) == 2
     assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
     numbers = [command["txnNumber"] for command in server.commands("insert")]

@@ -1,4 +1,7 @@
-"""Errors during the handshake count as overload errors. Handshakes have the field `backpressure`."""
+"""Each handshake has the field `backpressure`.
+
+Network errors of a handshake count as overload errors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from gmongo import MongoClient
 from gmongo.cmap.connect_error_labels import label_connect_error
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, rejected, reply_in_sequence, tokens_of
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, overload_reply, reply_in_sequence, tokens_of
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
 from tests.support.wait import eventually
@@ -38,9 +41,8 @@ def test_every_connection_handshake_has_field_backpressure(deployment_kind: str)
 def test_only_first_hello_of_monitor_has_field_backpressure() -> None:
     with ScriptedServer(streams=True) as server, MongoClient[Any](server.name) as client:
         client.admin.command("ping")
-        eventually(
-            lambda: len(server.commands("handshake")) >= 3
-        )  # The monitor, the round trip time monitor and the pool send one handshake each.
+        # The monitor, the round trip time monitor and the pool send one handshake each.
+        eventually(lambda: len(server.commands("handshake")) >= 3)
         assert all(command["backpressure"] is True for command in server.commands("handshake"))
         assert server.commands("hello")
         assert all("backpressure" not in command for command in server.commands("hello"))
@@ -55,7 +57,7 @@ def test_overloaded_command_is_retried_whatever_hello_field_backpressure_is(
         (server,) = members.members
         server.hello_extra.update(reply)
         client = connect(f"mongodb://{server.name}")
-        reply_in_sequence(server, "ping", rejected())
+        reply_in_sequence(server, "ping", overload_reply())
         client.db.command("ping")
         assert sleeps == [0.1]
 
@@ -89,7 +91,8 @@ def test_failed_handshake_is_retried_immediately_despite_streaming_monitor(
 ) -> None:
     client = connect(f"mongodb://{server.name}", connectTimeoutMS=200)
     eventually(lambda: client.nodes)
-    # The monitor and the round trip time monitor have completed their handshakes.
+    # Wait until the monitors have sent their handshakes, so that only the handshake of the pool
+    # fails.
     eventually(lambda: len(server.commands("handshake")) >= 2)
     server.fail("handshake", fault)
     with gevent.Timeout(2):

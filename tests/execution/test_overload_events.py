@@ -12,10 +12,10 @@ from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import (
     assert_no_resource_in_use,
-    error,
+    error_reply,
     events_of_command,
     fail,
-    rejected,
+    overload_reply,
     reply_in_sequence,
 )
 from tests.support.clients import Client, Connect
@@ -25,10 +25,10 @@ from tests.support.wait import eventually
 
 PAIRS = ["CommandStarted", "CommandFailed"]
 CASES: dict[str, tuple[list[Any], int, bool]] = {
-    "two overload errors": ([rejected(), rejected()], 3, True),
-    "only overload errors": ([rejected()] * 9, 6, False),
-    "other error after overload error": ([rejected(), error(2)], 2, False),
-    "other error": ([error(2)], 1, False),
+    "two overload errors": ([overload_reply(), overload_reply()], 3, True),
+    "only overload errors": ([overload_reply()] * 9, 6, False),
+    "other error after overload error": ([overload_reply(), error_reply(2)], 2, False),
+    "other error": ([error_reply(2)], 1, False),
     "no error": ([], 1, True),
 }
 

@@ -14,7 +14,8 @@ from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
 RETARGETING = {"enableOverloadRetargeting": True}
-ROUNDS = 8  # If the driver chose one of two servers at random, all rounds would pass in 1 of 256 runs.
+# With a random choice between two servers, all rounds succeed only in 1 of 256 runs.
+ROUNDS = 8
 
 
 @pytest.fixture

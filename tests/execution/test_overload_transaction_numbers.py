@@ -9,7 +9,7 @@ import pytest
 from gmongo.errors import OperationFailure
 from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
 from gmongo.sdam.server_description import ServerDescription
-from tests.execution.harness import error, rejected, reply_in_sequence
+from tests.execution.harness import error_reply, overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer, cut
 
@@ -18,7 +18,7 @@ RETRYABLE_WRITE = "RetryableWriteError"
 
 @pytest.mark.requirement("BP-40")
 def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    reply_in_sequence(server, "insert", rejected(), error(6, RETRYABLE_WRITE), rejected())
+    reply_in_sequence(server, "insert", overload_reply(), error_reply(6, RETRYABLE_WRITE), overload_reply())
     scripted.db.c.insert_one({})
     scripted.db.c.insert_one({})
     assert [command["txnNumber"] for command in server.commands("insert")] == [1, 1, 1, 1, 2]
@@ -29,14 +29,14 @@ def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted
 def test_retry_of_rejected_write_may_omit_transaction_number(
     server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Retry a write that the server did not execute on a server without sessions.
+    """Let a server reject a write. The server for the retry does not support retryable writes.
 
-    Only a regular retry checks whether the second server supports retryable writes (BP-A16).
+    Only for a possibly executed write, a retry checks the support of retryable writes (BP-A16).
     """
     scripted.db.c.find_one()
     numbers = iter([True, False])
     monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)))
-    reply_in_sequence(server, "insert", rejected())
+    reply_in_sequence(server, "insert", overload_reply())
     scripted.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]
 
@@ -68,12 +68,12 @@ def test_possibly_executed_write_is_never_retried_without_transaction_number(
 ) -> None:
     def reject_insert(_command: Any) -> dict[str, Any]:
         calls.append(1)
-        if len(calls) == 2:  # Before the third attempt, the server loses its support for sessions.
+        if len(calls) == 2:  # In the third attempt, the server supports no sessions.
             known = client._topology.description.get(server.address)
             client._topology.server_checked(
                 ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)
             )
-        return rejected()
+        return overload_reply()
 
     calls: list[int] = []
     client = connect(f"mongodb://{server.name}")

@@ -52,7 +52,10 @@ def collection(client: Client) -> Any:
 
 
 def test_1_2_first_read_sends_no_after_cluster_time(deployment: Deployment, client: Client, collection: Any) -> None:
-    """1. A new session has no operationTime. 2. The first read of the session sends no afterClusterTime."""
+    """Check that a new session has no operationTime (test 1).
+
+    Check that the first read in the session sends no afterClusterTime (test 2).
+    """
     with client.start_session(causal_consistency=True) as session:
         assert session.operation_time is None
         collection.find_one({}, session=session)
@@ -63,7 +66,9 @@ def test_1_2_first_read_sends_no_after_cluster_time(deployment: Deployment, clie
 def test_3_first_operation_sets_operation_time(
     deployment: Deployment, client: Client, collection: Any, recorder: Recorder, operation_fails: bool
 ) -> None:
-    """3. The first read or write sets the operationTime of the session, even if the operation fails."""
+    """Check that the first read sets the operationTime of the session, even if the read fails (test
+    3).
+    """
     with client.start_session() as session:
         if operation_fails:
             fail(deployment, "find", times=1, **LABELS)
@@ -85,7 +90,7 @@ def test_4_read_sends_operation_time_of_find_one(
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
         time = session.operation_time
-        collection.insert_one({})  # A write outside of the session increases the operation time of the server.
+        collection.insert_one({})  # increases the server's operation time, but not the session's
         run(collection, session)
         assert last_command(deployment, name)["readConcern"] == {"afterClusterTime": time}
 
@@ -122,7 +127,9 @@ def test_6_session_without_causal_consistency_sends_no_after_cluster_time(
 
 
 def test_7_11_standalone_receives_no_cluster_time(connect: Connect) -> None:
-    """7. Commands have no afterClusterTime. 11. Commands have no $clusterTime."""
+    """Check that commands to a standalone have no afterClusterTime (test 7) and no $clusterTime
+    (test 11).
+    """
     with Deployment.standalone() as deployment:
         client = connect(deployment)
         with client.start_session(causal_consistency=True) as session:
@@ -137,7 +144,10 @@ def test_7_11_standalone_receives_no_cluster_time(connect: Connect) -> None:
 def test_8_9_read_concern_level_is_merged_with_after_cluster_time(
     deployment: Deployment, client: Client, collection: Any, read: str, level: str | None
 ) -> None:
-    """8. The default read concern sends no level. 9. A custom level is merged with afterClusterTime."""
+    """Check that the default read concern sends no level besides afterClusterTime (test 8).
+
+    Check that the driver sends a custom level together with afterClusterTime (test 9).
+    """
     name, run = READS[read]
     custom = collection.with_options(read_concern=ReadConcern(level))
     with client.start_session(causal_consistency=True) as session:

@@ -68,7 +68,10 @@ def test_3_only_overload_errors_with_retargeting_are_retried_on_another_member(
     options: dict[str, Any],
     uses_same_member: bool,
 ) -> None:
-    """3.1: overload error with retargeting. 3.2: error without overload label. 3.3: overload error, no retargeting."""
+    """Check an overload error with retargeting (test 3.1) and without retargeting (test 3.3).
+
+    Test 3.2 checks a retryable error that has no overload label.
+    """
     with Deployment.replica_set(3) as members:
         client = connect(members, readPreference="primaryPreferred", **options)
         eventually(lambda: client.primary and len(client.secondaries) == 2)

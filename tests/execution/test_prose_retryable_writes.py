@@ -90,7 +90,8 @@ def test_5_write_is_retried_on_the_only_mongos(connect: Connect, recorder: Recor
         assert failed == succeeded
 
 
-# For each case: the labels of the first error, the code and labels of the later errors, the code of the raised error.
+# For each case: the labels of the first error, the code and labels of the later errors, and the
+# code of the raised error.
 CASES = {
     "case 1": ([], 10107, [], 10107),
     "case 2": ([NO_WRITES], 10107, [NO_WRITES], 91),

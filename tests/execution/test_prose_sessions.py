@@ -1,6 +1,7 @@
 """Prose tests of the Driver Sessions specification.
 
-Tests 7, 16 and 17 do not apply, since a client has one user. Test 15 does not apply, since no command uses OP_QUERY.
+Tests 7, 16 and 17 do not apply, because each client has only one user. Test 15 does not apply,
+because gmongo sends no command in OP_QUERY messages.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.support.wait import eventually
 
 @pytest.fixture(autouse=True)
 def no_session_stays_checked_out(connect: Connect, monkeypatch: Any) -> Iterator[None]:
-    """10. After each test, no session of a client is checked out."""
+    """Check after each test that the clients of the test have checked out no session (test 10)."""
     clients: list[Client] = []
     original = MongoClient.__init__
 
@@ -78,7 +79,8 @@ def test_3_commands_send_cluster_time_of_the_previous_reply(
     with getattr(Deployment, deployment_kind)() as deployment:
         client = connect(deployment, heartbeatFrequencyMS=1_000_000)
         gossips = deployment_kind == "replica_set"
-        client.db.command("ping")  # The first command receives a cluster time. Heartbeats do not set the cluster time.
+        # Let the client receive a cluster time, because heartbeats do not set the cluster time.
+        client.db.command("ping")
         recorder.clear()
         run_operation(client)
         reply = recorder.of("CommandSucceeded")[-1].reply
@@ -212,7 +214,10 @@ print("done")
 
 @pytest.mark.parametrize("program", [TEST_12, TEST_13], ids=["12", "13"])
 def test_12_13_forked_child_uses_no_session_of_parent(program: str) -> None:
-    """12. The child clears the pool. 13. The child does not return sessions of its parent to the pool."""
+    """Check that the forked child clears the session pool (test 12).
+
+    Check that the child does not return sessions of the parent to the session pool (test 13).
+    """
     assert run_program(FORKING + program) == "done\n"
 
 

@@ -18,7 +18,7 @@ from gmongo import CursorType, InsertOne
 from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import events_of_command, slow
+from tests.execution.harness import delay_replies, events_of_command
 from tests.support.clients import Client, Connect, clients_of
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
@@ -35,7 +35,10 @@ def standalone() -> Iterator[Deployment]:
 
 @pytest.fixture
 def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
-    """Return a client without a timeout, which prepares the data of a test, and whose events the test ignores."""
+    """Return a client without a timeout, with which a test prepares data.
+
+    The fixture `recorder` does not record the events of this client.
+    """
     with clients_of(Recorder()) as make:
         yield make(standalone)
 
@@ -74,9 +77,13 @@ def test_11_all_batches_of_bulk_write_share_one_timeout(server: ScriptedServer, 
 
 
 def test_4_1_timed_out_handshake_closes_background_connection(connect: Connect, recorder: Recorder) -> None:
-    """4. timeoutMS limits handshake commands. In gmongo, `connectTimeoutMS` limits handshakes of background runs."""
+    """Check that a timeout limits the handshake commands of a background connection (test 4.1).
+
+    The specified limit is timeoutMS. In gmongo, the limit is `connectTimeoutMS`, because the pool
+    opens background connections without an operation.
+    """
     with Deployment.standalone(users={"u": "p"}) as deployment:
-        slow(deployment, "saslContinue", milliseconds=500, times=1, appName="pool")
+        delay_replies(deployment, "saslContinue", milliseconds=500, times=1, appName="pool")
         connect(deployment, minPoolSize=1, timeoutMS=100, connectTimeoutMS=100, appName="pool")
         recorder.wait_for("ConnectionCreated")
         recorder.wait_for("ConnectionClosed")
@@ -84,7 +91,7 @@ def test_4_1_timed_out_handshake_closes_background_connection(connect: Connect, 
 
 def test_4_2_timeout_is_refreshed_for_each_handshake_command(connect: Connect, recorder: Recorder) -> None:
     with Deployment.standalone(users={"u": "p"}) as deployment:
-        slow(deployment, "hello", "isMaster", "saslContinue", milliseconds=150, appName="refresh")
+        delay_replies(deployment, "hello", "isMaster", "saslContinue", milliseconds=150, appName="refresh")
         connect(deployment, minPoolSize=1, timeoutMS=200, appName="refresh")
         recorder.wait_for("ConnectionCreated")
         recorder.wait_for("ConnectionReady")
@@ -96,14 +103,14 @@ def test_5_1_timeout_of_tailable_cursor_is_refreshed_for_each_get_more(
     client_without_timeout.db.create_collection("coll", capped=True, size=500)
     client_without_timeout.db.coll.insert_one({"x": 1})
     client = connect(standalone, timeoutMS=500)
-    slow(standalone, "getMore", milliseconds=300)
+    delay_replies(standalone, "getMore", milliseconds=300)
     cursor = client.db.coll.find(cursor_type=CursorType.TAILABLE)
     assert next(cursor)["x"] == 1
     assert events_of_command(recorder, "getMore") == []
     for _ in range(2):
         with pytest.raises(StopIteration):
             next(cursor)
-    slow(standalone, "getMore", milliseconds=2000)
+    delay_replies(standalone, "getMore", milliseconds=2000)
     with pytest.raises(PyMongoError) as raised:
         next(cursor)
     assert raised.value.timeout
@@ -115,7 +122,7 @@ def test_5_2_change_stream_times_out_after_several_get_mores(
     connect: Connect, recorder: Recorder, deployment: Deployment
 ) -> None:
     client = connect(deployment, timeoutMS=500)
-    slow(deployment, "getMore", milliseconds=375)
+    delay_replies(deployment, "getMore", milliseconds=375)
     with client.db.coll.watch(max_await_time_ms=5) as stream:
         with pytest.raises(PyMongoError) as raised:
             next(stream)
@@ -127,7 +134,7 @@ def test_5_2_change_stream_times_out_after_several_get_mores(
 def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
     client = connect(standalone, timeoutMS=150)
     stream = GridFSBucket(client.db).open_upload_stream("filename")
-    slow(standalone, "insert", milliseconds=200, times=1)
+    delay_replies(standalone, "insert", milliseconds=200, times=1)
     stream.write(b"\x12")
     with pytest.raises(PyMongoError) as raised:
         stream.close()
@@ -137,9 +144,10 @@ def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -
 def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
     client = connect(standalone, timeoutMS=150)
     stream = GridFSBucket(client.db, chunk_size_bytes=2).open_upload_stream("filename")
-    # The upload buffers up to 1,000 chunks. More chunks are on the server, so that the abort must remove chunks.
+    # The upload buffers up to 1,000 chunks. Write more chunks, so that the abort must delete chunks
+    # on the server.
     stream.write(bytes(4_000))
-    slow(standalone, "delete", milliseconds=200, times=1)
+    delay_replies(standalone, "delete", milliseconds=200, times=1)
     with pytest.raises(PyMongoError) as raised:
         stream.abort()
     assert raised.value.timeout
@@ -160,7 +168,7 @@ def test_7_gridfs_download_times_out(
     )
     client = connect(standalone, timeoutMS=150)
     stream = GridFSBucket(client.db).open_download_stream(identifier)
-    slow(standalone, "find", milliseconds=200, times=1)
+    delay_replies(standalone, "find", milliseconds=200, times=1)
     with pytest.raises(PyMongoError) as raised:
         stream.read()
     assert raised.value.timeout
@@ -179,7 +187,10 @@ def test_7_gridfs_download_times_out(
     ids=lambda options: " ".join(options),
 )
 def test_8_server_selection_uses_the_lower_timeout(connect: Connect, options: dict[str, Any]) -> None:
-    """8. The lower value of serverSelectionTimeoutMS and timeoutMS applies. 0 means no timeout."""
+    """Check that the lower value of serverSelectionTimeoutMS and timeoutMS applies (test 8).
+
+    The value 0 means no timeout.
+    """
     client = connect("mongodb://127.0.0.1:1", **options)
     with pytest.raises(ServerSelectionTimeoutError) as raised:
         client.admin.command("ping")
@@ -195,7 +206,7 @@ def test_8_handshake_uses_the_lower_timeout(connect: Connect, options: dict[str,
     with Deployment.standalone(users={"u": "p"}) as deployment:
         client = connect(deployment, **options)
         eventually(lambda: client.nodes)
-        slow(deployment, "saslContinue", milliseconds=400)
+        delay_replies(deployment, "saslContinue", milliseconds=400)
         with pytest.raises(PyMongoError) as raised:
             client.db.coll.insert_one({"x": 1})
         assert raised.value.timeout
@@ -205,12 +216,15 @@ def test_8_handshake_uses_the_lower_timeout(connect: Connect, options: dict[str,
 def test_9_end_session_aborts_the_transaction_within_the_timeout(
     deployment: Deployment, connect: Connect, recorder: Recorder, timeout_source: str
 ) -> None:
-    """9. timeoutMS applies to endSession. As in PyMongo, endSession ignores errors of the abort."""
+    """Check that timeoutMS applies to `end_session` (test 9).
+
+    As in PyMongo, `end_session` ignores errors of the abort.
+    """
     client = connect(deployment, **({"timeoutMS": 500} if timeout_source == "option" else {}))
     session = client.start_session()
     session.start_transaction()
     client.db.coll.insert_one({"x": 1}, session=session)
-    slow(deployment, "abortTransaction", milliseconds=2000, times=1)
+    delay_replies(deployment, "abortTransaction", milliseconds=2000, times=1)
     with gevent.Timeout(1.75):
         if timeout_source == "option":
             session.end_session()
@@ -222,9 +236,12 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
 
 
 def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
-    """10. timeoutMS is refreshed for abortTransaction. ``test_multi_command_time_limits.py`` checks the exact times."""
+    """Check that abortTransaction has its own complete timeoutMS (test 10.1).
+
+    ``test_multi_command_time_limits.py`` checks the exact times.
+    """
     client = connect(deployment, timeoutMS=500)
-    slow(deployment, "insert", "abortTransaction", milliseconds=700, times=2)
+    delay_replies(deployment, "insert", "abortTransaction", milliseconds=700, times=2)
     with client.start_session() as session:
         with pytest.raises(PyMongoError) as raised:
             session.with_transaction(lambda session: client.db.coll.insert_one({"_id": 1}, session=session))
@@ -237,7 +254,7 @@ def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Co
 
 
 def test_10_2_all_attempts_of_with_transaction_share_one_timeout(deployment: Deployment, client: Client) -> None:
-    slow(deployment, "insert", milliseconds=25, code=24, labels=["TransientTransactionError"])
+    delay_replies(deployment, "insert", milliseconds=25, code=24, labels=["TransientTransactionError"])
     attempts: list[int] = []
 
     def callback(session: Any) -> None:

@@ -100,8 +100,10 @@ def test_with_transaction_returns_value_of_callback(client: Client) -> None:
 def test_with_transaction_raises_after_retry_timeout(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch, command: str, label: str, code: int
 ) -> None:
-    """Let each attempt of the transaction fail until the retry timeout. The callback or the commit fails."""
-    times = itertools.count(0, 10)  # Each call of the clock returns a time that is 10 seconds later.
+    """Let the callback or the commit fail in each attempt of the transaction until the retry
+    timeout.
+    """
+    times = itertools.count(0, 10)  # The clock advances by 10 seconds at each read.
     monkeypatch.setattr("gmongo.engines.transaction._clock", SimpleNamespace(monotonic=lambda: next(times)))
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:
@@ -118,7 +120,7 @@ def test_with_transaction_raises_after_retry_timeout(
 def test_with_transaction_waits_for_backoff_before_retries(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check the total backoff. The backoff of 30 retries takes more than 1.25 seconds in total."""
+    """Check that the sum of the backoffs of 30 retries is more than 1.25 seconds."""
     slept: list[float] = []
     monkeypatch.setattr("gmongo.engines.transaction.sleep", slept.append)
     fail(deployment, "commitTransaction", times=30, code=251, labels=[TRANSIENT])

@@ -36,7 +36,7 @@ from tests.support.wait import eventually
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """Start a server whose cursors have no end. Each batch has two documents."""
+    """Start a server whose cursors return endlessly many batches of two documents."""
     with ScriptedServer() as server:
         numbers = count()
 
@@ -113,7 +113,8 @@ def test_read_ahead_sends_get_more_before_next_greenlet_switch(server: ScriptedS
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     pool = client._topology.pools()[0]
-    assert [each.mid_message for each in pool.machine.in_use] == [True]  # No greenlet switch has occurred since `next`.
+    # `next` has sent the getMore before the first greenlet switch.
+    assert [each.mid_message for each in pool.machine.in_use] == [True]
     cursor.close()
 
 
@@ -130,7 +131,10 @@ def test_read_ahead_requests_at_most_given_number_of_batches(
 
 
 def test_read_ahead_requests_at_most_max_bytes(server: ScriptedServer, connect: Any) -> None:
-    """Check `max_bytes`. The client expects that the next batch is as large as the previous batch."""
+    """Check `max_bytes` with batches of 30 KB: a fourth batch exceeds the limit of 100 KB.
+
+    The client assumes that the next batch is as large as the previous batch.
+    """
     server.replies["getMore"] = lambda command: cursor_reply([{"text": "x" * 30_000}], 7, "nextBatch")
     cursor = connect(server).db.c.find().read_ahead(10, max_bytes=100_000)
     next(cursor)
@@ -175,7 +179,10 @@ class RecordingNumberDecoder(TypeDecoder):  # type: ignore[misc]
 
 @pytest.fixture
 def numbers(deployment: Deployment) -> Iterator[tuple[Any, RecordingNumberDecoder]]:
-    """Return a collection and its decoder. The collection has 200 documents of 1 KB. The client has no listeners."""
+    """Return a collection of 200 documents of 1 KB, and the decoder of the collection.
+
+    The client has no listeners, because listeners need a decoded reply.
+    """
     codec = RecordingNumberDecoder()
     options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([codec]))
     client: MongoClient[Any]
@@ -244,7 +251,8 @@ def test_buffered_batch_is_returned_before_network_error_is_raised(server: Scrip
     cursor = client.db.c.find().read_ahead(5)
     seen = [next(cursor)["_id"]]
     server.wait_for("getMore", 2)
-    eventually(lambda: not client._cursor_killer.reading)  # The greenlet that reads ahead has received the error.
+    # Wait until the greenlet that reads ahead has received the error.
+    eventually(lambda: not client._cursor_killer.reading)
     with pytest.raises(AutoReconnect):
         seen.extend(each["_id"] for each in cursor)
     assert seen == [0, 1, 2, 3]
@@ -309,7 +317,10 @@ def reads_ahead(client: Any) -> bool:
 
 
 def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: ScriptedServer, connect: Any) -> None:
-    """Close a cursor during a getMore. The server replies to the getMore after a killCursors on another connection."""
+    """Close a cursor during a getMore.
+
+    The server replies to the getMore only after a killCursors on another connection.
+    """
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -319,7 +330,7 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
     server.wait_for("getMore")
     cursor.close()
     eventually(lambda: no_connection_or_session_in_use(client))
-    assert next(cursor) == {"_id": 1}  # The client has already received this document.
+    assert next(cursor) == {"_id": 1}  # The client has received this document before `close`.
     with pytest.raises(StopIteration):
         next(cursor)
     assert client.pool_stats()[0]["total"] == 2
@@ -448,7 +459,7 @@ def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: S
 
 @pytest.mark.real_time
 def test_greenlet_that_waits_for_a_batch_keeps_the_event_loop_alive(server: ScriptedServer) -> None:
-    """Wait in the main greenlet. If the event loop ended, gevent would raise `LoopExit`."""
+    """Wait in the main greenlet, in which gevent raises `LoopExit` if the event loop ends."""
     program = """
 import sys
 from gmongo import MongoClient
@@ -511,7 +522,7 @@ def test_read_ahead_argument_below_one_raises_value_error(client: Any, name: str
 
 @pytest.fixture
 def load_balanced_documents(connect: Any) -> Iterator[Any]:
-    """Return a collection of 20 documents. The client connects through a load balancer."""
+    """Return a collection of 20 documents, whose client connects through a load balancer."""
     with Deployment.load_balanced(2) as deployment:
         collection = connect(deployment).db.c
         collection.insert_many([{"_id": number} for number in range(20)])

@@ -14,7 +14,7 @@ from gmongo.errors import ExecutionTimeout, NetworkTimeout
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.testing import Deployment
 from gmongo.wire import compression
-from tests.execution.harness import slow
+from tests.execution.harness import delay_replies
 from tests.support.clients import Client, Connect
 from tests.support.pools import checked_out
 from tests.support.wait import eventually
@@ -29,7 +29,7 @@ def running_commands(client: Client) -> list[str]:
 
 @pytest.fixture
 def second_client(deployment: Deployment, connect: Connect) -> Client:
-    """Return a second client of the deployment, which observes the server."""
+    """Return a second client of the deployment, with which tests read the running commands."""
     return connect(deployment)
 
 
@@ -43,7 +43,7 @@ OPERATIONS: dict[str, Callable[[Client], Any]] = {
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("interruption", ["kill", "gevent.Timeout"])
 def test_interrupted_operation_ends_on_the_server(interruption, name, client, second_client, deployment):
-    slow(deployment, name)
+    delay_replies(deployment, name)
     finding = gevent.spawn(OPERATIONS[name], client)
     eventually(lambda: running_commands(second_client) == [name])
     finding.kill(gevent.GreenletExit if interruption == "kill" else gevent.Timeout)
@@ -52,7 +52,7 @@ def test_interrupted_operation_ends_on_the_server(interruption, name, client, se
 
 def test_interrupted_operation_runs_on_server_while_connection_drains(deployment, connect, second_client):
     client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=300)
-    slow(deployment, "find")
+    delay_replies(deployment, "find")
     finding = gevent.spawn(client.db.c.find_one, {})
     eventually(lambda: running_commands(second_client) == ["find"])
     finding.kill()
@@ -69,8 +69,8 @@ def test_operation_that_times_out_ends_on_server_and_keeps_connection(
     client = connect(deployment, drainLateReplies=drains)
     client.db.c.insert_one({})
     deployment.commands.clear()
-    slow(deployment, name)
-    # The `maxTimeMS` that the server receives is 30 ms below the timeout.
+    delay_replies(deployment, name)
+    # With this round trip time, the driver sends a `maxTimeMS` that is 30 ms below the timeout.
     monkeypatch.setattr(ServerDescription, "min_round_trip_time", property(lambda _server: 0.03))
     with pytest.raises(ExecutionTimeout) as raised, gmongo.timeout(0.2):
         OPERATIONS[name](client)
@@ -87,7 +87,7 @@ def test_cursor_whose_close_times_out_is_killed_in_the_background(deployment, co
         cursor = client.db.c.find({}, batch_size=2)
         next(cursor)
     (pool,) = client._topology.pools()
-    with checked_out(pool):  # The pool has no available connection for `killCursors`.
+    with checked_out(pool):  # leaves no connection for `killCursors`
         with gmongo.timeout(0.02):
             cursor.close()
         assert deployment.commands.named("killCursors") == []

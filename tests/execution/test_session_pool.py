@@ -1,4 +1,4 @@
-"""The pool of server sessions, and the cluster times that commands send."""
+"""The pool of server sessions, and the cluster time that the driver sends with a command."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def cluster_time(seconds: int) -> dict[str, Any]:
     return {"clusterTime": Timestamp(seconds, 1), "signature": {"hash": b"\x00" * 20, "keyId": 0}}
 
 
-NOW = 4_000_000_000  # seconds since 1970. The time is later than the time of the servers.
+NOW = 4_000_000_000  # seconds since 1970, later than any cluster time of the servers
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, fail, idle_sessions, slow
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_sessions
 from tests.gevent.switching.servers import open_on_servers
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
@@ -45,7 +45,7 @@ def run_and_kill(deployment: Deployment, command: str, run: Callable[[], Any], m
 
     :returns: the session ID of the command.
     """
-    slow(deployment, command, milliseconds=milliseconds, times=1)
+    delay_replies(deployment, command, milliseconds=milliseconds, times=1)
     received = len(deployment.commands.named(command))
     running = gevent.spawn(run)
     eventually(lambda: len(deployment.commands.named(command)) > received)
@@ -75,7 +75,7 @@ def test_session_of_interrupted_command_is_killed_three_times_and_dropped(name, 
 
 
 def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(deployment, client):
-    slow(deployment, "find")
+    delay_replies(deployment, "find")
     running = [gevent.spawn(client.db.c.find_one, {}) for _ in range(5)]
     eventually(lambda: len(deployment.commands.named("find")) == 5)
     gevent.killall(running)
@@ -114,7 +114,7 @@ def test_close_waits_for_the_greenlet_that_closes_cursors(deployment, connect):
     client.db.c.insert_many([{} for _ in range(5)])
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    slow(deployment, "killCursors", milliseconds=500)
+    delay_replies(deployment, "killCursors", milliseconds=500)
     del cursor
     eventually(lambda: deployment.commands.named("killCursors"))
     assert open_on_servers(deployment)["cursors"] == 1
@@ -162,12 +162,14 @@ def test_session_of_closed_change_stream_is_killed_if_cursor_stays_open(deployme
     client.db.create_collection("c")
     stream = client.db.c.watch(max_await_time_ms=1)
     stream.try_next()
-    slow(deployment, "find", milliseconds=200)
+    delay_replies(deployment, "find", milliseconds=200)
     reading = gevent.spawn(client.db.c.find_one, {})
     eventually(lambda: deployment.commands.named("find"))
     closing = gevent.spawn(stream.close)
     gevent.sleep(0.01)
-    closing.kill()  # the greenlet waits for a connection. It returns the session before it sends `killCursors`.
+    # Kill `close` during the wait for a connection. `close` has returned the session, but has not
+    # sent `killCursors`.
+    closing.kill()
     fail(deployment, "killCursors", closeConnection=True)
     reading.join()
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
@@ -191,7 +193,9 @@ def write(client: Client, session: ClientSession) -> None:
 
 @pytest.fixture
 def second_client(deployment: Deployment, connect: Connect) -> Client:
-    """Return a second client of the deployment, after inserting the document with the `_id` 1."""
+    """Insert a document with the `_id` 1, and return the second client that has inserted the
+    document.
+    """
     second_client = connect(deployment)
     second_client.db.c.insert_one({"_id": 1, "n": 0})
     return second_client
@@ -251,7 +255,7 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
 def test_running_operation_succeeds_when_another_greenlet_ends_transaction(
     how_session_ends, deployment, client, second_client
 ):
-    slow(deployment, "update", milliseconds=300, times=1)
+    delay_replies(deployment, "update", milliseconds=300, times=1)
     raises_invalid_operation = pytest.raises(InvalidOperation, match="in use by another greenlet")
     with raises_invalid_operation, client.start_session() as session, session.start_transaction():
         first = gevent.spawn(write, client, session)

@@ -56,13 +56,17 @@ def test_unacknowledged_write_in_explicit_session_raises_configuration_error(cli
         with pytest.raises(ConfigurationError) as caught:
             calls[operation](session)
         assert str(caught.value) == "Explicit sessions are incompatible with unacknowledged write concern: w=0"
-        client.db.c.insert_one({"_id": 1}, session=session)  # The failed write does not use the session any more.
+        # Proves that the failed write released the session.
+        client.db.c.insert_one({"_id": 1}, session=session)
     assert client.db.c.count_documents({}) == 1
 
 
 @pytest.mark.parametrize("mode", ["alone", "in a transaction"])
 def test_each_command_updates_last_use_of_session(client: Client, mode: str) -> None:
-    """Check the last use. The server expires a session a fixed time after the last command of the session."""
+    """Check that each command updates the time of the session's last use.
+
+    The server expires a session a fixed time after the last command in the session.
+    """
     client.db.c.insert_many([{} for _ in range(3)])
     with client.start_session() as session:
         if mode == "in a transaction":
@@ -107,9 +111,8 @@ def test_read_sends_advanced_operation_time_if_causally_consistent(
     with client.start_session(**options) as session:
         client.db.c.insert_one({}, session=session)
         session.advance_operation_time(later)
-        session.advance_operation_time(
-            Timestamp(1, 1)
-        )  # The session ignores a time that is older than its operation time.
+        # No effect, because the session's time is newer.
+        session.advance_operation_time(Timestamp(1, 1))
         assert session.operation_time == later
         client.db.c.find_one(session=session)
     (command,) = recorder.sent_commands("find")

@@ -23,7 +23,7 @@ from gmongo.errors import (
 from gmongo.sdam.selection import WRITABLE
 from gmongo.testing import Deployment, VirtualTime
 from gmongo.write_concern import WriteConcern
-from tests.execution.harness import assert_no_resource_in_use, slow
+from tests.execution.harness import assert_no_resource_in_use, delay_replies
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.pools import checked_out
@@ -40,7 +40,10 @@ pytestmark = pytest.mark.usefixtures("in_time")
 
 @pytest.fixture(params=["option", "block"])
 def connect_with_timeout(request: pytest.FixtureRequest, connect: Connect) -> Iterator[Callable[[Any], Client]]:
-    """Return a function that creates a client. Operations have a timeout of 120 ms, from ``timeoutMS`` or a block."""
+    """Return a function that creates a client whose operations have a timeout of 120 ms.
+
+    The timeout comes from the option ``timeoutMS`` or from a block with :func:`gmongo.timeout`.
+    """
     if request.param == "option":
         yield lambda uri, **options: connect(uri, timeoutMS=int(LIMIT * 1000), **options)
     else:
@@ -104,7 +107,7 @@ def test_each_command_times_out_and_has_max_time_ms(deployment: Deployment, conn
     client = connect(deployment)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
     deployment.commands.clear()
-    slow(deployment, name)
+    delay_replies(deployment, name)
     with pytest.raises(PyMongoError) as raised, gmongo.timeout(0.05):
         run(client, None)
     assert raised.value.timeout

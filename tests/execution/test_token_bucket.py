@@ -13,7 +13,7 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, DuplicateKeyError, OperationFailure
 from gmongo.execution.backpressure import TokenBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import error, fail, rejected, reply_in_sequence, set_tokens, tokens_of
+from tests.execution.harness import error_reply, fail, overload_reply, reply_in_sequence, set_tokens, tokens_of
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer, cursor_reply
 
@@ -79,7 +79,7 @@ def test_retry_that_fails_without_overload_error_deposits_token(
     server: ScriptedServer, scripted: Client, sleeps: list[float]
 ) -> None:
     set_tokens(scripted, 10)
-    reply_in_sequence(server, "insert", rejected(), error(2))
+    reply_in_sequence(server, "insert", overload_reply(), error_reply(2))
     with pytest.raises(OperationFailure, match="scripted 2"):
         scripted.db.c.insert_one({})
     assert tokens_of(scripted) == 10
@@ -149,7 +149,7 @@ def test_concurrent_greenlets_leave_exact_number_of_tokens(deployment: Deploymen
     gevent.joinall([gevent.spawn(client.db.command, "ping") for _ in range(60)], raise_error=True)
     stats, pings = client.retry_stats(), len(deployment.commands.named("ping"))
     assert pings == 60 + stats["retries"] == 100
-    # Each operation that succeeds after a retry deposits one more token.
+    # In addition to a tenth, each operation that succeeds after a retry deposits one token.
     deposited = stats["tokens"] - (500 - stats["retries"] + 60 * 0.1)
     assert deposited == pytest.approx(round(deposited))
     assert 8 <= deposited <= 40

@@ -69,7 +69,9 @@ FIELDS = {
 
 
 def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
-    """Return the transaction fields of all commands since the previous call."""
+    """Return the fields about transactions of each command that the client has sent since the
+    previous call.
+    """
     commands = [event.command for event in recorder.of("CommandStarted")]
     recorder.clear()
     return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
@@ -98,9 +100,10 @@ def test_each_transaction_step_sends_command_or_raises_error_of_model(
                     assert (str(error), sent_commands(recorder)) == (expected, []), (first_step, rest)
                     continue
                 commands = sent_commands(recorder)
-                for command in commands:  # A reused server session continues its transaction numbers.
+                # Subtract the transaction number at which the client reused the server session.
+                for command in commands:
                     offset = command["txnNumber"] - model.number if offset is None else offset
                     command["txnNumber"] -= offset
                 assert commands == ([] if expected is None else [expected]), (first_step, rest)
                 assert session.in_transaction == (model.state in ("starting", "in progress"))
-        recorder.clear()  # The end of the session may have sent an abort.
+        recorder.clear()  # remove the abortTransaction that the end of the session may have sent

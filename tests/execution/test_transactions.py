@@ -12,7 +12,7 @@ import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH, assert_no_resource_in_use, fail, receiving_members, slow
+from tests.execution.harness import BOTH, assert_no_resource_in_use, delay_replies, fail, receiving_members
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
@@ -21,9 +21,9 @@ TRANSIENT = "TransientTransactionError"
 
 @pytest.fixture
 def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
-    """Yield a session and a pair: a function that runs a transaction, and an event.
+    """Yield a session, and a pair: a function that runs a transaction in the session, and an event.
 
-    The callback of the transaction sets the event, and then waits for 10 seconds.
+    The callback of the transaction sets the event, and then sleeps for 10 seconds.
     """
     entered = gevent.event.Event()
 
@@ -45,7 +45,7 @@ def test_kill_in_callback_does_not_wait_for_abort(
     session, (run, entered) = waiting_callback
     working = gevent.spawn(run, session)
     assert entered.wait(5)
-    slow(deployment, "abortTransaction")
+    delay_replies(deployment, "abortTransaction")
     with gevent.Timeout(4):
         working.kill()
     assert not session.in_transaction
@@ -127,7 +127,7 @@ def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, clie
         with session.start_transaction():
             client.db.c.insert_one({"_id": 2}, session=session)
         with session.start_transaction():
-            pass  # A transaction without operations sends no command.
+            pass  # sends no command, because the transaction has no operation
     assert [document["_id"] for document in client.db.c.find()] == [2]
     assert len(deployment.commands.named("commitTransaction")) == 1
 
@@ -244,7 +244,7 @@ def test_commit_or_abort_killed_before_check_out_keeps_the_transaction(
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({"_id": 1}, session=session)
-    slow(deployment, "ping", milliseconds=300, times=1)
+    delay_replies(deployment, "ping", milliseconds=300, times=1)
     pinging = gevent.spawn(client.db.command, "ping")
     eventually(lambda: deployment.commands.named("ping"))
     ending = gevent.spawn(getattr(session, method))

@@ -1,4 +1,4 @@
-"""Authenticate with Kerberos. The Kerberos library reports that no ticket exists."""
+"""Try to authenticate with Kerberos. The Kerberos library must report that no ticket exists."""
 
 from __future__ import annotations
 

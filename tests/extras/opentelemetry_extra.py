@@ -1,4 +1,7 @@
-"""Create spans with the API of OpenTelemetry. The application would select the SDK that collects the spans."""
+"""Create spans with only the API of OpenTelemetry.
+
+An application also installs an SDK, which collects spans.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def service() -> Iterator[ScriptedServer]:
-    """Start a scripted server that reports a ``serviceId``. The client connects without a load balancer in between."""
+    """Start a scripted server that reports a ``serviceId``.
+
+    Clients connect directly, without a load balancer.
+    """
     with ScriptedServer() as server:
         server.hello_extra = {"serviceId": SERVICE, "msg": "isdbgrid"}
         yield server
@@ -43,5 +46,5 @@ def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return how many seconds `go` waits. After this time, a started greenlet has sent its command."""
+    """Return the seconds for which `go` waits, so that the started greenlet has sent its command."""
     return 0.03

@@ -13,7 +13,7 @@ from gevent import socket as gsocket
 from gmongo.testing.simulation.listener import reserve
 from tests.support.wait import eventually
 
-# Debian installs HAProxy in /usr/sbin. The PATH of some users lacks this directory.
+# Debian installs HAProxy in /usr/sbin, which the PATH of some users lacks.
 BINARY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 _CONFIGURATION = """
@@ -45,7 +45,8 @@ def haproxy(services: list[str], folder: Path) -> Iterator[str]:
     :param services: the address of each service as ``host:port``.
     :param folder: the folder in which the function writes the configuration file of HAProxy.
     """
-    with reserve(0) as reserved:  # no other program can use the port before HAProxy starts
+    # Prevents that another program takes the port before HAProxy starts.
+    with reserve(0) as reserved:
         port = reserved.getsockname()[1]
         with _started(port, services, folder):
             yield f"127.0.0.1:{port}"

@@ -25,7 +25,10 @@ def load_balanced_uri(server: ScriptedServer, **uri_options: str) -> str:
 
 
 def connection_uses(client: Client) -> dict[str, int]:
-    """Return the number of checked-out connections for each purpose, without purposes that have no connection."""
+    """Return the number of checked-out connections by purpose.
+
+    Purposes without a connection are omitted.
+    """
     (pool,) = client.pool_stats()
     return {purpose: number for purpose, number in pool["in_use_by"].items() if number}
 
@@ -37,10 +40,10 @@ def collect_garbage() -> None:
 
 
 def connections_of_commands(deployment: Deployment, *names: str) -> list[int]:
-    """Return the connection ID of each received command with one of the names, in order."""
+    """Return the connection ID of each received command whose name is in `names`, in order."""
     return [command.connection for command in deployment.commands.named(*names)]
 
 
 def service_ids_of_commands(recorder: Recorder, *names: str) -> set[Any]:
-    """Return the service IDs in the CommandStartedEvents of the named commands."""
+    """Return the service IDs in the CommandStartedEvents of commands whose name is in `names`."""
     return {event.service_id for event in recorder.of("CommandStarted") if event.command_name in names}

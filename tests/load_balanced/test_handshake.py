@@ -23,7 +23,7 @@ USER = {"users": {"ada": "lovelace"}}
 
 
 def error_events(recorder: Any) -> list[str]:
-    """Return the events that a failed check-out publishes, except the events of the topology."""
+    """Return the recorded events that a failed check-out can cause, in order."""
     kinds = ("ConnectionCheckOut", "ConnectionClosed", "PoolCleared", "ServerDescription", "TopologyDescription")
     return [line for line in recorder.only(*kinds) if "Checked" not in line]
 
@@ -65,7 +65,8 @@ def test_server_without_service_id_raises_configuration_error(
     with pytest.raises(ConfigurationError) as caught:
         client.db.c.find_one()
     assert str(caught.value) == NOT_SUPPORTED
-    assert len(service.commands("handshake")) == 1  # the driver does not retry the operation
+    # Proves that the driver does not retry the operation.
+    assert len(service.commands("handshake")) == 1
     assert service.commands("find") == []
     assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
     (closed,), (failed,) = recorder.of("ConnectionClosed"), recorder.of("ConnectionCheckOutFailed")
@@ -82,7 +83,8 @@ def test_network_error_before_hello_does_not_clear_pool(
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     assert not recorder.of("PoolCleared")
-    assert len(recorder.of("ServerDescriptionChanged")) == 1  # the client published this event at its start
+    # The client published this event at the start, not because of the error.
+    assert len(recorder.of("ServerDescriptionChanged")) == 1
     assert services(client._topology.pools()[0]) == {}
     service.faults["handshake"].clear()
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -126,13 +128,16 @@ def test_authentication_error_clears_only_service_of_connection(error_kind: str,
         assert not recorder.of("ServerDescriptionChanged")
         assert not recorder.of("TopologyDescriptionChanged")
         recorder.clear()
-        client.db.c.find_one()  # the operation uses the connection to the service that accepts authentication
+        # The operation uses the connection to the service that accepts authentication.
+        client.db.c.find_one()
         assert not recorder.of("ConnectionCreated")
         assert service_ids_of_commands(recorder, "find") == {_service_id_of(deployment, good)}
 
 
 def _find_on_new_connection(client: Any) -> None:
-    """Run a `find` while the only connection is checked out, so that the client creates a connection."""
+    """Check out the only connection, and run a `find`, so that the client creates a second
+    connection.
+    """
     with checked_out(client._topology.pools()[0]):
         client.db.c.find_one()
 

@@ -25,7 +25,10 @@ pytestmark = [
 
 @pytest.fixture
 def services() -> Iterator[Deployment]:
-    """Start two services. The tests do not use the simulated load balancer of this deployment."""
+    """Start a load-balanced deployment of two services.
+
+    The tests use HAProxy as the load balancer.
+    """
     with Deployment.load_balanced(2) as deployment:
         yield deployment
 
@@ -44,7 +47,7 @@ def service_watch() -> ServiceWatch:
 
 @pytest.fixture
 def shop(uri: str, connect: Any, recorder: Any, service_watch: ServiceWatch) -> Shop:
-    """Return the shop of the example application, which uses HAProxy."""
+    """Return the shop of the example application, whose client connects through HAProxy."""
     shop = Shop(connect(uri, event_listeners=[recorder, service_watch], maxPoolSize=0))
     shop.open(1000)
     return shop
@@ -83,7 +86,7 @@ def test_kill_of_service_clears_only_connections_to_service(
     assert before and _connections_to(shop, lost)
     lost.kill()
     gevent.joinall(customers, raise_error=True)
-    assert len(shop.order_numbers()) == 60  # each retried order exists exactly once
+    assert len(shop.order_numbers()) == 60  # no order is lost or stored twice
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
     assert {event.service_id for event in recorder.of("PoolCleared")} == {lost.service_id}
     assert before <= _connections_to(shop, kept)
@@ -116,7 +119,7 @@ def test_client_uses_restarted_service_again(services: Deployment, shop: Shop, s
 
 
 def _connections_to(shop: Shop, member: Any) -> set[int]:
-    """Return the IDs of the connections that the client has to a service."""
+    """Return the IDs of the connections that the shop's client has to a service."""
     (pool,) = shop.client._topology.pools()
     machine = pool.machine
     return {each.id for each in (*machine.in_use, *machine.available) if each.service_id == member.service_id}

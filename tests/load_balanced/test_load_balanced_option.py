@@ -25,7 +25,7 @@ EXCLUDED_OPTIONS = {"replicaSet": "rs", "directConnection": "true", "srvMaxHosts
 
 @pytest.fixture
 def dns(network: Network, service: ScriptedServer) -> Iterator[Network]:
-    """Let DNS resolve the SRV name to the scripted service. The name has no TXT record."""
+    """Let DNS resolve the SRV name to the scripted service. DNS has no TXT record for the name."""
     network.names.hosts[SRV] = [Host("lb.example.test", 27017, ttl=0)]
     network.names.addresses["lb.example.test"] = "127.0.0.1"
     network.ports[27017] = service.port
@@ -53,7 +53,8 @@ def test_client_without_option_is_not_load_balanced(option: str, service: Script
     client = connect(f"mongodb://{service.name}/{option}")
     client.db.c.find_one()
     hellos = service.commands("handshake") + service.commands("hello")
-    assert len(hellos) >= 2  # one hello comes from the monitor
+    # At least one from the monitor, and one from the connection of the `find`.
+    assert len(hellos) >= 2
     assert not any("loadBalanced" in hello for hello in hellos)
     assert topology_type_of(client) == "Sharded"
 
@@ -143,7 +144,7 @@ def test_load_balanced_client_does_not_poll_srv_records(
     assert dns.names.questions.count((SRV, "SRV")) == 1
     connect(f"mongodb+srv://{NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if option_source == "uri":
-        assert scans  # proves that a client without load balancing calls the patched method
+        assert scans  # proves that a client that is not load balanced polls with the patched method
 
 
 @pytest.mark.requirement("LB-87", "LB-71")

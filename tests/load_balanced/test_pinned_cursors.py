@@ -35,7 +35,10 @@ OPENERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture
 def cursor(client: Any) -> Any:
-    """Open a cursor. The first batch has two documents, and the server has eight more documents."""
+    """Return an open cursor that has returned its first two documents.
+
+    Eight documents remain on the server.
+    """
     cursor = client.db.c.find(batch_size=2)
     assert (next(cursor), next(cursor)) == ({"_id": 0}, {"_id": 1})
     return cursor
@@ -58,7 +61,7 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     name = "find" if method == "raw" else method
     assert deployment.commands.named("getMore")
     assert len(set(connections_of_commands(deployment, name, "getMore"))) == 1
-    assert recorder.only(*PINNING) == PAIR  # after the last batch, the cursor has checked the connection in
+    assert recorder.only(*PINNING) == PAIR  # the connection was checked in once
     assert deployment.commands.named("killCursors") == []
     assert connection_uses(client) == {}
 
@@ -131,7 +134,7 @@ def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, c
     next(cursor)
     pinned_connection = connections_of_commands(deployment, "find")
     recorder.clear()
-    del cursor  # this statement runs the finaliser of the cursor
+    del cursor  # runs the finaliser of the cursor
     assert recorder.events == []
     assert connection_uses(client) == {"cursors": 1}
     collect_garbage()

@@ -1,4 +1,7 @@
-"""A transaction pins a connection. In a sharded cluster, a transaction pins and unpins a mongos at the same times."""
+"""A transaction pins a connection.
+
+In a sharded cluster, a transaction pins and unpins a mongos at the same steps.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ TRANSIENT = "TransientTransactionError"
 
 @pytest.fixture
 def session(client: Any) -> Any:
-    """Start a session and a transaction, and insert a document in the transaction."""
+    """Return a session in whose open transaction one document was inserted."""
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({"_id": "new"}, session=session)
@@ -100,7 +103,7 @@ def test_concurrent_transactions_use_different_connections(deployment: Any, clie
 def test_next_step_of_session_after_commit_releases_pinned_connection(
     next_step: str, client: Any, session: Any
 ) -> None:
-    for _ in range(2):  # the second commit needs the connection to the server of the first commit
+    for _ in range(2):  # the second commit also uses the pinned connection
         session.commit_transaction()
         assert connection_uses(client) == {"transactions": 1}
     if next_step == "operation":
@@ -167,7 +170,7 @@ def test_dropped_session_with_transaction_releases_pinned_connection(client: Any
     session.start_transaction()
     client.db.c.insert_one({}, session=session)
     recorder.clear()
-    del session  # this statement runs the finaliser of the session
+    del session  # runs the finaliser of the session
     assert recorder.events == []
     eventually(lambda: (collect_garbage(), connection_uses(client) == {})[1])
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
@@ -178,7 +181,10 @@ def test_dropped_session_with_transaction_releases_pinned_connection(client: Any
 def test_interrupted_transaction_is_aborted_by_close_of_connection(
     deployment: Any, client: Any, session: Any, recorder: Any, connect: Any, next_operation: bool
 ) -> None:
-    """Check that the client sends no abortTransaction. The close of the connection releases the transaction's locks."""
+    """Check that the client sends no abortTransaction, but closes the connection.
+
+    The server aborts the transaction, and releases the locks, when the connection closes.
+    """
     session.commit_transaction()
     session.start_transaction()
     client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
@@ -215,7 +221,10 @@ def test_close_of_pinned_connection_by_service_aborts_transaction(deployment: An
 def test_commit_retries_of_with_transaction_wait_between_attempts(
     deployment: Any, connect: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stop all services until the fifth pause. Meanwhile, the load balancer closes each connection."""
+    """Stop all services in the first transaction, and restart the services in the fifth pause.
+
+    Without services, the load balancer closes each connection.
+    """
     client = connect(deployment, baseBackoffMS=1)
     calls: list[Any] = []
     pauses: list[float] = []
@@ -238,6 +247,7 @@ def test_commit_retries_of_with_transaction_wait_between_attempts(
     monkeypatch.setattr(transaction, "sleep", sleep_and_restart_services)
     with client.start_session() as session:
         session.with_transaction(insert_and_stop_services)
-    assert len(calls) == 2  # the callback runs again, because the restarted services have lost the first transaction
+    # The callback ran again, because the restarted services had lost the first transaction.
+    assert len(calls) == 2
     assert client.db.c.find_one({"_id": "new"})
     assert len(recorder.only("ConnectionCreated")) < 100

@@ -38,7 +38,9 @@ def test_each_service_behind_load_balancer_has_own_service_id(
 
 @pytest.mark.requirement("LB-74")
 def test_client_works_with_and_without_proxy_protocol(deployment: Deployment, connect: Any) -> None:
-    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"  # without the PROXY header of a balancer
+    # A direct connection to a service begins without a PROXY header, which only a load balancer
+    # sends.
+    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"
     assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
 
 
@@ -64,7 +66,8 @@ def test_service_rejects_client_without_load_balanced_option(deployment: Deploym
 
 @pytest.mark.requirement("LB-83")
 def test_service_aborts_transaction_of_closed_connection(deployment: Deployment, client: Client, connect: Any) -> None:
-    with client.start_session() as session, session.start_transaction():  # a committed transaction comes first
+    # A committed transaction on the connection must not affect the abort of the next transaction.
+    with client.start_session() as session, session.start_transaction():
         client.db.c.insert_one({"_id": "before"}, session=session)
     session = client.start_session()
     session.start_transaction()
@@ -74,7 +77,7 @@ def test_service_aborts_transaction_of_closed_connection(deployment: Deployment,
     eventually(lambda: not any(member.connections for member in deployment.members))
     gevent.sleep(0.02)
     other = connect(deployment)
-    # The aborted transaction causes no write conflict.
+    # The write succeeds, because the aborted transaction holds no lock.
     assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1
     session.end_session()
     assert connection_uses(client) == {}

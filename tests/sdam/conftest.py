@@ -13,8 +13,8 @@ patience = limited(15)
 
 
 @pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the minimum pause between two checks of a monitor to 60 seconds. No test takes this long."""
+def long_minimum_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the minimum pause between two checks of a monitor to 60 seconds, longer than any test."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
 
 
@@ -34,7 +34,10 @@ def stream_server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polling"])
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
-    """Start a standalone server. The test runs once with and once without support of the streaming protocol."""
+    """Start a standalone server.
+
+    Each test runs with and without support of the streaming protocol.
+    """
     with ScriptedServer(streams=request.param) as server:
         yield server
 

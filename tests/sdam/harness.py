@@ -21,7 +21,10 @@ def pool_stats_of(client: Client, server: ScriptedServer) -> dict[str, Any]:
 
 
 def awaitable_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
-    """Return the received hello commands that have a ``topologyVersion``, which makes a hello awaitable."""
+    """Return the received awaitable hello commands.
+
+    A ``topologyVersion`` makes a hello awaitable.
+    """
     return [command for command in server.commands("hello") if "topologyVersion" in command]
 
 
@@ -31,7 +34,9 @@ def plain_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
 
 
 def streaming_connection(server: ScriptedServer) -> int:
-    """Return the connection number of the last hello command that has a ``topologyVersion``."""
+    """Return the number of the connection on which the server received the last awaitable hello
+    command.
+    """
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 
@@ -41,5 +46,5 @@ def newer_version(version: dict[str, Any], by: int = 1) -> dict[str, Any]:
 
 
 def wait_for_absent_events(seconds: float = 0.03) -> None:
-    """Wait for a short time. After the wait, a test checks that no event has occurred."""
+    """Wait for a short time, after which the calling test checks that no event has occurred."""
     gevent.sleep(seconds)

@@ -25,7 +25,10 @@ MANY = 30
 
 
 def test_use_in_another_native_thread_raises_invalid_operation(poll_server: ScriptedServer, connect: Any) -> None:
-    """Check the error of each call. The test replaces the hub of the client instead of the native thread."""
+    """Check the error of each call.
+
+    The test simulates another native thread: the test replaces the hub that the client recorded.
+    """
     client = connect(poll_server)
     client.db.command("ping")
     topology = client._topology
@@ -62,8 +65,12 @@ def count_resources() -> tuple[int, int, int, int]:
 
 
 def count_resources_after_earlier_tests() -> tuple[int, int, int, int]:
-    """Wait until the resources of earlier tests are released. Return the numbers of the remaining resources."""
-    before, now = None, eventually(count_resources)  # each value includes the timer of `eventually`
+    """Wait until the resources of earlier tests are released.
+
+    Return the result of `count_resources`.
+    """
+    # The count includes the timer of `eventually` itself.
+    before, now = None, eventually(count_resources)
     while now != before:
         gevent.sleep(0.2)
         before, now = now, eventually(count_resources)
@@ -78,7 +85,9 @@ def test_client_increases_resource_counts() -> None:
             for member in replica_set.members:
                 eventually(lambda member=member: len(member.peers) == 3)
             after = eventually(count_resources)
-        assert after[0] - before[0] >= 9  # each member has a greenlet for the monitor, for the RTT, and for the pool
+        # Each of 3 members has 3 greenlets: the monitor, the RTT monitor, and the pool's background
+        # greenlet.
+        assert after[0] - before[0] >= 9
         assert after[1] - before[1] >= 9
         assert after[2] - before[2] >= 9
 
@@ -87,7 +96,9 @@ def test_client_increases_resource_counts() -> None:
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 @pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_clients: bool) -> None:
-    """Create many clients. Half of the clients run an operation. The other clients end during discovery."""
+    """Create many clients: half of the clients run an operation, the other clients end during
+    discovery.
+    """
 
     def use_one(number: int) -> None:
         client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)
@@ -147,7 +158,7 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
 def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
-    """Check the last events. The cancelled check ends first, then the server closes, then the topology closes."""
+    """Check that the cancelled check publishes the first event, then the server, then the topology."""
     stream_server.fail("handshake", *[silent] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":
@@ -224,9 +235,8 @@ def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedSe
         idle = [each for each in resumed if "Monitor" in each]
         server.changed()
         client._topology.request_checks()
-        eventually(
-            lambda: [each for each in resumed if "Monitor" in each]
-        )  # proves that the trace records monitor greenlets
+        # Prove that the trace function detects a resumed monitor greenlet.
+        eventually(lambda: [each for each in resumed if "Monitor" in each])
     finally:
         greenlet.settrace(before)
     assert idle == []
@@ -283,9 +293,9 @@ def test_exception_in_heartbeat_listener_does_not_stop_monitor(
 
 @pytest.mark.usefixtures("quick_checks")
 def test_interrupted_check_closes_connection_of_monitor(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Check that the next check uses a new connection, so that the next check cannot read the late reply.
+    """Check that the next check uses a new connection, and therefore cannot read a late reply.
 
-    The first hello on a new connection is not awaitable.
+    The test detects a new connection by its first hello, which is not awaitable.
     """
     client = connect(server, heartbeat=0.05)
     server.fail("hello", *[silent] * 2)

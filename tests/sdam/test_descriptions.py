@@ -56,8 +56,8 @@ def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -
     assert with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
 
-# For each case: the field of the hello reply, the attribute of the description, and the value of the field. The last
-# two values are the value and the default of the attribute.
+# For each case: the hello field, the attribute of the server description, the values of the field
+# and the attribute, and the attribute's default.
 FIELDS: list[tuple[str, str, Any, Any, Any]] = [
     ("tags", "tags", {"dc": "x"}, {"dc": "x"}, {}),
     ("setName", "replica_set_name", "rs", "rs", None),

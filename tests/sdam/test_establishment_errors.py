@@ -1,8 +1,9 @@
 """Effects of an error in each step of connection establishment on the server description and the pool.
 
-The SDAM specification defines two groups. Network errors before the end of the hello are overload errors, and change
-neither server nor pool. Other errors of the server mark it Unknown and clear the pool. Timeouts of the application have
-no effect on the server.
+The SDAM specification defines two groups of errors. Network errors before the end of the hello are
+overload errors, and change neither the server description nor the pool. All other errors of a
+server mark the server Unknown and clear the pool. Timeouts of the application have no effect on the
+server.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def fail_hello_with_overload_error(server: ScriptedServer) -> None:
     server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": labels}
 
 
-# Step and fault -> the cause, the error, True if the error has labels, True if the server becomes Unknown.
+# For each step and fault: the function that causes the fault, and the class of the raised error. The
+# first flag is True if the error has overload labels, the second if the server becomes Unknown.
 FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
     "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
     "hello: closed": (lambda server: server.fail("handshake", cut(0)), AutoReconnect, True, False),
@@ -75,7 +77,7 @@ def server_events(recorder: Recorder) -> list[str]:
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("failure", FAILURES)
 def test_handshake_error_of_operation_has_specified_effects(
     connect: Any, server: Any, recorder: Recorder, failure: str
@@ -96,12 +98,15 @@ def test_handshake_error_of_operation_has_specified_effects(
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("failure", [step for step in FAILURES if step != "connect: refused"])
 def test_handshake_error_of_background_run_has_specified_effects(
     connect: Any, server: Any, recorder: Recorder, failure: str
 ) -> None:
-    """Check a connection that the background run establishes. After the error, the background run waits."""
+    """Let the pool open a connection in the background.
+
+    After the error, the pool must wait for its backoff.
+    """
     cause, _kind, _has_labels, clears = FAILURES[failure]
     gate = Event()
     recorder.hooks["PoolReady"] = lambda _event: (cause(server), gate.wait())
@@ -117,7 +122,7 @@ def test_handshake_error_of_background_run_has_specified_effects(
 
 
 class ApplicationTimeout(Exception):
-    """An exception class of the application, which a ``gevent.Timeout`` raises."""
+    """An exception class that the application passes to ``gevent.Timeout``."""
 
 
 LIMITS: dict[str, tuple[Callable[[Client], Any], type[BaseException]]] = {
@@ -136,7 +141,7 @@ def find_within(time_limit: Any, client: Client) -> None:
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
 @pytest.mark.parametrize("limit", LIMITS)
 def test_application_timeout_during_connection_establishment_keeps_server_known(
@@ -154,7 +159,7 @@ def test_application_timeout_during_connection_establishment_keeps_server_known(
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
 def test_kill_during_connection_establishment_keeps_server_known(
     connect: Any, server: Any, recorder: Recorder, stage: str
@@ -170,7 +175,7 @@ def test_kill_during_connection_establishment_keeps_server_known(
 
 
 @pytest.mark.requirement("BP-05")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, recorder: Recorder) -> None:
     with Socks5Proxy() as proxy:
         client = client_with_known_server(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
@@ -183,7 +188,7 @@ def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, record
 
 @pytest.mark.requirement("CMAP-85")
 def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any, recorder: Recorder) -> None:
-    """Check the time limit by the order of timers, because each timer may fire late."""
+    """Check the time limit by the order in which timers fire, because each timer may fire late."""
     client = client_with_known_server(connect, server, recorder, connectTimeoutMS=400)
 
     def reply_after_delay(peer: Any, message: bytes) -> None:
@@ -202,7 +207,7 @@ def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any
 
 
 @pytest.mark.requirement("BP-05")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("dns_error", ["unknown", "timeout"])
 def test_dns_failure_or_timeout_adds_no_overload_labels(
     connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, dns_error: str

@@ -22,7 +22,10 @@ ARBITER = {**MEMBER, "arbiterOnly": True}
 
 
 def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
-    """Return a topology description that has a server for each hello reply. None stands for a missing server."""
+    """Return a topology description with one server per hello reply.
+
+    For None, the topology lacks the server.
+    """
     servers = {
         (f"h{number}", 1): ServerDescription((f"h{number}", 1), hello or None)
         for number, hello in enumerate(hellos)

@@ -19,7 +19,9 @@ LIMIT = 150
 
 
 def count_calls_in(check_method: Any, counts: list[Counter[str]]) -> Any:
-    """Wrap a method of a monitor. The wrapper appends the counts of the gmongo functions that the method calls."""
+    """Wrap a method of a monitor so that each call appends a counter of the called gmongo functions
+    to `counts`.
+    """
 
     def check_and_count_calls(monitor: Monitor) -> bool:
         greenlet, entered = getcurrent(), Counter[str]()

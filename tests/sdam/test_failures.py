@@ -80,7 +80,7 @@ def test_check_timeout_interrupts_operations_in_progress(
 
 
 @pytest.mark.requirement("SM-102", "SM-103", "SM-111")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 def test_known_server_is_checked_immediately_after_network_error_of_check(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
@@ -137,7 +137,7 @@ def test_server_description_listener_can_run_operation_on_server(
 
 
 @pytest.mark.requirement("SM-31", "SM-106")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 def test_command_error_in_handshake_marks_server_unknown_without_check(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
@@ -153,7 +153,7 @@ def test_command_error_in_handshake_marks_server_unknown_without_check(
 
 
 @pytest.mark.requirement("SM-91", "SM-92", "SM-109", "SM-121")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 def test_network_error_of_operation_cancels_check(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable_hellos(stream_server))
@@ -170,7 +170,7 @@ def test_network_error_of_operation_cancels_check(connect: Any, stream_server: S
 
 
 @pytest.mark.requirement("SM-129")
-@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.usefixtures("long_minimum_pause")
 def test_concurrent_network_errors_of_operations_clear_pool_once(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
@@ -199,7 +199,10 @@ def test_concurrent_network_errors_of_operations_clear_pool_once(
 def test_each_read_is_retried_after_server_closes_all_connections(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Close all connections of a server at once, like a server whose member name changes. Each read is retried."""
+    """Close all connections of operations together, while five reads wait for replies.
+
+    A server closes all connections in this way if its name in the replica set changes.
+    """
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
     monitoring = set(stream_server.peers)
@@ -215,7 +218,11 @@ def test_each_read_is_retried_after_server_closes_all_connections(
 def test_repeated_close_of_monitor_connections_keeps_minimum_check_interval(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Close the monitor connection repeatedly. Each lost connection to a known server requests an immediate check."""
+    """Close the monitor connection repeatedly.
+
+    Each lost connection to a known server requests an immediate check. Nevertheless, the checks
+    must keep the minimum interval.
+    """
     stream_server.exhausts = False
     stream_server.fail("hello", *[cut(0)] * 1000)
     # The server closes the connection 5 ms after each awaitable hello.

@@ -138,7 +138,10 @@ def test_checks_of_monitor_do_not_use_pool_connections(connect: Any, server: Scr
 @pytest.mark.requirement("SM-19", "SM-20")
 @pytest.mark.usefixtures("quick_checks")
 def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Check that monitors neither authenticate nor negotiate a mechanism. Connections of operations authenticate."""
+    """Check that monitors neither authenticate nor negotiate a mechanism.
+
+    Connections of operations must authenticate.
+    """
     client = connect(server, heartbeat=0.02, username="user", password="password", serverSelectionTimeoutMS=500)
     recorder.wait_for("HeartbeatSucceeded", 4)
     eventually(lambda: len(server.commands("handshake")) == (2 if server.streams else 1))
@@ -189,7 +192,7 @@ def test_monitors_follow_replica_set_members(connect: Any, replica_set: Scripted
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 def test_frozen_member_does_not_delay_checks_of_other_members(connect: Any, recorder: Any, streams: bool) -> None:
-    """Check that the checks of the other members continue. The frozen member answers no check."""
+    """Check that the checks of the other members continue while one member replies to no check."""
     with ScriptedReplicaSet(streams=streams) as replica_set:
         frozen, *others = replica_set.members[::-1]
         client = connect(replica_set.members[0], heartbeat=0.02, replicaSet="scripted", connectTimeoutMS=60_000)
@@ -221,7 +224,7 @@ def test_monitor_streams_if_server_supports_streaming(connect: Any, server: Scri
 def test_heartbeat_log_messages_have_connection_ids(
     connect: Any, poll_server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Check the fields of the log messages. After an error, the driver connection ID is higher."""
+    """Check that all log messages have connection IDs, also after the reconnection of the monitor."""
     caplog.set_level(logging.DEBUG, "gmongo.topology")
     poll_server.hello_extra = {"connectionId": 77}
     connect(poll_server, heartbeat=0.02)

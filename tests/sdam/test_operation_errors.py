@@ -38,7 +38,7 @@ WIRE_4_0, WIRE_4_2, WIRE_8_0 = 7, 8, 25
 
 
 class RecordingMonitor:
-    """A replacement of a monitor. The class records requested and cancelled checks."""
+    """A replacement of a monitor, which records requests and cancellations of checks."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -110,9 +110,10 @@ def reply_error(code: int | None, message: str = "error", **reply_fields: Any) -
 
 
 def effects_of(topology: Topology, error: BaseException, **connection_arguments: Any) -> tuple[bool, bool, list[str]]:
-    """Handle an error of a connection, and return the effects of the error.
+    """Let the topology handle an error of a connection, and return the effects of the error.
 
-    :returns: True if the server is Unknown, True if the pool was cleared, and the requests to the monitor.
+    :returns: True if the server is Unknown, True if the pool was cleared, and the names of the
+        monitor methods that the topology called.
     """
     server = topology.servers[ADDRESS]
     used = established_connection(topology, **connection_arguments)
@@ -272,7 +273,7 @@ def test_error_action_differs_between_handshake_and_established_connection(
 ) -> None:
     assert error_action(error, True, 0) is during_handshake
     assert error_action(error, False, WIRE_8_0) is error_action(error, False, WIRE_4_2) is on_established_connection
-    # MongoDB 4.0 closes all connections at a stepdown.
+    # MongoDB 4.0 closes all connections at a stepdown, so the driver must also clear the pool.
     expected = CLEAR if on_established_connection is MARKED else on_established_connection
     assert error_action(error, False, WIRE_4_0) is expected
 

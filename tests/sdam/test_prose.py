@@ -16,12 +16,14 @@ from tests.support.wait import eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not writable primary"}
 RECOVERING = {"ok": 0, "code": 13436, "errmsg": "node is recovering"}
-# The heartbeat interval is 60 seconds. If a check occurs earlier, the driver has requested the check.
+# With this long heartbeat interval, each check during a test is a check that the driver requested.
 OPTIONS = {"replicaSet": "scripted", "heartbeatFrequencyMS": 60_000, "retryReads": False, "retryWrites": False}
 
 
 def client_with_all_members(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> Client:
-    """Return a client that knows all members, and that has sent an awaitable hello to each streaming member."""
+    """Return a client that knows all members, and whose monitors stream from members that support
+    streaming.
+    """
     client: Client = connect(replica_set.members[0], **{**OPTIONS, **options})
     eventually(lambda: len(client.nodes) == 3)
     for member in replica_set.members:
@@ -151,7 +153,7 @@ def test_client_with_one_seed_discovers_replica_set(connect: Any, replica_set: S
 
 
 def failing_hellos(times: int) -> Any:
-    """Return a ``hello_edit`` function that replaces the next hello replies by errors."""
+    """Return a ``hello_edit`` function that replaces the next `times` hello replies by errors."""
     left = [times]
 
     def replace_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +167,10 @@ def failing_hellos(times: int) -> Any:
 def test_monitor_waits_half_a_second_after_failed_checks(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Check the pause after failed checks. The specification lets five checks fail. This test lets two checks fail."""
+    """Check the pause after failed checks.
+
+    Only two checks fail, instead of five as in the specification.
+    """
     poll_server.hello_edit = failing_hellos(2)
     client = connect(poll_server, directConnection=True)
     started = gevent.get_hub().loop.now()

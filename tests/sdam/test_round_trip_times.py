@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.usefixtures("quick_checks"), pytest.mark.real_time]
 
 
 def commands_of_rtt_connection(server: ScriptedServer) -> list[str]:
-    """Return the commands on the connection of the round trip time monitor."""
+    """Return the names of the commands on the connection of the round trip time (RTT) monitor."""
     (number, *_) = [each.connection for each in server.received if each.command in plain_hellos(server)]
     return [next(iter(each.command)) for each in server.received if each.connection == number]
 
@@ -93,7 +93,7 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
     assert lost.min_round_trip_time == 0
     round_trip_times = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
     assert round_trip_times.round_trip_time > 0
-    if not streams_on:  # for a streaming server, the RTT monitor has already added new samples
+    if not streams_on:  # the RTT monitor of a streaming server may already have added samples
         assert round_trip_times.min_round_trip_time == 0
 
 
@@ -142,7 +142,10 @@ def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: Sc
 def test_streamed_hello_replies_add_no_round_trip_samples(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Check the samples. The RTT interval is 60 seconds, so the only samples come from the two handshakes."""
+    """Check that only the two handshakes add samples.
+
+    The RTT interval of 60 seconds prevents other samples.
+    """
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     (server,) = client._topology.servers.values()
     # The minimum is 0 until the monitor has two samples.
@@ -203,7 +206,8 @@ def test_rtt_monitor_errors_keep_server_description_and_samples(
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
     stream_server.hello_edit = fail
-    eventually(lambda: len(stream_server.commands("handshake")) >= 4)  # the RTT monitor has opened new connections
+    # Proves that the RTT monitor reconnected.
+    eventually(lambda: len(stream_server.commands("handshake")) >= 4)
     assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     known = description_of(client, stream_server)
     assert known.round_trip_time > 0

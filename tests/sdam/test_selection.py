@@ -19,7 +19,10 @@ from tests.support.wait import eventually
 
 
 class CountingSelector:
-    """A server selector that accepts all servers or no server, and counts the calls."""
+    """A server selector that counts its calls.
+
+    :param accepts: True to accept all servers, False to accept no server.
+    """
 
     def __init__(self, accepts: bool) -> None:
         self.accepts = accepts
@@ -82,10 +85,10 @@ def test_topology_change_during_selector_call_wakes_all_waiting_operations(
     selector.change = lambda: client._topology.selector.wake(client._topology.description)
     stream_server.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
-    assert served == [1, 0, 2, 3, 4]  # the selector of the second waiter was running during the topology change
+    assert served == [1, 0, 2, 3, 4]  # the topology changed during the selector call for waiter 1
 
 
-def test_killed_server_selections_stop_their_timers(connect: Any, stream_server: ScriptedServer) -> None:
+def test_killed_greenlets_stop_timers_of_their_server_selections(connect: Any, stream_server: ScriptedServer) -> None:
     client = connect(stream_server, server_selector=CountingSelector(accepts=False), serverSelectionTimeoutMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))
     before = gevent.get_hub().loop.activecnt
@@ -124,7 +127,10 @@ def test_slow_mongos_receives_fewer_operations() -> None:
     recorder = Recorder()
 
     def run_finds(greenlets: int, finds_per_greenlet: int) -> Counter[Any]:
-        """Run `find` operations in several greenlets. Return the number of operations on each server."""
+        """Run `find` operations in several greenlets.
+
+        Return the number of `find` commands by server address.
+        """
 
         def find() -> None:
             for _ in range(finds_per_greenlet):
@@ -145,7 +151,8 @@ def test_slow_mongos_receives_fewer_operations() -> None:
 
             slow.replies["find"] = reply_late
             assert run_finds(10, 10)[slow.address] < 25
-            # Each server delays replies, so that operations overlap.
+            # If both servers delay replies equally, each server receives about half of the
+            # operations.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
             assert 400 <= run_finds(10, 100)[slow.address] <= 600
 

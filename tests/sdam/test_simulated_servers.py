@@ -22,7 +22,9 @@ def replica_set() -> Iterator[Any]:
 
 @pytest.fixture
 def client(replica_set: Any) -> Iterator[WireClient]:
-    """Connect a wire client to the primary."""
+    """Return a client that is connected to the primary, and that sends wire messages without the
+    driver.
+    """
     with WireClient(replica_set.members.primary.address) as client:
         yield client
 

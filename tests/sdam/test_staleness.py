@@ -1,4 +1,7 @@
-"""The staleness of a secondary equals the formulas of the specification. Values of maxStalenessSeconds have limits."""
+"""The staleness of a secondary follows the formulas of the specification.
+
+``maxStalenessSeconds`` has a minimum.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,10 @@ from gmongo.sdam.transitions import updated
 
 EPOCH = datetime(2020, 1, 1)
 LIMIT, HEARTBEAT = 120, 10.0
-AGES = (0, 109, 110, 111, None)  # the age of the last write in seconds, or None if the reply has no `lastWrite`
-CHECKED = (0.0, 1.0)  # how many seconds before the newest check the server was checked
+# Ages of a member's last write in seconds. None means that the hello reply has no `lastWrite`.
+AGES = (0, 109, 110, 111, None)
+# Seconds between the last check of a member and the newest check of all members.
+CHECKED = (0.0, 1.0)
 
 
 def member_description(

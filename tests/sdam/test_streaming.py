@@ -95,7 +95,10 @@ def test_monitor_reads_streamed_replies_without_further_requests(
 def test_monitor_repeats_hello_if_server_sends_only_one_reply(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Check that each new hello has the last ``topologyVersion``. The server sends only one reply to a hello."""
+    """Check that each new hello has the ``topologyVersion`` of the last reply.
+
+    The server does not stream: it sends only one reply to each hello.
+    """
     stream_server.exhausts = False
     connect(stream_server)
     for number in range(1, 5):
@@ -103,7 +106,7 @@ def test_monitor_repeats_hello_if_server_sends_only_one_reply(
         assert awaitable_hellos(stream_server)[-1]["topologyVersion"] == stream_server.topology_version
         stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 4)
-    assert len(stream_server.commands("handshake")) == 2  # one connection of the monitor, and one of the RTT monitor
+    assert len(stream_server.commands("handshake")) == 2  # from the monitor and the RTT monitor
 
 
 @pytest.mark.requirement("SM-63", "SM-114")
@@ -193,7 +196,7 @@ def test_server_monitoring_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.Mon
 @pytest.mark.requirement("SM-74", "SM-79", "SM-128")
 @pytest.mark.usefixtures("quick_checks")
 def test_round_trip_time_excludes_await_time(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    """Let each RTT measurement take 0.01 seconds, and each awaited reply 0.2 seconds."""
+    """Delay replies to the RTT monitor by 0.01 seconds, and streamed replies by 0.2 seconds."""
 
     def delay_measurement(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command:

@@ -30,7 +30,10 @@ class CheckTimes(ForwardingHeartbeatListener):
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
     def pauses(self, count: int) -> list[float]:
-        """Return at least `count` pauses. A pause lasts from the end of a check to the start of the next check."""
+        """Wait until at least `count` pauses have ended, and return their lengths in seconds.
+
+        A pause lasts from the end of a check to the start of the next check.
+        """
         eventually(lambda: len(self.begun) > count)
         return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
 
@@ -91,7 +94,7 @@ def test_heartbeat_interval_starts_at_end_of_slow_check(connect: Any, poll_serve
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
 @pytest.mark.usefixtures("quick_checks")
 def test_server_selection_without_suitable_server_requests_check(connect: Any, poll_server: ScriptedServer) -> None:
-    """Check that an operation requests a check. The heartbeat interval is 10 seconds, longer than the test."""
+    """Check that an operation requests a check. The heartbeat interval is longer than the test."""
     poll_server.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
     poll_server.hello_extra |= {"hosts": [poll_server.name], "me": poll_server.name, "setVersion": 1}
     client = connect(poll_server, replicaSet="s")
@@ -119,7 +122,7 @@ def test_request_for_check_during_check_is_ignored(connect: Any, poll_server: Sc
     assert len(recorder.of("HeartbeatStarted")) == 2
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 2)
-    wait_for_absent_events(0.1)  # ten times the minimum pause between checks
+    wait_for_absent_events(0.1)  # ten times the minimum pause, in which a further check would start
     assert len(poll_server.commands("hello")) == 1
     client._topology.request_checks()
     poll_server.wait_for("hello", 2)
@@ -144,7 +147,10 @@ def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: S
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick_checks")
 def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: Any) -> None:
-    """Check that a failed server is not checked again before a request. The heartbeat interval exceeds the test."""
+    """Check that an operation requests the next check.
+
+    The heartbeat interval is longer than the test.
+    """
     with ScriptedServer() as server:
         server.stop()
         client = connect(server, serverSelectionTimeoutMS=30)
@@ -190,7 +196,7 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
 def test_awaited_reply_times_out_after_sum_of_connect_timeout_and_heartbeat_interval(
     connect: Any, stream_server: ScriptedServer, recorder: Any, reply_modes: Any
 ) -> None:
-    """Let the first awaited reply arrive after 100 ms. Then the server sends no reply."""
+    """Let only the first awaited reply arrive, after 100 ms."""
     stream_server.exhausts = reply_modes
     connect(stream_server, heartbeat=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")
@@ -215,7 +221,7 @@ def test_connect_timeout_of_zero_disables_timeout_of_checks(
 
 
 def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:
-    """Check the option `serverSelectionTryOnce`, which is only for drivers without monitors."""
+    """Check `serverSelectionTryOnce`, an option of the specification for drivers without monitors."""
     with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
         MongoClient("h", connect=False, serverSelectionTryOnce=True)
     with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):

@@ -52,7 +52,7 @@ def open_topology(uri: str, topology_class: type[Topology] = TopologyWithoutMoni
 
 
 class MonitorOwner:
-    """The owner of a monitor. The monitor has a weak reference to the owner."""
+    """The owner of a monitor: an object to which a monitor can have a weak reference."""
 
 
 @pytest.fixture
@@ -291,7 +291,10 @@ def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture)
 
 
 class ScriptedDnsResults:
-    """Scripted results of DNS queries. A result is a list of hosts with the time to live, or an error."""
+    """Scripted results of DNS queries, in order.
+
+    A result is an error, or a pair of the list of hosts and the time to live.
+    """
 
     def __init__(self, *results: Any) -> None:
         self.result = list(results)

@@ -1,4 +1,7 @@
-"""A server description changes a topology description. The functions have no side effects."""
+"""A new server description changes a topology description.
+
+The tested functions have no side effects: they return a new topology description.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ def topology_after(*servers: ServerDescription, uri: str = "mongodb://a,b/?repli
 
 
 def server_types_of(topology: TopologyDescription) -> dict[str, str]:
-    """Return the server type of each host. Check that the type of a replica set topology is correct."""
+    """Return the server type of each host.
+
+    Assert that the type of a replica set topology states whether the topology has a primary.
+    """
     types = {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
     if topology.topology_type_name.startswith("ReplicaSet"):
         assert (topology.topology_type_name == "ReplicaSetWithPrimary") == ("RSPrimary" in types.values())
@@ -72,7 +78,7 @@ STANDALONE = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": NEW_WIRE}
     ("uri", "remaining"),
     [
         ("mongodb://a/", {"a": "Standalone"}),
-        ("mongodb://a,b/", {"b": "Unknown"}),  # several seeds cannot include a standalone
+        ("mongodb://a,b/", {"b": "Unknown"}),  # removes the standalone, because there are two seeds
         ("mongodb://a,b/?replicaSet=rs", {"b": "Unknown"}),
     ],
 )
@@ -119,16 +125,17 @@ def test_new_primary_replaces_old_primary() -> None:
 @pytest.mark.parametrize(
     ("wire_version", "election_of_a", "election_of_b", "b_is_stale"),
     [
-        # A pair is (election, set version). For MongoDB 6.0 and later, the driver compares the election first.
+        # A pair is (election ID, set version). For MongoDB 6.0 and later, the driver compares the
+        # election ID first.
         (NEW_WIRE, (2, 1), (1, 9), True),
         (NEW_WIRE, (1, 9), (2, 1), False),
         (NEW_WIRE, (2, 2), (2, 1), True),
         (NEW_WIRE, (2, 2), (2, 2), False),
-        (NEW_WIRE, (2, 1), (2, None), True),  # a missing value counts as older than any number
+        (NEW_WIRE, (2, 1), (2, None), True),  # a missing set version is older than any set version
         (NEW_WIRE, (2, 0), (2, None), True),
         (NEW_WIRE, (2, None), (2, 0), False),
         (NEW_WIRE, (2, None), (2, 1), False),
-        (OLD_WIRE, (2, 1), (1, 9), False),  # for older servers, the driver compares the set version first
+        (OLD_WIRE, (2, 1), (1, 9), False),  # for older servers, the set version comes first
         (OLD_WIRE, (1, 9), (2, 1), True),
         (OLD_WIRE, (2, 2), (1, 2), True),
         (OLD_WIRE, (2, 2), (2, 2), False),
@@ -208,7 +215,9 @@ def test_lost_primary_changes_topology_to_no_primary() -> None:
 
 @pytest.mark.parametrize(("wire_version", "primary_after"), [(16, "b"), (17, "a"), (18, "a")])
 def test_election_is_compared_before_set_version_from_wire_version_17(wire_version: int, primary_after: str) -> None:
-    """Check two primaries. The second primary has an older election and a newer set version."""
+    """Let a second primary report an older election ID and a newer set version than the first
+    primary.
+    """
     first = primary("a", electionId=election_id(2), setVersion=1, maxWireVersion=wire_version)
     second = primary("b", electionId=election_id(1), setVersion=2, maxWireVersion=wire_version)
     types = server_types_of(topology_after(first, second))

@@ -45,7 +45,9 @@ print("arguments:", sys.argv[1:])
 
 
 def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
-    """Return, for each remark on a command, the verdict and the part of the command."""
+    """Return the remarks of the audit on a command, each as the verdict and the part of the
+    command.
+    """
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
 
 
@@ -133,7 +135,7 @@ VALID_COMMANDS: list[dict[str, Any]] = [
 
 
 def malformed_copies(value: Any) -> Iterator[Any]:
-    """Yield copies of a value. In each copy, one part is malformed."""
+    """Yield copies of a part of a command. Each copy is malformed in one place."""
     yield from (None, 5, "text", [5], {"x": [None]}, {}, [])
     if isinstance(value, dict):
         for name, each in value.items():
@@ -221,7 +223,7 @@ def test_finding_of_audit_has_count_and_first_place(deployment: Deployment, conn
 
 
 def _line_number(text: str) -> int:
-    """Return the number of the first line of this file that contains the text."""
+    """Return the number of the first line of this file that, without indentation, equals the text."""
     lines = Path(__file__).read_text("utf-8").splitlines(keepends=True)
     return next(number for number, each in enumerate(lines, 1) if each.strip() + "\n" == text)
 
@@ -271,13 +273,13 @@ def test_audit_reads_only_name_of_sensitive_command() -> None:
 
 
 def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
-    """Return an event that has the attributes which an audit reads."""
+    """Return a substitute for a command event, with the attributes that the audit reads."""
     return SimpleNamespace(command_name=name, command={name: 1}, failure=failure)
 
 
 @pytest.fixture
 def audit_with_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audit:
-    """Return an audit that has a finding of each verdict."""
+    """Return an audit that has at least one finding with each verdict."""
     monkeypatch.setattr("gmongo.stable_api.audit._place", lambda: "app.py:1")
     audit = Audit()
     for name in ("testDeprecation", "count", "buildInfo", "distinct", "distinct", "ping"):
@@ -344,7 +346,8 @@ def test_audit_report_on_terminal_is_a_table(
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     show(Audit() if is_clean else audit_with_findings, terminal)
     text = terminal.getvalue()
-    assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")  # a clean report is green, another report is yellow
+    # A report without findings is green, a report with findings is yellow.
+    assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")
     words = (
         "refused by the server",
         "times",
@@ -369,7 +372,10 @@ def test_audit_report_of_one_finding_uses_singular() -> None:
 
 
 def place_of(*files: str) -> str:
-    """Simulate calls from function to function, one function for each file. Return the place that the audit reports."""
+    """Simulate a stack of calls. Return the place in the stack that the audit reports.
+
+    :param files: the file name of each function in the stack, from the outermost function.
+    """
     places: list[str] = []
     code: dict[str, Any] = {"call": lambda: None}
     for number, file in enumerate(reversed(files)):

@@ -52,9 +52,8 @@ def test_all_commands_have_api_parameters(
     version_requiring_deployment: Deployment, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
-    monkeypatch.setattr(
-        "gmongo.testing.simulation.hello._speculate", lambda call, body: {}
-    )  # The client sends no saslStart, because the hello contains the speculative authentication.
+    # Disable speculative authentication in the hello reply, so that the client must send saslStart.
+    monkeypatch.setattr("gmongo.testing.simulation.hello._speculate", lambda call, body: {})
     api = ServerApi("1", strict=True, deprecation_errors=True)
     client = make_client(version_requiring_deployment.uri, recorder, heartbeat=0.02, server_api=api, minPoolSize=2)
     run_workload(client)
@@ -91,7 +90,8 @@ def test_all_commands_have_api_parameters(
     ]
     streams = {command.connection for command in hellos if "topologyVersion" in command.body}
     pings = {command.connection for command in hellos} - streams
-    assert streams and pings  # The commands include commands of streaming monitors and of round trip time monitors.
+    # Prove that streaming monitors and round trip time monitors have sent commands.
+    assert streams and pings
     assert not version_requiring_deployment.commands.named("isMaster", "ismaster")
 
 
@@ -106,7 +106,8 @@ def test_each_kind_of_deployment_may_require_an_api_version(deployment_kind: str
             next(cursor)
         client.close()
         assert {api_fields(command.body)["apiVersion"] for command in deployment.commands} == {"1"}
-        # The server also requires an API version in the command hello.
+        # A client without an API version fails, because the server also requires the version in
+        # hello.
         with pytest.raises(PyMongoError, match="apiVersion parameter is required"):
             connect(deployment, serverSelectionTimeoutMS=100).db.c.find_one()
 
@@ -162,7 +163,10 @@ def test_audit_of_driver_commands_finds_no_undocumented_parameter(deployment: De
 
 
 def extend_reply(value: Any, rng: random.Random) -> Any:
-    """Add unknown fields to a reply, and shuffle the order of its fields. The documents of users stay unchanged."""
+    """Return a reply with additional unknown fields, in shuffled order.
+
+    Documents of users stay unchanged.
+    """
     if not isinstance(value, dict):
         return value
     kept = ("firstBatch", "nextBatch", "$clusterTime", "value", "topologyVersion", "speculativeAuthenticate")
@@ -229,7 +233,7 @@ def test_unknown_error_code_raises_operation_failure_with_labels(server: Scripte
     assert (caught.value.code, caught.value.details["more"]) == (99999, 1)
     assert caught.value.has_error_label("OddError")
     server.replies["find"] = {"ok": 0, "code": 10107, "errmsg": "no primary here", "errorLabels": ["OddError"]}
-    with pytest.raises(NotPrimaryError) as other:  # The known error code selects the exception class.
+    with pytest.raises(NotPrimaryError) as other:  # the code 10107 selects the class
         client.db.c.find_one()
     assert other.value.has_error_label("OddError")
 

@@ -21,7 +21,7 @@ RELEASES = ("8.0", "8.2")
 
 
 def error_code_of(action: Any) -> int | None:
-    """Run an action, and return the code of the OperationFailure that the action raises, or None without an error."""
+    """Run an action that must raise an OperationFailure, and return the code of the error."""
     with pytest.raises(OperationFailure) as caught:
         action()
     code: int | None = caught.value.code
@@ -138,9 +138,8 @@ def test_command_accepts_the_three_api_parameters(name: str, run_raw_command: An
     }.get(name, (1, {}))
     parameters = {"apiVersion": "1", "apiStrict": True, "apiDeprecationErrors": True}
     if name == "getMore":
-        assert (
-            error_code_of(lambda: run_raw_command(name, value, **more, **parameters)) == 43
-        )  # The server accepts the parameters, and then reports that the cursor does not exist.
+        # The server accepts the parameters: error 43 (CursorNotFound) is about the cursor.
+        assert error_code_of(lambda: run_raw_command(name, value, **more, **parameters)) == 43
     else:
         assert run_raw_command(name, value, **more, **parameters)["ok"] == 1
     if name != "getMore":
@@ -165,7 +164,8 @@ def test_api_flag_without_api_version_fails(flag: str, run_raw_command: Any) -> 
 
 @pytest.mark.requirement("API-50")
 def test_simulated_server_may_require_api_version_in_every_command(connect: Any) -> None:
-    # The first hello of a connection also needs an API version: https://jira.mongodb.org/browse/CDRIVER-3929
+    # Even the first hello of a connection needs an API version:
+    # https://jira.mongodb.org/browse/CDRIVER-3929
     with Deployment.replica_set(1, parameters={"requireApiVersion": True}) as deployment:
         assert connect(deployment, server_api=ServerApi("1")).admin.command("ping")["ok"] == 1
         with WireClient(deployment.members[0].address) as client:

@@ -10,5 +10,5 @@ from tests.support.wait import PATIENCE
 
 @pytest.fixture
 def long_reply_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Increase the time that a process has for its reply, because a test reads the states only once."""
+    """Increase the timeout for the reply of a process, because a test reads the states only once."""
     monkeypatch.setattr(workers, "_PATIENCE", PATIENCE)

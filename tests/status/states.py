@@ -28,7 +28,10 @@ SLOW = {
 
 
 def client(**fields: Any) -> dict[str, Any]:
-    """Return the state of a client. Without arguments, the state has no problem."""
+    """Return the state of a client.
+
+    Without arguments, the summary finds no problem in the state.
+    """
     default = {"number": 7, "application": "shop", "topology": "Sharded", "replicaSet": "", "servers": [SERVER]}
     return {**default, "operations": [], "slow": [], "history": [], "retries": RETRIES, **fields}
 

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"),
 ]
 
-# If the variable is set, the tests write new screenshots for the documentation into this folder.
+# The folder in which the tests write new screenshots for the documentation, or None.
 PICTURES = os.environ.get("GMONGO_STATUS_PICTURES")
 AXE = os.environ.get("AXE_CORE", "")
 SCHEMES = ("light", "dark")
@@ -61,7 +61,8 @@ _TERMINAL = (
     '<pre style="font:14px/20px DejaVu Sans Mono,monospace;margin:0">{code}</pre>'
 )
 
-# JavaScript that returns the lowest contrast between a text and its background, and the text.
+# JavaScript that returns the lowest contrast between a text on the page and its background,
+# together with this text.
 _CONTRAST = """
 (() => {
   const light = text => {
@@ -123,9 +124,9 @@ def set_appearance(page: Page, scheme: str, width: int) -> None:
 
 
 def server_types_on_page(page: Page, deployment: Deployment) -> dict[str, str]:
-    """Return the server types that the page shows for the members of a deployment.
+    """Return the server types that the page shows for the members of a deployment, by address.
 
-    The page may also show servers of other tests.
+    Servers of other tests, which the page may also show, are omitted.
     """
     addresses = [member.address for member in deployment.members]
     return {row[0]: row[1] for row in table_rows(page, "servers") if row[0] in addresses}
@@ -178,7 +179,7 @@ def check_outage(page: Page, deployment: Deployment) -> None:
     assert wrong[3:5] == ["primary became unknown", str(os.getpid())]
     until(lambda: any("update shop.orders" in row[0] for row in table_rows(page, "slow")))
     second = deployment.members.primary
-    second.delay(0.5)  # The delay makes operations so slow that the page shows the operations.
+    second.delay(0.5)  # Delay replies, so that the page shows running operations.
     until(lambda: {"on a connection", "connection check-out"} <= {row[0] for row in table_rows(page, "operations")})
     assert any("worker-" in row[-1] for row in table_rows(page, "operations"))
     second.delay(0)
@@ -193,10 +194,10 @@ def check_outage(page: Page, deployment: Deployment) -> None:
 
 @pytest.fixture(scope="module")
 def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """Open a page about three workers. The replica set of the workers has lost its primary under load."""
+    """Open a page about three workers whose replica set has lost its primary under load."""
     directory = tmp_path_factory.mktemp("page") / "states"
     with Deployment.replica_set(members=3) as deployment, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # The page would not show a process that replies late.
+        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # Let slow workers reply.
         command = [sys.executable, "-c", _WORKER, str(directory), deployment.uri]
         workers = [subprocess.Popen(command) for _ in range(3)]
         names = {str(worker.pid) for worker in workers}
@@ -244,7 +245,7 @@ def articles(page: Page) -> list[list[str]]:
 def processes_without_server(page: Page, server: str) -> set[str]:
     """Return the processes that report a server as unknown because of a refused connection.
 
-    A process may first report a reset connection, and then a refused connection.
+    A process that reports another error, such as a reset connection, is omitted.
     """
     matches = [
         row for row in table_rows(page, "wrong") if row[:2] == ["server unknown", server] and "refused" in row[6]
@@ -346,7 +347,7 @@ def press(page: Page, key: str, code: int, text: str = "") -> None:
 
 
 class PageOfOneClient(StatusPage):
-    """Status page that shows only one client, and no clients of other tests.
+    """Status page that shows only one client of this process, without the clients of other tests.
 
     :param client: the client that the page shows.
     """

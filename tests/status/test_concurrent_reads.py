@@ -30,14 +30,14 @@ READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
 
 
 class RegisteredObject:
-    """Object that another thread registers for the fork hook."""
+    """Object that the simulated thread registers for the fork hook."""
 
     def mark_forked(self) -> None:
         pass
 
 
 class ConcurrentChanges:
-    """Simulates changes by another thread between two instructions. Each call adds entries, or removes the entries.
+    """Function that changes a client like another thread. Calls alternately add and remove entries.
 
     :param client: the client whose waiters, connections and events are changed.
     """
@@ -84,9 +84,8 @@ class ConcurrentChanges:
         for connections in self._sets:
             connections.update(self._connections)
         for connection in self._connections:
-            connection.holder = (
-                gevent.getcurrent
-            )  # a function that returns a greenlet, like a weak reference to a greenlet
+            # Like a weak reference to a greenlet, a call of this function returns a greenlet.
+            connection.holder = gevent.getcurrent
 
     def _remove_entries(self) -> None:
         self._others.clear()
@@ -116,7 +115,9 @@ def metrics() -> None:
 
 @contextmanager
 def between_instructions(action: Callable[[], None], every: int) -> Iterator[None]:
-    """Call `action` between the instructions of the block, once after every `every` instructions."""
+    """Run the block, and call `action` each time that the block has executed `every` bytecode
+    instructions.
+    """
     numbers = count(1)
 
     def trace(frame: Any, event: str, _argument: Any) -> Any:
@@ -157,7 +158,9 @@ def test_read_of_state_succeeds_during_changes_between_instructions(
 
 def test_transport_allocates_buffer_if_another_thread_takes_last_spare_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     class EmptiedList(list[memoryview]):
-        """Empty list whose truth value is True, like a list that another thread has just emptied."""
+        """Empty list whose truth value is True, as if another thread empties the list after the
+        check.
+        """
 
         def __bool__(self) -> bool:
             return True

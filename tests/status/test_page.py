@@ -43,7 +43,7 @@ def connect(deployment: Deployment) -> Iterator[Callable[..., MongoClient[Any]]]
 
 
 def state_of(client: MongoClient[Any], query_text: bool = False) -> dict[str, Any]:
-    """Return the state of a client in the form that JSON decoding produces."""
+    """Return the state of a client after encoding to JSON and decoding."""
     state = json.loads(json.dumps(process_state(query_text)))
     (client_state,) = [each for each in state["clients"] if each["number"] == client._executor.number]
     return dict(client_state)
@@ -193,7 +193,7 @@ def test_history_in_state_merges_equal_events_and_keeps_100(connect: Any, deploy
     client.admin.command("ping")
     (description,) = client.topology_description.server_descriptions().values()
     history = client._topology.history
-    for _ in range(1000):  # Repetitions of one event displace no older events.
+    for _ in range(1000):  # Repetitions of an event must not remove older events from the history.
         history.check_failed(description.to_unknown(ValueError("x")))
     assert [(each["what"], each["times"]) for each in state_of(client)["history"]] == [
         ("check failed", 1000),

@@ -35,7 +35,11 @@ FIELDS = [*field_paths(COMPLETE)]
 
 
 def state_with(path: tuple[Any, ...], **new_value: Any) -> dict[str, Any]:
-    """Return a copy of the complete state. The copy has another value at a path, or lacks the field."""
+    """Return a copy of the complete state with a changed or removed field.
+
+    :param path: the path of the field.
+    :param new_value: the new value, as keyword argument `value`. Without a value, remove the field.
+    """
     copied: Any = copy.deepcopy(COMPLETE)
     parent = copied
     for name in path[:-1]:

@@ -34,14 +34,14 @@ LONG = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30)
 
 
 def printed_lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[str]:
-    """Return the lines that the terminal command prints for states."""
+    """Return the lines that the terminal command prints about the given states."""
     text = io.StringIO()
     Console(file=text, width=width, color_system=None).print(Tables(list(states)))
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
 def view_cells(view: View, *states: dict[str, Any], width: int = 200) -> list[list[str]]:
-    """Return the cells of all rows that a view has for states."""
+    """Return the cells of the rows that a view shows for the given states."""
     return [[each.shown(row) for each in view.shown(width)] for row in view.rows(list(states))]
 
 
@@ -67,7 +67,8 @@ def test_pools_view_has_columns_for_the_terminal_width() -> None:
 def test_operation_slow_operation_and_event_have_expected_cells() -> None:
     states = state(client(operations=[OPERATION], slow=[{**SLOW, "error": "NetworkTimeout"}], history=[EVENT]))
     assert view_cells(OPERATIONS, states) == [["12", "20.0 ms", "waiting", "find shop.orders", "h:1", "g1"]]
-    spent = "check-out 200.0 ms, server 98.0 ms"  # The view omits parts below 1 % of the duration.
+    # The view omits the network time, which is below 1 % of the duration.
+    spent = "check-out 200.0 ms, server 98.0 ms"
     slow = ["12", "1.0 s", "300.0 ms", "find shop.orders", "h:1", "1", spent, "NetworkTimeout"]
     assert view_cells(SLOW_VIEW, states) == [slow]
     for driver, has_driver_time in ((3.0, False), (3.02, True)):
@@ -119,7 +120,7 @@ def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
         for word in {word for row in view_cells(view, *states, width=width) for cell in row for word in cell.split()}:
             assert word in text, (view.title, word)
     wrong = " ".join(" ".join(shown[: shown.index("")]).split())
-    assert LONG in wrong  # A line break does not split the error text.
+    assert LONG in wrong  # The error text is complete, although it is printed on several lines.
 
 
 def test_long_table_prints_the_first_twenty_rows() -> None:

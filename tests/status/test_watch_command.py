@@ -1,4 +1,7 @@
-"""The command `watch` reads keys, refreshes the view, and exits. Sockets of ended processes are replaced."""
+"""The function `watch` reads keys, refreshes the terminal view, and ends.
+
+Other tests: a process replaces the socket that an ended process with an equal ID has left.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ from gmongo.status.screen import _keys, watch
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """Yield the two ends of a pseudoterminal. The second end is the stdin of this process."""
+    """Yield the file descriptors of a pseudoterminal.
+
+    The second file descriptor is the stdin of this process.
+    """
     near, far = pty.openpty()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: far))
     yield near, far
@@ -124,7 +130,7 @@ def test_keys_select_the_view_on_the_alternate_screen(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that records whether the command prints the states or watches."""
+    """Return a list that records whether the command prints the states once or calls `watch`."""
     outputs: list[str] = []
     console = SimpleNamespace(is_terminal=True, print=lambda _: outputs.append("printed"))
     monkeypatch.setattr("rich.console.Console", lambda: console)
@@ -173,7 +179,7 @@ def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> N
     (state,) = workers.worker_states(tmp_path)
     assert state["process"] == os.getpid() and "error" not in state
     first = publisher._server
-    publisher._process = 0  # The publisher now belongs to another process, like after a fork.
+    publisher._process = 0  # Simulate a fork: the publisher belongs to another process.
     publisher.publish_after_fork()
     assert first is not None and first.closed
     (state,) = workers.worker_states(tmp_path)

@@ -1,4 +1,7 @@
-"""Several processes publish their states. The tests cover sockets, permissions, malformed replies and the command."""
+"""Several worker processes publish their states through sockets in a directory.
+
+The tests cover the sockets, the permissions, malformed replies, and the terminal command.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def test_each_forked_worker_publishes_own_state(tmp_path: Path, deployment: Any,
 def test_socket_directory_is_accessible_only_to_user_of_process(tmp_path: Path) -> None:
     directory = tmp_path / "states"
     publish(directory)
-    publish(directory)  # A second call of `publish` has no effect.
+    publish(directory)  # the second call must have no effect
     path = eventually(lambda: next(directory.glob("*.sock"), None))
     assert directory.stat().st_mode & 0o777 == 0o700
     assert path.stat().st_mode & 0o177 == 0
@@ -248,7 +251,7 @@ MALFORMED_REPLIES: dict[str, bytes] = {
 
 @contextmanager
 def scripted_worker(path: Path, serve: Callable[[Any], None]) -> Iterator[None]:
-    """Start a server on the socket of a worker. `serve` answers each connection."""
+    """Start a server on the socket of a worker. The server calls `serve` for each connection."""
 
     def handle(sock: Any, _address: Any) -> None:
         with sock, suppress(OSError):
@@ -276,7 +279,10 @@ def test_connection_to_reader_that_does_not_read_is_closed_after_1_second(
 
 
 def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual_time: Any) -> None:
-    """Check that the requests are concurrent. A worker replies after two silent workers have received requests."""
+    """Check that the reader requests the states of all workers concurrently.
+
+    One worker replies only after two unresponsive workers have received requests.
+    """
     with ExitStack() as stack:
         unresponsive = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(2)]
         for sock, number in zip(unresponsive, (6, 8), strict=True):
@@ -318,10 +324,9 @@ def test_malformed_reply_of_worker_is_one_row_with_error(tmp_path: Path, virtual
     with scripted_worker(tmp_path / "7.sock", reply if callable(reply) else lambda sock: sock.sendall(reply)):
         page, terminal = outputs_of(tmp_path)
     (row,) = [each for each in page if each["process"] == "7"]
-    is_late = reply in (
-        send_slowly,
-        MALFORMED_REPLIES["state of another process"],
-    )  # Directly after a fork, a child may answer on the socket of its parent.
+    # Directly after a fork, a child may reply on the socket of its parent. Therefore the reader
+    # ignores the state of another process, and requests the state again until the timeout.
+    is_late = reply in (send_slowly, MALFORMED_REPLIES["state of another process"])
     assert row["error"].startswith(f"does not answer {'within 1 s' if is_late else 'with its state: '}")
     assert ("it has more than 4000000 bytes" in row["error"]) is (reply is MALFORMED_REPLIES["too large reply"])
     assert row["clients"] == []
@@ -378,7 +383,8 @@ def test_terminal_command_prints_all_tables_or_an_error(tmp_path: Path, deployme
         assert result.returncode == 0
         return all(word in result.stdout for word in words)
 
-    eventually(has_all)  # The output has only an error for a worker that replies late.
+    # Repeated, because the output has only an error about a worker that replies late.
+    eventually(has_all)
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1
     assert "does not exist" in missing.stderr

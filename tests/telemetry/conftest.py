@@ -16,7 +16,10 @@ Client = MongoClient[dict[str, Any]]
 
 
 class SpanCollector(SpanProcessor):
-    """Span processor that collects the spans of the driver. ``open`` has the open spans, ``ended`` the ended spans."""
+    """Span processor that collects the spans of the driver.
+
+    ``open`` contains the spans that have not ended. ``ended`` contains the ended spans.
+    """
 
     def __init__(self) -> None:
         self.open: list[Any] = []
@@ -32,11 +35,11 @@ class SpanCollector(SpanProcessor):
         self.ended.append(span)
 
     def named(self, name: str) -> list[ReadableSpan]:
-        """Return the ended spans that have the name, in the order of their ends."""
+        """Return the ended spans with the given name, in the order in which the spans ended."""
         return [span for span in self.ended if span.name == name]
 
     def only_span(self, name: str) -> ReadableSpan:
-        """Return the ended span that has the name. Fail if several spans or no span has the name."""
+        """Return the ended span with the given name. Fail unless exactly one span has the name."""
         (span,) = self.named(name)
         return span
 
@@ -55,7 +58,7 @@ def event_names(span: ReadableSpan) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def failures_of_observers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Exception]]:
-    """Fail a test in which an observer raised an exception, because the driver suppresses such exceptions."""
+    """Fail a test in which an observer raises an exception, which the driver otherwise suppresses."""
     failures: list[Exception] = []
 
     def recorded(method: Callable[..., object], *arguments: object) -> None:
@@ -84,7 +87,7 @@ def spans() -> SpanCollector:
 
 @pytest.fixture
 def connect(deployment: Deployment, spans: SpanCollector) -> Iterator[Callable[..., Client]]:
-    """Return a function that creates clients. The clients send spans to the collector."""
+    """Return a function that creates clients whose spans the collector `spans` receives."""
     clients: list[Client] = []
 
     def make(query_text_max_length: int | None = None, **options: Any) -> Client:

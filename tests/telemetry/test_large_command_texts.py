@@ -19,7 +19,7 @@ COUNT = 4000
 
 
 class CountedDocument(dict[str, Any]):
-    """Document that counts how often code reads its items."""
+    """Document whose class counts how often code calls `items` of any document."""
 
     read_count = 0
 
@@ -59,7 +59,7 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def command_log_lines() -> Iterator[list[str]]:
-    """Set the command logger to the level DEBUG. Yield the list of logged lines."""
+    """Set the command logger to the level DEBUG. Yield a list that records the logged lines."""
     logger, handler = logging.getLogger("gmongo.command"), FormattingHandler()
     level = logger.level
     logger.addHandler(handler)
@@ -125,7 +125,8 @@ def test_text_of_large_command_reads_only_first_documents(
         client.d.c.drop()
         CountedDocument.read_count = 0
         write(client.d.c)
-        # Spans and slow operations show 100 characters, log messages show 1000. The handler formats each message twice.
+        # A text of 100 characters (spans, slow operations) or 1000 characters (log messages) needs
+        # few documents. The handler formats each log message twice.
         commands = 4
         assert CountedDocument.read_count <= commands * 2 * 50
     if command_log_lines is not None:

@@ -35,7 +35,9 @@ UNITS = {
 
 
 class MetricCollector:
-    """A meter provider, and methods that read the recorded metrics."""
+    """Collector of metrics: ``provider`` is a meter provider, and the methods read the recorded
+    metrics.
+    """
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()
@@ -51,7 +53,10 @@ class MetricCollector:
         return [] if metric is None else [(dict(point.attributes), point) for point in metric.data.data_points]
 
     def value(self, name: str, **only: str) -> Any:
-        """Return the sum of the values of a metric. For a histogram, return the number of recorded values."""
+        """Return the sum of the values of a metric. For a histogram, return the number of values.
+
+        :param only: required attributes of the values, without ``db.client.connection.``.
+        """
         required = {f"db.client.connection.{key}": value for key, value in only.items()}
         points = [point for attributes, point in self.points(name) if required.items() <= attributes.items()]
         return sum(getattr(point, "count", None) or getattr(point, "value", 0) for point in points)
@@ -136,7 +141,8 @@ def test_measured_durations_are_recorded_with_attributes(
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     trace = OperationTrace("find", "shop", "", metrics)  # type: ignore[arg-type]
     monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
-    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # the wait is not recorded, because it has no address
+    # The metrics omit this wait, because the trace has no server address yet.
+    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, None)
     metrics.operation_ended(trace, None)
     trace.address = address
     metrics.wait_ended(trace, Phase.CHECK_OUT, 0.25, 0.125, None)

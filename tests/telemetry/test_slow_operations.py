@@ -24,7 +24,7 @@ PARTS = {"selection", "checkOut", "connecting", "server", "network", "decoding",
 
 @pytest.fixture
 def connect_with_slow_log(deployment: Deployment) -> Iterator[Connect]:
-    """Return a function that creates clients. The clients log operations that take longer than a limit."""
+    """Return a function that creates clients which log operations that exceed `limit` milliseconds."""
     clients: list[MongoClient[Any]] = []
 
     def make(limit: float = 50, **options: Any) -> MongoClient[Any]:
@@ -66,7 +66,7 @@ def test_slow_operation_is_logged_without_values(
 
 
 def phase_durations(record: Any) -> dict[str, int]:
-    """Return the logged parts of the duration that round to at least one millisecond."""
+    """Return the logged parts of the duration in whole milliseconds, without parts that round to 0."""
     return {part: duration for part in PARTS if (duration := round(record.structured[f"{part}MS"]))}
 
 

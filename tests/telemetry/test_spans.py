@@ -130,7 +130,7 @@ def test_command_with_secret_has_operation_span_without_values(connect: Connect,
 
 
 def test_span_of_command_with_secret_omits_server_error_message(spans: SpanCollector) -> None:
-    # The error message of the server may describe the password.
+    # The server's error message may contain a part of the password.
     error_reply = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "too short: the password, which begins with h"}
     with (
         ScriptedServer({"createUser": error_reply}) as server,
@@ -367,7 +367,8 @@ def test_driver_without_tracer_provider_creates_no_operation_trace(
 def test_proxy_tracer_provider_counts_as_missing(
     deployment: Deployment, created_traces: list[OperationTrace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The driver's fast check for a provider reads a private attribute of OpenTelemetry, which a release may change.
+    # Disable the driver's fast check for a provider. The check reads a private attribute of
+    # OpenTelemetry, which a release of OpenTelemetry may remove.
     monkeypatch.setattr("gmongo._telemetry.tracing._has_no_provider", lambda: False)
     monkeypatch.setattr("gmongo._telemetry.tracing.get_tracer_provider", trace.ProxyTracerProvider)
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:

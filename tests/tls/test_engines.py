@@ -1,4 +1,7 @@
-"""TLS objects of pyOpenSSL behave like TLS objects of the module `ssl`. TLS transports report ends and errors."""
+"""TLS objects of pyOpenSSL behave like TLS objects of the module `ssl`.
+
+TLS transports raise documented errors for TLS errors and for the end of the stream.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def authority() -> Authority:
 
 
 class FakeOpenSslConnection:
-    """Substitute for a connection of pyOpenSSL. The arguments are the methods of the connection."""
+    """Substitute for a connection of pyOpenSSL.
+
+    :param methods: the methods of the connection, by name.
+    """
 
     def __init__(self, **methods: Any) -> None:
         self.received_bytes: list[bytes] = []
@@ -336,7 +342,8 @@ def test_failed_handshake_raises_reason_even_if_alert_cannot_be_sent(socket_pair
 
 @pytest.mark.parametrize("method", ["round trip", "receive"])
 def test_transport_reads_from_tls_object_only_after_bytes_arrived(socket_pair: Any, method: str) -> None:
-    # If a transport read before bytes arrive, the TLS object would raise an exception. This would slow each operation.
+    # A TLS object raises an exception if code reads before bytes have arrived. The exceptions would
+    # slow each operation.
     transport = TlsTransport(socket_pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
     pending: list[int] = []
 

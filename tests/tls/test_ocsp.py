@@ -70,7 +70,9 @@ def responder():
 
 
 class OcspSetup:
-    """A server with a certificate, and clients that trust the certificate authority of the server."""
+    """Run a TLS server with a certificate, and connect clients that trust the certificate
+    authority.
+    """
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = Certified(authority.certificate, authority.key).write(folder / "ca.pem")
@@ -223,7 +225,8 @@ def test_stapled_response_for_other_certificate_or_issuer_raises_transport_error
 
 
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
-    # Current libraries refuse to sign with weak hashes. Therefore the test lets the driver treat a strong hash as weak.
+    # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as
+    # weak.
     monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
@@ -231,7 +234,10 @@ def test_stapled_response_with_weak_signature_raises_transport_error(authority, 
 
 
 def unparsed_extension(oid, value):
-    """Return a certificate extension whose value the library does not parse. `value` has hexadecimal digits."""
+    """Return a certificate extension whose value the library `cryptography` does not parse.
+
+    :param value: the bytes of the extension as hexadecimal digits.
+    """
     return x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), bytes.fromhex(value)), False
 
 
@@ -271,13 +277,12 @@ def test_ocsp_fetch_ends_if_its_greenlets_are_killed_before_start(authority):
 
 
 def all_greenlets():
-    return [
-        each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)
-    ]  # not `isinstance`, which fails for weak proxies of dead objects
+    # `isinstance` raises an error for a weak proxy whose object is dead, so compare the type.
+    return [each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)]
 
 
 def check_without_server(authority, certified, staple):
-    """Let the driver check a certificate and a stapled response without a server."""
+    """Let the driver check a certificate with a stapled response. The check needs no server."""
     return Verifier(False, 1).check([certified.certificate, authority.certificate], staple, None)
 
 
@@ -368,7 +373,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize("case", FAULTS)
 def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, authority, caplog, monkeypatch, case):
-    # The responder runs in the hub of the client. If the client blocked the event loop, the responder could not answer.
+    # The responder and the client share an event loop, so the client must not block the event loop.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
     late = case in ("is silent", "is slow")
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if late else 20)
@@ -495,7 +500,7 @@ def test_password_for_unencrypted_certificate_key_is_ignored(tmp_path, authority
 
 
 def check_out_connections(client, count):
-    """Check out `count` connections, so that the client opens `count` connections."""
+    """Check out `count` connections at the same time, so that the client opens `count` connections."""
     pool = client._topology.pools()[0]
     if count:
         with checked_out(pool):

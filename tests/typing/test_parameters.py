@@ -23,7 +23,8 @@ PAIRS: list[tuple[type, type]] = [
     (pymongo.mongo_client.MongoClient, gmongo.mongo_client.MongoClient),
     *((getattr(pymongo, name), getattr(gmongo, name)) for name in ("UpdateOne", "UpdateMany", "ReplaceOne")),
 ]
-# A parameter of the type `list[Mapping]` accepts no `list[dict]`, because a function could append another mapping.
+# Invariant types: a parameter of the type `list[Mapping]` accepts no `list[dict]`, because the
+# function may append another mapping.
 INVARIANT = {list, dict, set, collections.abc.MutableMapping, collections.abc.MutableSequence}
 METHODS = [
     pytest.param(theirs, ours, name, id=f"{ours.__name__}.{name}")
@@ -34,7 +35,10 @@ METHODS = [
 
 
 def _hints(function: Any) -> dict[str, Any]:
-    """Return the types of the parameters of a function. Types under ``TYPE_CHECKING`` are looked up in all modules."""
+    """Return the types of the parameters of a function.
+
+    For names that are imported only under ``TYPE_CHECKING``, search all modules of the package.
+    """
     function = inspect.unwrap(function)
     package = function.__module__.partition(".")[0]
     known: dict[str, Any] = {**vars(typing), **vars(collections.abc), "bson": sys.modules["bson"]}

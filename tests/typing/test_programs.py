@@ -1,7 +1,7 @@
 """A type checker finds exactly the expected errors in typed programs.
 
-The comment ``# E: code`` marks an expected error. If the program uses PyMongo instead, the errors are equal, except on
-lines with the comment ``# better: reason``.
+The comment ``# E: code`` marks an expected error. A copy of the program that uses PyMongo instead
+of gmongo has equal errors, except on lines with the comment ``# better: reason``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def mypy_errors(folder: Path) -> Errors:
     """Return the errors that mypy finds in each program of a folder, as line numbers and error codes."""
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
     options = ["--cache-dir", str(folder / ".cache"), "--no-error-summary", "--hide-error-context", "--no-pretty"]
-    # mypy cannot find a package through the import hook of an editable installation.
+    # mypy cannot find gmongo through the import hook of an editable installation, so set the path.
     environment = {**os.environ, "MYPYPATH": str(ROOT)}
     found: Errors = {name: set() for name in NAMES}
     for name in NAMES:  # check each program separately, so that errors do not depend on other programs
@@ -44,7 +44,7 @@ def mypy_errors(folder: Path) -> Errors:
 
 
 def copied_programs(folder: Path, driver: str) -> Path:
-    """Copy the programs into a folder. The copies import another driver instead of gmongo."""
+    """Copy the programs into a folder. In the copies, replace the name gmongo by `driver`."""
     folder.mkdir()
     for name in NAMES:
         text = (PROGRAMS / name).read_text(encoding="utf-8")
@@ -91,7 +91,7 @@ def test_pyright_finds_errors_on_lines_of_mypy_errors(name: str, tmp_path: Path)
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, name]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     found = {each["range"]["start"]["line"] + 1 for each in json.loads(done.stdout)["generalDiagnostics"]}
-    # The standard mode of pyright accepts generic types without arguments. It infers the type of a model only from the
-    # model.
+    # The standard mode of pyright accepts generic types without arguments. Pyright infers the
+    # document type of a model from the model alone, so pyright finds further errors.
     expected = {number for number, line in numbered_lines(name) if EXPECTED.search(line) and "type-arg" not in line}
     assert found == expected | {number for number, line in numbered_lines(name) if "pyright:" in line}

@@ -102,7 +102,7 @@ class ChecksumServer:
         message = struct.pack("<iiiiIB", 25 + len(body), 9, number, OP_MSG, CHECKSUM_PRESENT, 0) + body
         sealed = bytearray(with_checksum(message))
         if name in self.damaged_commands:
-            sealed[-6] ^= 1  # a byte near the end of the text
+            sealed[-6] ^= 1  # damages one byte near the end of the document
         return bytes(sealed)
 
 

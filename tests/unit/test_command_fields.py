@@ -177,9 +177,9 @@ def test_transaction_commands_have_transaction_number_and_last_has_autocommit(en
 @pytest.mark.parametrize("in_transaction", [False, True])
 @pytest.mark.parametrize("ends_transaction", [False, True])
 def test_command_in_transaction_omits_concerns_of_operation(in_transaction: bool, ends_transaction: bool) -> None:
-    """The command that ends a transaction has a write concern.
+    """In a transaction, only the command that ends the transaction has the write concern.
 
-    A concern that the command document already contains is sent unchanged.
+    If the command document already contains a concern, the driver sends this concern unchanged.
     """
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     session = SimpleNamespace(server_session=server_session, explicit=Mock(cluster_time=None))

@@ -59,7 +59,7 @@ def test_decompression_restores_compressed_message(name, fields, documents):
 @pytest.mark.parametrize("step", ["compressing", "decompressing"])
 @pytest.mark.parametrize("size", [10_000, 10_000_000])
 def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
-    """A long message is processed in a native thread, and the event loop runs meanwhile."""
+    """Only a long message is processed in a native thread, and the event loop runs meanwhile."""
     gate, threads = threading.Event(), []
 
     def fake_codec(data, *_size):
@@ -192,7 +192,7 @@ def test_exception_of_compressor_propagates_to_caller(size):
         compressed(buffers, compression.Compressor(2, fail))
 
 
-@pytest.mark.parametrize(("offered", "accepted", "chosen"), [
+@pytest.mark.parametrize(("offered_compressors", "server_compressors", "chosen_compressor"), [
     (["zlib"], ["zlib"], "zlib"),
     (["zlib"], ("snappy", "zlib"), "zlib"),
     (("snappy", "zlib"), ["zlib", "snappy"], "snappy"),
@@ -206,8 +206,11 @@ def test_exception_of_compressor_propagates_to_caller(size):
     (("zlib",), [7, None], None),
     (["noop"], ["noop"], None),
 ])  # fmt: skip
-def test_first_offered_compressor_that_server_accepts_is_chosen(monkeypatch, offered, accepted, chosen):
-    compressor = choose(offered, accepted, -1)
-    assert (compressor.id if compressor else None) == IDS.get(chosen)
+def test_first_offered_compressor_that_server_accepts_is_chosen(
+    monkeypatch, offered_compressors, server_compressors, chosen_compressor
+):
+    compressor = choose(offered_compressors, server_compressors, -1)
+    assert (compressor.id if compressor else None) == IDS.get(chosen_compressor)
     monkeypatch.setattr(compression, "make_compressor", lambda name, level: (name, level))
-    assert choose(offered, accepted, 7) == (None if chosen is None else (chosen, 7))
+    expected = None if chosen_compressor is None else (chosen_compressor, 7)
+    assert choose(offered_compressors, server_compressors, 7) == expected

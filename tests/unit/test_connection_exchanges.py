@@ -36,7 +36,8 @@ def op_msg_payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
 def connection_with(**method_results: Any) -> tuple[Connection, Any]:
     """Return a connection on a mock transport, and the transport.
 
-    :param method_results: for transport methods, the value that the method returns or the error that it raises.
+    :param method_results: by the name of a transport method, the value that the method returns or
+        the error that the method raises.
     """
     usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**usual)

@@ -1,4 +1,7 @@
-"""Cursors that the application has dropped. Only the process that opened a cursor ends the cursor on the server."""
+"""The cursor killer ends cursors that the application has dropped without closing.
+
+Only the process that opened a cursor ends the cursor on the server.
+"""
 
 from __future__ import annotations
 
@@ -193,4 +196,5 @@ def test_cursor_of_interrupted_operation_is_ended():
     gevent.idle()
     assert executor.killed_cursors == [(0, [7])]
     del cursor_killer
-    assert executor.commands.orphan_taker() is None  # the client owns the cursor killer
+    # The executor has only a weak reference to the killer.
+    assert executor.commands.orphan_taker() is None

@@ -45,7 +45,10 @@ def short_listener_limit(monkeypatch: Any) -> None:
 
 
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
-    """Queue events for a delivery, and deliver the events. Each event is a tuple of a function and its arguments."""
+    """Queue events, and deliver all queued events.
+
+    :param events: for each event, a tuple of the function that publishes the event and its arguments.
+    """
     for publish, *arguments in events:
         delivery.note(publish, *arguments)
     delivery.deliver()
@@ -73,7 +76,7 @@ class BlockingListener:
         self._event.set()
 
 
-def test_queue_never_holds_more_events_than_greenlets_cause_them(delivery: Delivery) -> None:
+def test_queue_holds_at_most_one_event_per_greenlet(delivery: Delivery) -> None:
     longest_queue = 0
 
     def receive(_what: int) -> None:
@@ -94,7 +97,10 @@ def test_queue_never_holds_more_events_than_greenlets_cause_them(delivery: Deliv
 def test_events_of_interrupted_greenlet_are_delivered_in_order(
     delivery: Delivery, exception_class: Any, victim_state: str
 ) -> None:
-    """A substitute greenlet delivers the events in the context of the interrupted greenlet. No other greenlet waits."""
+    """Interrupt a greenlet whose events are not yet delivered.
+
+    A substitute greenlet delivers the events, in the context of the interrupted greenlet.
+    """
     listener, contexts = BlockingListener(), []
 
     def receive(event: Any) -> None:
@@ -259,7 +265,8 @@ def test_blocked_event_loop_does_not_count_as_stuck_listener(
     listener = BlockingListener()
     first = spawn(queue_and_deliver, delivery, (listener.block, 1))
     second = spawn(queue_and_deliver, delivery, (listener.received.append, 2))
-    # The event loop is blocked until both timers have expired. The timer of the limit fires first.
+    # The event loop is blocked until the listener's limit and the timer that opens the gate have
+    # both expired. The event loop then runs the timer of the limit first.
     gevent.spawn_later(0.05, listener.open)
     time.sleep(0.1)
     gevent.joinall([first, second])
@@ -280,7 +287,7 @@ def test_events_inside_delivery_context_are_delivered_after_its_end(delivery: De
 
 
 def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
-    """In the child, greenlets that delivered events or waited in the parent also end."""
+    """Check that the child delivers only its own events, and that the inherited greenlets end."""
     listener, received = BlockingListener(), []
     inherited = [
         spawn(queue_and_deliver, delivery, (listener.block, 0), (received.append, 1)),
@@ -330,7 +337,7 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
                 try:
                     each.append(number)
                     listen()
-                except BaseException:  # `monitoring.publish` also continues with the next listener
+                except BaseException:  # like `monitoring.publish`, continues with the next listener
                     if each is received[-1]:
                         raise
         finally:

@@ -51,7 +51,10 @@ def is_public(name: str) -> bool:
 
 
 def public_objects() -> dict[str, Any]:
-    """Return the public functions and classes, each by its shortest name."""
+    """Return the public functions and classes.
+
+    The key is the shortest qualified name of the object.
+    """
     found: dict[int, tuple[str, Any]] = {}
     for module_name in sorted(MODULES, key=len, reverse=True):
         module = importlib.import_module(module_name)
@@ -88,7 +91,13 @@ CASES: dict[str, tuple[Any, str | None]] = {name: (thing, None) for name, thing 
 
 
 def documented_object(thing: Any, member: str | None) -> tuple[Any, str]:
-    """Return an object and its docstring. The docstring of a class describes the parameters of the constructor."""
+    """Return the object that needs a docstring, and the docstring.
+
+    The docstring of a class describes the parameters of the constructor.
+
+    :param thing: a public function or class.
+    :param member: the name of a method or property of the class, or None for the object itself.
+    """
     if member is None:
         return thing, inspect.getdoc(thing) or ""
     return dict(public_members(thing))[member], inspect.getdoc(getattr(thing, member)) or ""
@@ -101,7 +110,10 @@ def constructor_of(kind: type) -> type:
 
 
 def is_documented_by_base(thing: Any) -> bool:
-    """Return True if a class inherits its constructor from another public class, which documents the parameters."""
+    """Return True if an object is a class that inherits the constructor of another public class.
+
+    The docstring of the other class describes the parameters.
+    """
     return inspect.isclass(thing) and constructor_of(thing) in set(PUBLIC_OBJECTS.values()) - {thing}
 
 
@@ -120,9 +132,9 @@ def public_parameters(thing: Any) -> list[str]:
 def has_own_docstring(documented: Any, thing: Any, text: str) -> bool:
     """Return True if an object has a docstring that Python did not generate.
 
-    :param documented: the documented object.
-    :param thing: the object, or for a member the class of the member.
-    :param text: the docstring.
+    :param documented: the function, class, method or property that needs a docstring.
+    :param thing: for a method or property the class, otherwise the function or class itself.
+    :param text: the text that `inspect.getdoc` returns for `documented`.
     """
     if type(thing) is type and text.startswith(f"{thing.__name__}("):
         return False
@@ -130,7 +142,9 @@ def has_own_docstring(documented: Any, thing: Any, text: str) -> bool:
 
 
 def documents_parameters(documented: Any, text: str) -> bool:
-    """Return True if a docstring describes exactly the parameters of its object, in the order of the parameters."""
+    """Return True if a docstring describes exactly the parameters of the object, in the order of
+    the signature.
+    """
     found = PARAMETER.findall(text)
     return (not found and is_documented_by_base(documented)) or found == public_parameters(documented)
 

@@ -1,4 +1,7 @@
-"""A value equals only an equal value of the same class. Other comparisons call ``__eq__`` of the other object."""
+"""Two values are equal only if their classes and their contents are equal.
+
+A comparison with an object of another class calls ``__eq__`` of the other object.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.write_concern import WriteConcern
 
 CLIENT: MongoClient[Any] = MongoClient("a", connect=False)
-# Pairs of different values.
+# In each pair, two unequal values of the same kind.
 VALUES: list[tuple[Any, Any]] = [
     (CLIENT, MongoClient("b", connect=False)),
     (CLIENT.a, CLIENT.b),

@@ -1,4 +1,6 @@
-"""Each option changes a client if it is a keyword argument, and equally if it is part of a URI."""
+"""Each option changes the settings of a client, with equal effect as a keyword argument and in a
+URI.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
 HOST = "mongodb://h.example.com/"
 SRV = "mongodb+srv://h.example.com/"
 
-# A value of each option. REQUIRED_OPTIONS lists the other options that an option needs.
+# For each option, a value other than the default. REQUIRED_OPTIONS lists the other options that an
+# option needs.
 VALUES: dict[str, Any] = {
     "maxPoolSize": 5, "minPoolSize": 5, "maxIdleTimeMS": 700, "maxConnecting": 5, "waitQueueTimeoutMS": 700,
     "drainLateReplies": True, "drainLateRepliesMS": 700, "drainLateRepliesBytes": 5, "connectTimeoutMS": 700,
@@ -147,7 +150,7 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
     without = client_state(host, {name: value for name, value in required.items() if value != "other"})
     try:
         found: object = client_state(host, given)
-    except Exception as error:  # for example a host outside the domain
+    except Exception as error:  # for example the error about a host outside the allowed domain
         found = str(error)
     assert found != without
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):
@@ -200,7 +203,7 @@ def test_allowed_suffix_or_validator_permits_host_of_other_domain(monkeypatch: p
         assert client_state(SRV, options)["seeds"] == (("a.other.org", 1),)
 
 
-# The attributes that are not None in a client without options.
+# The settings of a client without options. Settings whose value is None are not listed.
 DEFAULTS: dict[str, Any] = {
     "heartbeat_frequency": 10.0, "local_threshold": 0.015, "server_selection_timeout": 30.0,
     "monitoring_mode": "auto", "srv_max_hosts": 0, "srv_rescan_interval": 60.0, "direct_connection": False,

@@ -1,4 +1,7 @@
-"""Each exception has its attributes, labels and `timeout` property, and its copies are equal."""
+"""Each exception has the expected attributes, error labels and `timeout` property.
+
+A copied or unpickled exception equals the original.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +127,9 @@ def test_error_with_deeply_nested_reply_has_printable_text() -> None:
     error = OperationFailure("m", 5, reply)
     assert str(error) == "m, full error: too deeply nested to be shown"
     assert error.details is reply
-    while reply:  # Python would recurse too deeply if the test freed the whole document together
+    # Free the document level by level, because a deallocation of the whole document recurses too
+    # deeply.
+    while reply:
         reply = reply.pop("x", {})
 
 

@@ -1,4 +1,7 @@
-"""Rules for the use of an explicit session, and the times that a session copies from replies."""
+"""Rules for the use of an explicit session.
+
+A session copies the cluster time, operation time and snapshot time from replies.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,9 @@ def test_unusable_session_raises_error_with_reason() -> None:
     other = gevent.spawn(session.begin, executor, make_operation())
     other.join()
     assert str(other.exception) == ("the session is in use by another greenlet: start one session for each greenlet")
-    session.begin(executor, make_operation())  # a listener can run an operation while an operation of its greenlet runs
+    # A command listener can run an operation in the session while the greenlet's first operation
+    # runs.
+    session.begin(executor, make_operation())
     session.end_use()
     other = gevent.spawn(session.begin, executor, make_operation())
     other.join()

@@ -13,7 +13,7 @@ import pytest
 from gmongo.testing.embedded import default_engine
 
 _ROOT = Path(__file__).parents[2]
-# A program that makes imports of some packages fail.
+# The beginning of a test program. Each later import of a hidden package fails.
 _HIDE = """
 import sys
 

@@ -26,9 +26,9 @@ def returned_items():
 
 
 def wait_like_check_out(queue, seconds, returned_items, make_error=WaitTimeout):
-    """Wait in the queue like a check-out.
+    """Wait in the queue for an item, as a check-out waits for a connection.
 
-    :param returned: the list that takes the item of an interrupted waiter.
+    :param returned_items: the list to which an interrupted waiter appends its unused item.
     """
     waiter = queue.join()
     try:
@@ -75,11 +75,12 @@ def test_hand_over_to_all_keeps_order_of_waiters_that_already_woke(queue, times)
     gevent.sleep(0)
     queue.hand_over_to_all("1")
     gevent.idle()
-    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # waiter "b" had woken before waiter "a" waited again
+    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]
+    # Waiter "b" takes the second item before waiter "a", because "b" woke before "a" waited again.
     assert len(queue.waiters) == 2
     queue.hand_over_to_all("3")
     gevent.joinall(waiters)
-    gevent.sleep(0)  # a second wakeup of a waiter would raise an error here
+    gevent.sleep(0)  # raises an error if the queue wakes a waiter a second time
     assert order[6:] == ["c3", "d3"]
 
 
@@ -190,7 +191,7 @@ def test_oldest_wait_is_waiting_time_of_first_waiter(queue, returned_items, monk
 
 
 def test_wait_without_timeout_keeps_event_loop_alive(queue, returned_items):
-    """If no watcher were active, gevent would raise LoopExit in the main greenlet."""
+    """Wait in the main greenlet, in which gevent raises LoopExit if no watcher is active."""
     main = gevent.getcurrent()
     gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand_over("a"))
     assert wait_like_check_out(queue, None, returned_items) == "a"

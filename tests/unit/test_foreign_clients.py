@@ -1,4 +1,8 @@
-"""gmongo databases and collections accept the client class of a library that keeps documents in memory, like Ming."""
+"""gmongo's databases and collections accept a foreign client.
+
+A foreign client is an object of the client class of a library that keeps documents in memory, like
+Ming.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,10 @@ NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
 
 
 class MongoClient:
-    """A client of another library. Its attributes are its options. Any other attribute name selects a database."""
+    """A foreign client. The class attributes are the client's options.
+
+    Any other attribute name selects a database.
+    """
 
     codec_options = CodecOptions(tz_aware=True)
     read_preference = Nearest()

@@ -1,4 +1,7 @@
-"""An operation raises an error if the library of a foreign client does not override the operation."""
+"""An operation on a foreign client raises an error if the library does not override the method.
+
+A foreign client is an object of the client class of another library, like Ming.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from gmongo.write_concern import WriteConcern
 
 
 class MongoClient:
-    """A client of another library. The client records the names of the requested databases."""
+    """A foreign client that records the names of the requested databases."""
 
     codec_options = CodecOptions()
     read_preference = Primary()

@@ -34,10 +34,11 @@ def test_child_marks_objects_before_it_reinitializes_loop(steps: list[str], monk
         _fork.register_after_fork(each)
     del dropped, each
     assert _fork.forkables() == [living_greenlets]
-    monkeypatch.setattr(_fork, "_process", -1)  # the hook takes this value for the ID of the parent process
+    # The hook detects a fork by this changed process ID.
+    monkeypatch.setattr(_fork, "_process", -1)
     _fork._begin_in_child()
     assert steps == ["marked", "loop reinitialized"]
-    _fork._begin_in_child()  # a second call of the hook
+    _fork._begin_in_child()  # a second call has no effect
     assert steps == ["marked", "loop reinitialized"]
     assert _fork._process == os.getpid()
 

@@ -19,7 +19,8 @@ ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 LONGEST = 35
 LONGEST_WHEN_HOT = 80
-# Every operation runs these functions. They may be longer, because calls of smaller functions would cost time.
+# Every operation runs these functions. The functions may be longer, because calls of smaller
+# functions would cost time.
 HOT = {
     "execution/attempt.py:Attempt.run",
     "execution/command.py:CommandRunner.run",
@@ -59,12 +60,16 @@ def test_only_hot_functions_exceed_35_lines() -> None:
     assert max(found[name] for name in HOT) <= LONGEST_WHEN_HOT
 
 
-# The permitted number of uses of `Any`. They are types of options, untyped libraries and results of operations.
+# The permitted number of uses of `Any`: for option values, for objects of untyped libraries, and
+# for results of operations.
 UNTYPED = 41
 
 
 def uses_of_any(module: str) -> int:
-    """Count the uses of `Any` in a module. The code uses the types of `gmongo._documents` for documents instead."""
+    """Count the uses of `Any` in a module.
+
+    For documents, the code uses the types of `gmongo._documents`.
+    """
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
 
 
@@ -120,7 +125,9 @@ LONG, MAX_COPIES = 100, 15
 
 
 def repeated_descriptions(texts: Iterable[str]) -> dict[str, int]:
-    """Return the long parameter descriptions that several docstrings repeat, each with the number of its docstrings."""
+    """Return the long parameter descriptions that more than MAX_COPIES docstrings repeat, and the
+    number of repetitions.
+    """
     described = re.compile(r":param \w+: ((?:.|\n(?=\s+[^\s:\"]))*)")
     found = Counter(" ".join(each.split()) for text in texts for each in described.findall(text))
     return {each: times for each, times in found.items() if len(each) > LONG and times > MAX_COPIES}
@@ -137,7 +144,7 @@ def test_repeated_long_description_is_found() -> None:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the files, folders and dotted names of gmongo in backquotes."""
+    """Return the names in backquotes that look like a Python file, a folder or a dotted name."""
     quoted = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     return [name for name in quoted if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
 

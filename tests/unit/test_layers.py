@@ -103,7 +103,8 @@ def test_modules_import_only_lower_layers():
     assert wrong == set()
 
 
-# Groups of modules that import each other, if imports under `TYPE_CHECKING` count. Each group has a reason.
+# Groups of modules that import each other, if imports under `TYPE_CHECKING` count. The value is the
+# reason for the cycle.
 CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (
@@ -187,7 +188,7 @@ GMONGO_ONLY = {
 
 
 def test_top_level_module_exists_in_pymongo_or_is_private():
-    """Check the names of top-level modules. A public module that is no layer has the name of a module of PyMongo."""
+    """Each public top-level module outside GMONGO_ONLY has the name of a module of PyMongo."""
     names = {path.stem for path in ROOT.glob("*.py")}
     private = {name for name in names if name.startswith("_") and not name.startswith("__")}
     assert {name for name in names - private - set(GMONGO_ONLY) if find_spec(f"pymongo.{name}") is None} == set()

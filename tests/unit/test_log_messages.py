@@ -102,7 +102,7 @@ def check_log_message(
 ) -> None:
     """Check that an action logs one message at one level.
 
-    The action logs nothing if the level of the logger is higher, or if the publisher of the events is silent.
+    The action logs nothing if the logger's level is higher, or if the argument `silent` is True.
     """
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)

@@ -113,7 +113,8 @@ def test_raw_replacement_is_not_decoded():
 
 COLLATION = {"collation": ({"locale": "en"}, {"locale": "de"})}
 WHERE = {"hint": ("a_1", "b_1"), "namespace": ("d.c", "d.e")}
-FIELDS = {  # model class -> two values of each argument
+# For each model class, two different values of each argument.
+FIELDS = {
     InsertOne: {"document": ({"a": 1}, {"a": 2}), "namespace": ("d.c", "d.e")},
     DeleteOne: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},
     DeleteMany: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},

@@ -64,9 +64,9 @@ def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event,
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
-    foreign = gevent.Timeout(1000)
-    waiting.kill(foreign)
-    assert waiting.exception is foreign
+    timeout = gevent.Timeout(1000)
+    waiting.kill(timeout)
+    assert waiting.exception is timeout
     gate.set()
     eventually(lambda: not _native_threads._calls.under_way)
 
@@ -88,7 +88,8 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
     def raise_error(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    get_hub().threadpool.apply(int)  # starts a thread of gevent's pool before the test prevents new threads
+    # Let gevent's pool start a thread before the test prevents new threads.
+    get_hub().threadpool.apply(int)
     monkeypatch.setattr(_native_threads, "_start_new_thread", raise_error)
     before = count_active_watchers()
     assert run_in_native_thread(lambda: 7, True) == 7
@@ -139,12 +140,13 @@ def test_call_delivers_result_or_error_to_waiting_greenlet(outcome: object) -> N
     call = _native_threads._Call(job, True)
     _native_threads._calls.awaited.add(call)
     call.run()
-    assert call in _native_threads._calls.awaited  # the call stays in the set until the hub has closed the watcher
+    # The set keeps the call alive until the hub has closed the call's watcher.
+    assert call in _native_threads._calls.awaited
     assert call.wait() is outcome
     assert call not in _native_threads._calls.awaited
 
 
-def test_foreign_switch_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
+def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiting.switch, "something else")

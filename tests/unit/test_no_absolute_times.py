@@ -71,7 +71,7 @@ def lines_with_upper_limits(code: str) -> Iterator[int]:
 
 
 class _Measured:
-    """The names of a function that hold times of the machine's clock, and the expressions that contain such times."""
+    """The variables and expressions of a function whose values are times of the machine's clock."""
 
     def __init__(self, scope: ast.AST) -> None:
         self._own_clocks = {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)} | {
@@ -80,9 +80,9 @@ class _Measured:
             if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name)
         }
         self._names: set[str] = set()
-        for _ in range(
-            3
-        ):  # in a loop, the statement that assigns a measured time may come after the statement that uses it
+        # Repeat, because in a loop a variable may be assigned after the statement that uses the
+        # variable.
+        for _ in range(3):
             for each in ast.walk(scope):
                 self._learn(each)
 
@@ -112,7 +112,9 @@ class _Measured:
         )
 
     def has_upper_limit(self, node: ast.AST) -> bool:
-        """Return True if a node states that a measured time is below a limit."""
+        """Return True if a node is a comparison that is true only if a measured time is below a
+        limit in seconds.
+        """
         if not isinstance(node, ast.Compare):
             return False
         sides = [node.left, *node.comparators]
@@ -126,7 +128,9 @@ class _Measured:
         return False
 
     def _is_limit(self, expression: ast.expr) -> bool:
-        """Return True for a number of seconds, or for the sum of a measured time and a number of seconds."""
+        """Return True if an expression is a number of seconds, or the sum of any value and a number
+        of seconds.
+        """
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
             return self._is_limit(expression.left) or self._is_limit(expression.right)
         names = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Call | ast.Attribute)]

@@ -53,6 +53,6 @@ def test_module_constants_match_table() -> None:
         if module.partition(".")[0] in CORE:
             try:
                 found[module] = constants_with_numbers(module)
-            except ImportError:  # an extra is not installed
+            except ImportError:  # the package of an extra is not installed
                 found[module] = NUMBERS.get(module, {})
     assert {module: numbers for module, numbers in found.items() if numbers} == NUMBERS

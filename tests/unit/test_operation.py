@@ -1,4 +1,7 @@
-"""Operations have default attributes. An encrypted operation delegates attributes and calls to its inner operation."""
+"""Each class of operations overrides exactly the listed default attributes.
+
+An encrypted operation delegates attributes and calls to the operation that it encrypts.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def test_write_or_operation_with_read_concern_is_causally_consistent(is_write: b
 
 # Encrypted operations
 
-# The encrypted operation has its own versions of these attributes.
+# Attributes that `EncryptedOperation` defines itself, instead of delegating to the inner operation.
 OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}
 
 

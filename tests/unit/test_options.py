@@ -30,7 +30,7 @@ from gmongo.server_api import ServerApi
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 TYPE, VALUE = InvalidOptionType, InvalidOption
-SAME = object()  # marks a value that the option accepts unchanged
+SAME = object()  # expected result of a value that the option accepts without conversion
 LISTENER = CommandListener()
 UTC = datetime.timezone.utc
 REGISTRY = TypeRegistry()
@@ -54,11 +54,11 @@ def choice_rules(*names: str) -> tuple[Good, Bad]:
 
 
 def rules_with_more_accepted_values(good: Good, bad: Bad, added: list[tuple[Any, Any]]) -> tuple[Good, Bad]:
-    """Add accepted values to the accepted values of a rule, and remove the added values from the rejected values.
+    """Return a rule that accepts more values than the given rule.
 
-    :param good: the accepted values of the rule.
-    :param bad: the rejected values of the rule.
-    :param added: the accepted values that are added, each with its result.
+    :param good: the values that the given rule accepts.
+    :param bad: the values that the given rule rejects. The returned rule does not reject `added`.
+    :param added: the values that only the returned rule accepts, each with the converted value.
     """
     added_values = [value for value, _ in added]
 

@@ -1,4 +1,7 @@
-"""Parts of a pool: generations, the report of checked-out connections, pins, the background run, late replies."""
+"""Parts of a pool: generations, the report of checked-out connections, pins, late replies.
+
+A background run of the pool removes perished connections, and opens connections up to minPoolSize.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,8 @@ def test_report_lists_checked_out_connections_oldest_first(monkeypatch: pytest.M
     assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
     assert [each["connection"] for each in checked_out([second, first], 1)] == [1]
     assert checked_out([second, first], 0) == [] == checked_out([])
-    assert checked_out([Connection(("h", 1))]) == []  # no greenlet holds the connection until a waiter takes it
+    # The report excludes a connection that no greenlet has taken yet.
+    assert checked_out([Connection(("h", 1))]) == []
 
 
 def test_greenlet_name_shows_state_and_function() -> None:

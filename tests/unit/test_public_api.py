@@ -1,7 +1,7 @@
 """The public names and their parameters equal the record in ``public_api.txt``.
 
-A change of a public name needs an entry in `CHANGELOG.md` and in `docs/upgrading.md`. Then
-``python -m tests.unit.test_public_api`` records the name.
+A change of a public name needs an entry in `CHANGELOG.md` and in `docs/upgrading.md`. After such a
+change, ``python -m tests.unit.test_public_api`` updates the record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ MARKS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "
 
 
 def signature_of(thing: Any) -> str:
-    """Return the parameters of a function or a class. ``=`` marks an optional parameter."""
+    """Return the public parameters of a function, method or class as text.
+
+    ``=`` marks an optional parameter.
+    """
     if isinstance(thing, property) or is_documented_by_base(thing):
         return ""
     if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
@@ -50,7 +53,10 @@ def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(name: str, thing: Any) -> Iterator[str]:
-    """Yield the line of a function or class. Also yield the lines of class members that no public base class has."""
+    """Yield the line that records a function or class in ``public_api.txt``.
+
+    For a class, also yield a line for each member, except members inherited from a public class.
+    """
     yield f"{name}{signature_of(thing)}"
     if inspect.isclass(thing):
         bases = {base for base in thing.__mro__[1:] if base in PUBLIC_OBJECTS.values()}

@@ -13,7 +13,7 @@ ROOT = Path(gmongo.__file__).parent
 # the random functions of these modules.
 _GENERATORS = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
-# These modules use the random generator that a deployment network has as an option.
+# These modules may use the random generator that a test passes to a simulated network.
 _GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 

@@ -54,8 +54,8 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
 def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
     """Return the integers in an expression, except -1, 0 and 1.
 
-    :param expression: the expression.
-    :param numbers_of_constants: the integers of each constant. A constant in the expression counts as its integers.
+    :param numbers_of_constants: the integers in the definition of each constant. If the expression
+        names a constant, the result contains these integers.
     """
     found: set[int] = set()
     for node in ast.walk(expression):
@@ -67,7 +67,7 @@ def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]])
 
 
 def _number(node: ast.AST) -> int | None:
-    """Return the value of an integer, or of a product of integers."""
+    """Return the value of an integer literal or of a product of literals. Otherwise return None."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -165,7 +165,9 @@ def test_error_codes_match_server() -> None:
 
 
 def test_wire_versions_match_releases() -> None:
-    """Compare each wire version with the server release in the comment before it."""
+    """Compare each wire version with the server release that the preceding comment in the module
+    names.
+    """
     release = ""
     found = {}
     for line in (ROOT / "_server_facts/wire_versions.py").read_text("utf-8").splitlines():

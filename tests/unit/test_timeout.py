@@ -1,4 +1,7 @@
-"""A time limit of a block or an exchange raises its error. A blocked event loop extends the limit."""
+"""A time limit raises an error in the greenlet whose block or exchange takes too long.
+
+If the event loop was blocked, the greenlet receives more time.
+"""
 
 from __future__ import annotations
 
@@ -86,10 +89,13 @@ class LoopWithOneTimer:
     st.sampled_from([None, False, True]),
 )
 def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
-    """Run loop iterations of random durations. If a reply has arrived, the limit grows by the time of the blocked loop.
+    """Run loop iterations of random durations, and check when the time limit raises its error.
+
+    If a reply has arrived meanwhile, the limit grows by the time for which the loop was blocked.
+
 
     :param durations: the durations of the loop iterations.
-    :param arrived: the result of ``has_arrived``, or None if the exchange has no transport.
+    :param arrived: True after the arrival of a reply, None for an exchange without a transport.
     """
     loop, thrown = LoopWithOneTimer(), []
     with pytest.MonkeyPatch.context() as patch:
@@ -119,7 +125,10 @@ def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
 
 
 def limit_that_records(errors):
-    """Return a time limit that appends the seconds of each error that it creates to a list."""
+    """Return a time limit.
+
+    At the expiry, the limit creates an error, and the test appends the seconds to `errors`.
+    """
 
     def make_error(seconds):
         errors.append(seconds)
@@ -130,7 +139,9 @@ def limit_that_records(errors):
 
 def test_each_exchange_ends_after_its_own_timeout():
     limit, errors = limit_that_records(made := []), []
-    for seconds in (60, 0.02, 0.03, 60, 0.01):  # deadlines before and after the expiry of the running timer
+    # Some deadlines are before the expiry of the running timer, other deadlines are after the
+    # expiry.
+    for seconds in (60, 0.02, 0.03, 60, 0.01):
         begin = monotonic()
         limit.begin(seconds)
         try:
@@ -209,7 +220,7 @@ def test_timer_of_exchange_does_not_keep_event_loop_alive():
 
 def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
     connection = Connection(("127.0.0.1", 1))
-    with pytest.raises(AutoReconnect):  # the connection has no socket
+    with pytest.raises(AutoReconnect):  # fails, because the connection has no socket
         connection.exchange(1, [b""], 60, bytes)
     limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)

@@ -16,7 +16,7 @@ def function_in_module(module: str, source: str, **names: Any) -> Callable[..., 
 
     :param module: the name of the module.
     :param source: the source code, which defines the function `f`.
-    :param names: variables of the module.
+    :param names: the global variables of the module, by name.
     """
     namespace = {"__name__": module, **names}
     exec(source, namespace)

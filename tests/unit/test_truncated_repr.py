@@ -1,4 +1,7 @@
-"""A truncated text is a prefix of the whole text. Its cost depends only on the length of the truncated text."""
+"""A truncated text is a prefix of the whole text.
+
+The cost of the truncation depends only on the length of the truncated text.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def test_truncated_text_is_prefix_of_whole_text(document: dict[str, Any], length
 @pytest.mark.parametrize("length", range(0, 90, 7))
 @pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"": value}, lambda value: [[], value]])
 def test_truncated_text_of_nested_document_is_prefix(wrap: Callable[[Any], Any], length: int) -> None:
-    """Nest a text 80 times. A level adds only one to six characters before the inner value."""
+    """Wrap a text 80 times, so that the text is cut at one of many levels of nesting."""
     document: Any = "x" * 100
     for _ in range(80):
         document = wrap(document)
@@ -119,7 +122,7 @@ def test_truncation_visits_no_more_elements_than_truncated_text_shows(
 ) -> None:
     visits = Visits()
     document = make_document()
-    if document.keys() == {"a", "b"}:  # the document "deep" has too many elements for a copy
+    if document.keys() == {"a", "b"}:  # a copy would contain 2**90 lists
         document = {"deep": counted_copy(visits, [1] * 5_000), **document}
     else:
         document = counted_copy(visits, document)

@@ -292,7 +292,7 @@ class TestSrv:
 
 
 class TestLookup:
-    """`srv.lookup` with a replaced resolver of dnspython."""
+    """Tests of `srv.lookup` in which a function of the test replaces the resolver of dnspython."""
 
     @pytest.fixture(autouse=True, params=["in a thread", "in place"])
     def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:

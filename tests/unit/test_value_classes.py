@@ -38,7 +38,7 @@ def data_classes() -> dict[str, type]:
             continue
         try:
             module = importlib.import_module(name)
-        except ImportError:  # an extra is not installed
+        except ImportError:  # the package of an extra is not installed
             continue
         for each in vars(module).values():
             if isinstance(each, type) and dataclasses.is_dataclass(each) and each.__module__ == module.__name__:

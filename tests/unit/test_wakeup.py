@@ -13,7 +13,7 @@ def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pyte
     wakeup = Wakeup()
 
     def set_by_another_thread() -> object:
-        wakeup.set()  # the wakeup has no sleeper yet, so the wakeup requests no callback of the event loop
+        wakeup.set()  # requests no callback of the event loop, because no greenlet sleeps yet
         return gevent.getcurrent()
 
     monkeypatch.setattr(_background, "getcurrent", set_by_another_thread)
@@ -26,7 +26,7 @@ def test_wakeup_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
     sleeper = gevent.spawn(wakeup.sleep, None)
     gevent.sleep(0)
     wakeup.set()
-    wakeup.set()  # the loop iteration that ends the sleep may also run a callback that sets the wakeup
+    wakeup.set()  # requests a second callback, which may run after the end of the sleep
     assert sleeper.get(timeout=5)
     gevent.sleep(0)
     assert sleeper.ready()

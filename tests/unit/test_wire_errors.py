@@ -1,4 +1,4 @@
-"""A protocol error states the invalid number of the message and the permitted values."""
+"""A protocol error states the invalid number in a malformed message, and the permitted values."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Movie(TypedDict):
     year: int
 
 
-def from_the_client(client: MongoClient[Movie]) -> None:
+def document_type_set_by_client(client: MongoClient[Movie]) -> None:
     assert_type(client["shop"], Database[Movie])
     assert_type(client.shop, Database[Movie])
     assert_type(client.shop.movies, Collection[Movie])
@@ -34,18 +34,18 @@ def from_the_client(client: MongoClient[Movie]) -> None:
     assert_type(client.shop.movies.database, Database[Movie])
 
 
-def by_codec_options(client: MongoClient[Movie]) -> None:
-    assert_type(client.get_database("shop", codec_options=RAW), Database[RawBSONDocument])  # better: typed by options
-    assert_type(client.get_database("shop", RAW), Database[RawBSONDocument])  # better: typed by options
-    assert_type(client.get_default_database("shop", RAW), Database[RawBSONDocument])  # better: typed by options
+def document_type_set_by_codec_options(client: MongoClient[Movie]) -> None:
+    assert_type(client.get_database("shop", codec_options=RAW), Database[RawBSONDocument])  # better: PyMongo has Movie
+    assert_type(client.get_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo has Movie
+    assert_type(client.get_default_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo has Movie
     assert_type(client.shop.with_options(RAW), Database[RawBSONDocument])
-    assert_type(client.shop.get_collection("movies", RAW), Collection[RawBSONDocument])  # better: typed by options
-    assert_type(client.shop.create_collection("movies", RAW), Collection[RawBSONDocument])  # better: typed by options
+    assert_type(client.shop.get_collection("movies", RAW), Collection[RawBSONDocument])  # better: PyMongo has Movie
+    assert_type(client.shop.create_collection("movies", RAW), Collection[RawBSONDocument])  # better: PyMongo has Movie
     assert_type(client.shop.movies.with_options(codec_options=RAW), Collection[RawBSONDocument])
     assert_type(client.shop.movies.with_options(), Collection[Movie])
 
 
-def of_a_collection(movies: Collection[Movie]) -> None:
+def results_of_collection(movies: Collection[Movie]) -> None:
     assert_type(movies.find_one(), Movie | None)
     assert_type(movies.find(), Cursor[Movie])
     assert_type(movies.find().sort("year").limit(2), Cursor[Movie])
@@ -58,12 +58,12 @@ def of_a_collection(movies: Collection[Movie]) -> None:
     assert_type(movies.find_one_and_update({}, {"$inc": {"year": 1}}), Movie | None)
     assert_type(movies.aggregate([]).to_list(), list[Movie])
     for batch in movies.find_raw_batches():
-        assert_type(batch, bytes)  # better: PyMongo declares a document
+        assert_type(batch, bytes)  # better: PyMongo declares a document, not bytes
     with movies.watch() as stream:
         assert_type(next(stream), Movie)
 
 
-def of_a_database(database: Database[Movie]) -> None:
+def results_of_database(database: Database[Movie]) -> None:
     assert_type(database.command("ping"), dict[str, Any])
     assert_type(database.command("ping", codec_options=RAW), RawBSONDocument)
     assert_type(database.dereference(DBRef("movies", 1)), Movie | None)
@@ -72,7 +72,7 @@ def of_a_database(database: Database[Movie]) -> None:
     assert_type(database.list_collection_names(), list[str])
 
 
-def without_types(client: MongoClient) -> None:  # E: type-arg
+def client_without_type_argument(client: MongoClient) -> None:  # E: type-arg
     movies: Collection[Movie] = client.shop.movies
     assert_type(movies.find_one(), Movie | None)
 

@@ -1,4 +1,7 @@
-"""Lists, tuples and mappings of several kinds are accepted as arguments. The arguments are variables."""
+"""A type checker accepts lists, tuples and mappings of several kinds as arguments.
+
+The arguments are typed variables, because a type checker infers a literal's type from the parameter.
+"""
 
 from __future__ import annotations
 
