@@ -101,10 +101,10 @@ class Transport:
         """Refuse later replies of more than `max_message_size` bytes."""
         self.max_message_size = max_message_size
 
-    def set_ref(self, hold: bool) -> None:
+    def set_ref(self, keep_loop_alive: bool) -> None:
         """Choose whether waiting on the socket keeps the event loop alive."""
         if not self.closed:
-            self._readable.ref = self._writable.ref = hold
+            self._readable.ref = self._writable.ref = keep_loop_alive
 
     def connect(self, sockaddr: SocketAddress) -> None:
         """Connect the socket.
