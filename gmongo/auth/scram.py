@@ -137,8 +137,8 @@ def prepared_password(mechanism: str, username: str, password: str) -> bytes:
 
     :raises ConfigurationError: the password has characters that SCRAM-SHA-256 does not allow.
     """
-    # SCRAM-SHA-1 uses the password digest of the older mechanism MONGODB-CR
     if mechanism == "SCRAM-SHA-1":
+        # SCRAM-SHA-1 uses the password digest of the older mechanism MONGODB-CR
         return hashlib.md5(f"{username}:mongo:{password}".encode(), usedforsecurity=False).hexdigest().encode()
     try:
         return saslprep(password).encode()

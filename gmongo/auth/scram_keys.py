@@ -38,8 +38,8 @@ class ScramKeys:
         cached = self._cached.get(key_input)
         if cached is not None:
             return cached
-        # forget derivations of the parent process, because they never end in a forked child
         if self._process != os.getpid():
+            # forget derivations of the parent process, because they never end in a forked child
             self._derivations, self._process = {}, os.getpid()
         derivation = self._derivations.get(key_input)
         if derivation is None or derivation.ready():  # a ready derivation was killed before its start

@@ -55,7 +55,7 @@ class Connection(ServerConnection):
         self.last_command: str | None = None  # name of the last command on the connection
         # seconds that the TCP connection, the handshake and the authentication took
         self.established_in = 0.0
-        # handles a late reply; None if the pool must not wait for a reply
+        # function that handles a late reply, or None if the pool must not wait for a reply
         self.late_reply: LateReply | None = None
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server soon replies
 

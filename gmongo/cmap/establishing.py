@@ -27,8 +27,8 @@ class PoolOwner(Protocol):
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         """Handle an error of connecting, handshake or authentication, before the connection is closed (CMAP-A13).
 
-        The pool does not report exceptions that the server did not cause: a kill of the greenlet,
-        and a timeout of the application or the operation.
+        The pool does not report a kill of the greenlet, or a timeout of the application or the
+        operation. The server did not cause these exceptions.
         """
 
 

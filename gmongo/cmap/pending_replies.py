@@ -46,8 +46,8 @@ def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None
 def _read(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
         connection.read_late_reply(seconds, max_bytes)
-    # after any exception, the connection keeps its error, and the link notifies the pool
     except BaseException:
+        # after any exception, the connection keeps its error, and the link notifies the pool
         pass
 
 

@@ -224,8 +224,8 @@ class Pool:
         """
         machine = self.machine
         if connection not in machine.in_use:
-            # after a fork, the pool of the child does not contain the inherited connection
             if connection.inherited:
+                # after a fork, the pool of the child does not contain the inherited connection
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         connection.record_failure(error)

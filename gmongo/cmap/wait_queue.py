@@ -84,8 +84,8 @@ class Waiter(Generic[Item]):
         finally:
             self._asleep = False
             waking, self._waking = self._waking, None
-            # cancel the switch, which would resume the greenlet at a later, unrelated wait
             if waking is not None:
+                # cancel the switch, which would resume the greenlet at a later, unrelated wait
                 waking.stop()
 
     def wake(self) -> None:

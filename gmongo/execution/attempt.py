@@ -66,7 +66,7 @@ class Attempt:
     is_retryable_write = False
     transaction: Transaction | None = None
     starts_transaction: bool  # True if the command starts the transaction. Set only in a transaction
-    retry: Retry | None = None  # retry state after earlier attempts; None in the first attempt
+    retry: Retry | None = None  # retry state after earlier attempts, or None in the first attempt
     avoided: frozenset[Address] = frozenset()  # deprioritized servers
 
     def __init__(self, operation: Operation, deadline: float | None) -> None:
@@ -106,7 +106,7 @@ class Attempt:
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # From here, this attempt must check in the connection after any exception: the command or
+        # From here, this attempt must check in the connection after any exception. The command or
         # an observer may raise an exception, and a kill or a timeout may interrupt the wait for the
         # reply.
         try:

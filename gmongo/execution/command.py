@@ -175,8 +175,8 @@ class CommandRunner:
                 # After a protocol violation, later data on this connection is unreliable.
                 connection.mark_unusable(error)
             session = None
-            # the server may still run the command, although the connection is broken
             if not connection.usable:
+                # the server may still run the command, although the connection is broken
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
                 is_own = isinstance(error, (PyMongoError, BSONError))

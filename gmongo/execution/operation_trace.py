@@ -75,7 +75,7 @@ class OperationTrace:
         self.cursor_id: int | None = None  # cursor ID of a `getMore`
         self.sensitive = False  # True if a command or a reply may contain a secret
         self.tries = 0  # number of attempts
-        # phase of the current wait; None if the operation does not wait
+        # phase of the current wait, or None if the operation does not wait
         self.waits_for: Phase | None = None
         self.wait_started = 0.0
         self.commands = 0

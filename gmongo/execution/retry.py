@@ -207,7 +207,7 @@ class Retry:
         self._limit: float = 1 if deadline is None else inf
         # `latest`: error of the last attempt. `error`: error that the application receives
         self.latest = self.error = _NONE
-        # seconds to wait before the next attempt; None if there is no next attempt
+        # seconds to wait before the next attempt, or None if there is no next attempt
         self.delay: float | None = None
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()

@@ -91,8 +91,8 @@ class TracedExecutor(Executor):
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         observers, trace = self.observers, operation.trace
         observers.active = trace is not None or observers.is_enabled()
-        # this operation is a part of a larger operation, which has created the trace
         if trace is not None:
+            # this operation is a part of a larger operation, which has created the trace
             return self._run_part(trace, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
@@ -110,8 +110,8 @@ class TracedExecutor(Executor):
             return result
         except BaseException as error:
             observers.operation_ended(trace, error)
-            # an exception interrupted an observer after the success of the operation
             if result is not None:
+                # an exception interrupted an observer after the success of the operation
                 self.reap(operation, result)
             raise
         finally:

@@ -148,8 +148,8 @@ class DeleteOne(_Delete):
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a
-        mapping. None (the default) uses the default collation of the collection.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the default collation of the collection.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
         (the default) lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
@@ -168,8 +168,8 @@ class DeleteMany(_Delete):
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a
-        mapping. None (the default) uses the default collation of the collection.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the default collation of the collection.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
         (the default) lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
@@ -191,8 +191,8 @@ class ReplaceOne(_Model, Generic[DocumentType]):
     :param replacement: the new document. The bulk write checks that the document does not begin with an update
         operator.
     :param upsert: True inserts the replacement if no document matches; None uses the server's default, which is False.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a
-        mapping. None (the default) uses the default collation of the collection.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the default collation of the collection.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
         lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
@@ -267,8 +267,8 @@ class UpdateMany(_Update):
     :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The bulk write checks
         that the update begins with an operator.
     :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a
-        mapping. None (the default) uses the default collation of the collection.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the default collation of the collection.
     :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
         match the condition on ``name``. None by default.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
@@ -293,8 +293,8 @@ class UpdateOne(_Update):
     :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The bulk write checks
         that the update begins with an operator.
     :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a
-        mapping. None (the default) uses the default collation of the collection.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the default collation of the collection.
     :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
         match the condition on ``name``. None by default.
     :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)

@@ -61,8 +61,8 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    # A write concern error with such a code is no NotPrimaryError, because the write succeeded, but
-    # the error reports that the state of the server has changed.
+    # Because the write succeeded, such a write concern error is no NotPrimaryError. However, the
+    # error reports that the state of the server has changed.
     changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
     if changed or isinstance(error, NotPrimaryError):
         disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
@@ -141,8 +141,8 @@ def _mark_unknown(
 
 def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:
     """Behind a load balancer, clear the connections to the service of `connection`."""
-    # the service is unknown, because the error occurred before the hello
     if connection.service_id is None:
+        # the service is unknown, because the error occurred before the hello
         return
     if action in (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL):
         server.pool.clear(without_frames(error), connection.service_id)

@@ -233,8 +233,8 @@ class Monitor:
             hello = self._request_hello(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
             return self._failed(error)
-        # after a kill or a timeout, report no server error, but close the unusable connection
         except BaseException:
+            # after a kill or a timeout, report no server error, but close the unusable connection
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:

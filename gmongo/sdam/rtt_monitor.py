@@ -55,8 +55,8 @@ class RttMonitor:
         while not self._stopped:
             try:
                 hello = self._measure()
-            # report no error, because the monitor of the server will detect the failure
             except (PyMongoError, BSONError):
+                # report no error, because the monitor of the server will detect the failure
                 self._disconnect()
             else:
                 self._samples.add_sample(hello.duration)

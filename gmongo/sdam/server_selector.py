@@ -222,8 +222,8 @@ class ServerSelector:
                 if result:
                     return result
                 left = end - _clock.monotonic()
-                # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
                 if left <= 0:
+                    # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
                     raise self._timed_out(topology, explain_failure(), limit, end)
                 topology.request_checks()
                 waiter.sleep(left, lambda: self._timed_out(topology, explain_failure(), limit, end))
@@ -241,7 +241,7 @@ class ServerSelector:
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
-        # The error mentions TLS, because TLS may be the cause of the timeout: a server without TLS
+        # The error mentions TLS, because TLS may be the cause of the timeout. A server without TLS
         # interprets a TLS handshake as the start of a message, and waits for the rest of this
         # message.
         is_connecting = topology.servers and not description.has_known_servers

@@ -15,7 +15,7 @@ from gmongo.wire.address import Address
 if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
 
-MIN_HEARTBEAT_FREQUENCY = 0.5  # seconds; applications cannot change this value (SM-34, SM-35)
+MIN_HEARTBEAT_FREQUENCY = 0.5  # seconds. Applications cannot change this value (SM-34, SM-35)
 SRV_RESCAN_INTERVAL = 60.0  # seconds
 
 

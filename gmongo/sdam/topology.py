@@ -299,8 +299,8 @@ class Topology:
 
         :param settings: topology settings with the seeds from DNS.
         """
-        # the client is closed or forked, or an earlier query has started the topology
         if self.hub is None or self._opened:
+            # the client is closed or forked, or an earlier query has started the topology
             return
         self.settings, self.description = settings, initial_description(settings)
         with self._delivery:

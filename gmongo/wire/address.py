@@ -24,8 +24,8 @@ def parse_address(text: str) -> Address:
 
     :raises ValueError: the host is empty or not printable, or the port is not a number from 1 to 65535.
     """
-    # reject such a text, because it is no host name, and could control a terminal
     if not text.isprintable():
+        # reject such a text, because it is no host name, and could control a terminal
         raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):
         return text, None

@@ -182,7 +182,7 @@ class Race:
     def _start_due(self) -> Attempt | None:
         """Start the attempts that are due.
 
-        If an attempt connects immediately, return this attempt; otherwise None.
+        Return an attempt that connected immediately, or None.
         """
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()
@@ -220,9 +220,9 @@ class Race:
     def _finish(self, winner: Attempt) -> None:
         self._attempts.remove(winner)
         for attempt in self._attempts:
-            # move the address of the slower attempt to the end, so that later connections do not
-            # wait for it
             if attempt.began < winner.began:
+                # move the address of the slower attempt to the end, so that later connections do not
+                # wait for it
                 self._order.note_failure(attempt.address)
         self._order.forget_failure(winner.address)
 

@@ -114,8 +114,8 @@ def _cluster_time(value: Value) -> str | None:
     if not is_document(value) or not isinstance(value.get("clusterTime"), Timestamp):
         return "a document with a clusterTime"
     signature = value.get("signature")
-    # fast path for a cluster time without additional fields
     if len(value) == 2 and isinstance(signature, dict) and len(signature) == 2:
+        # fast path for a cluster time without additional fields
         mac, key = signature.get("hash"), signature.get("keyId")
         if isinstance(mac, bytes) and len(mac) <= _LONGEST_HASH and isinstance(key, int):
             return None

@@ -98,8 +98,8 @@ class TimeLimit:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # greenlet of the current use
-        # State of the current use: the limit in seconds, the time at which the limit ends, whether
-        # a late timer has extended the limit, and the source of the result or None.
+        # State of the current use of the limit. `_due` is the time at which the limit ends.
+        # `_extended` is true if a late timer has extended the limit.
         self._seconds: float
         self._due: float
         self._extended: bool

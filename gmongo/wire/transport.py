@@ -498,8 +498,8 @@ class Transport:
 def _free_buffer() -> memoryview:
     try:
         return _free_buffers.pop()
-    # catch the error, because another thread may take the last buffer after a check of the length
     except IndexError:
+        # catch the error, because another thread may take the last buffer after a check of the length
         return memoryview(bytearray(_BUFFER_SIZE))
 
 

@@ -52,8 +52,8 @@ class CheckedTransport(TlsTransport):
         if peer.shown:
             try:
                 chain = engine.verified_chain()
-            # the package cryptography rejects some certificates that OpenSSL accepts
             except Exception as error:
+                # the package cryptography rejects some certificates that OpenSSL accepts
                 safely(ocsp_log.warning, "OCSP: the server's certificates cannot be parsed: %r", error)
                 return
             peer.valid_until = tls.revocation.check(chain, peer.staple, self._wait_for)
