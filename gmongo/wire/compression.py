@@ -129,7 +129,7 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    # returns an exception of `decompress` as its result
+    # `_without_blocking` returns an exception of `decompress` as its result
     data = _without_blocking(decompress, content, size, size)
     if isinstance(data, ImportError):
         raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
