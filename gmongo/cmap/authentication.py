@@ -70,7 +70,7 @@ class Authentication:
         """Authenticate the connection again with the credential of the client.
 
         :param seconds: seconds until the current operation ends; None means no limit.
-            ``connectTimeoutMS`` further limits the authentication.
+            ``connectTimeoutMS`` also limits the authentication.
         """
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.patience if limits else None

@@ -72,7 +72,7 @@ def populate(pool: MaintainedPool) -> None:
     connection.set_ref(False)
     try:
         pool.establisher.establish(connection, ref=False)
-        # call before `make_available`, which may hand the connection to a waiter
+        # set this before `make_available`, which may hand the connection to a waiter
         connection.set_ref(True)
         pool.machine.make_available(connection)
     finally:

@@ -43,12 +43,12 @@ class ConnectTimeout:
         """Start the timer.
 
         :param began: time at which the current attempt started, if its TCP connection is complete;
-            None starts a new attempt.
+            None means that a new attempt starts now.
         """
         if self._limit is None or self.seconds is None:
             return
         left = self.seconds if began is None else began + self.seconds - _clock.monotonic()
-        late = left <= 0  # the event loop was blocked while the connection became complete
+        late = left <= 0  # the event loop was blocked until the time limit had elapsed
         self._limit.begin(min(-left, self.seconds) or self.seconds if late else left, self._connection, extended=late)
 
     def next_stage(self, extra_seconds: float = 0.0) -> None:

@@ -1,4 +1,7 @@
-"""Connection of a pool. The connection stores its state in the pool, and can read the late reply to a request."""
+"""Connection of a pool.
+
+The connection stores how the pool uses it, and can read the late reply to an interrupted request.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Purpose(Enum):
 
 
 class Connection(ServerConnection):
-    """Connection that belongs to a pool.
+    """Connection that belongs to a pool, with the data about its use.
 
     :param address: address of the server.
     :param socket_timeout: limit in seconds for one exchange; None means no limit.

@@ -54,10 +54,11 @@ class Establisher:
     def establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
         """Connect to the server, perform the handshake and authenticate.
 
-        The connection stays pending after a success, and is dropped after a failure.
+        After a success, the connection is still pending. After a failure, the state machine has
+        dropped the connection.
 
         :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``connectTimeoutMS`` further limits each attempt.
+            means no deadline. ``connectTimeoutMS`` also limits each attempt.
         :param ref: True if the connection keeps the event loop alive.
         """
         machine, started = self._machine, _clock.monotonic()

@@ -11,14 +11,15 @@ from bson.objectid import ObjectId
 class Generations:
     """Generation of a pool.
 
-    Behind a load balancer, also the generation and the number of connections of each service.
+    Behind a load balancer, each service has its own generation and number of connections.
     """
 
     __slots__ = ("_services", "current")
 
     def __init__(self) -> None:
         self.current = 0
-        self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, connections]
+        # service ID -> [generation, number of connections]
+        self._services: dict[ObjectId, list[int]] = {}
 
     def of(self, service_id: ObjectId | None) -> int:
         """Return the current generation of a service, or of the pool if `service_id` is None."""

@@ -128,7 +128,7 @@ class Pool:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
         :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``waitQueueTimeoutMS`` further limits the wait.
+            means no deadline. ``waitQueueTimeoutMS`` also limits the wait.
         :raises PoolClosedError: the pool is closed.
         :raises PoolClearedError: the pool is paused, or was cleared during the check-out.
         :raises WaitQueueTimeoutError: no connection became available in time.
@@ -270,9 +270,10 @@ class Pool:
         Behind a load balancer, clear only the connections of one service, and do not pause.
 
         :param cause: error that caused the clear, for the text of :class:`PoolClearedError`.
-        :param service_id: service whose connections to clear; required behind a load balancer, and
-            forbidden without a load balancer.
-        :param interrupt: True to interrupt connections in use (``interruptInUseConnections``).
+        :param service_id: service whose connections the pool clears; required behind a load
+            balancer, and forbidden without a load balancer.
+        :param interrupt: True if the clear interrupts connections in use
+            (``interruptInUseConnections``).
         """
         if self.state is not PoolState.CLOSED and self._load_balanced is (service_id is None):
             raise InvalidOperation("clear requires a service_id behind a load balancer, and accepts none otherwise")
@@ -305,7 +306,8 @@ class Pool:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs. Does no I/O, and does not switch greenlets.
 
-        :param make_error: makes the error for each greenlet that uses an inherited connection or waits in the queue.
+        :param make_error: returns the error for each greenlet that uses an inherited connection or
+            waits in the queue.
         """
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()

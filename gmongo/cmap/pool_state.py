@@ -46,7 +46,7 @@ class StateMachine:
     :param address: address of the server.
     :param options: pool settings.
     :param connection_options: connection settings.
-    :param events: publisher of pool events, in which the state machine records events.
+    :param events: publisher of pool events, through which the state machine records events.
     """
 
     __slots__ = (
@@ -94,7 +94,9 @@ class StateMachine:
         self._last_id = 0
         self._cause: BaseException | None = None  # error that caused the last pause of the pool
         self._dropped: list[Connection] = []  # connections that the pool must close
-        self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
+        # True after the delivery of the ready event, from which on the background may connect
+        # (CMAP-81)
+        self._may_populate = False
         self._populating: Connection | None = None
         # seconds that the background greenlet waits after its last failed attempt
         self._populate_backoff = 0.0
@@ -144,7 +146,7 @@ class StateMachine:
         # Critical section: no greenlet may run between `_take` and `join`. If a check-in ran
         # between these calls, it would find no waiter, and this check-out would wait although a
         # connection is available.
-        connection = None if self.queue.waiters else self._take()  # waiters have priority
+        connection = None if self.queue.waiters else self._take()  # greenlets that already wait come first
         return connection or self.queue.join()
 
     def _take(self) -> Connection | None:
@@ -401,9 +403,9 @@ class StateMachine:
         """
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: first advance the generation, so that connections in use and pending
-        # connections are stale. Then evict the waiters, before a waiter runs and requests a
-        # connection again.
+        # Critical section: first advance the generation, so that the connections in use and the
+        # pending connections become stale. Then evict the waiters, before a waiter runs and
+        # requests a connection again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.note(self._events.pool_cleared, service_id, interrupt)
@@ -486,8 +488,8 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # During this attempt, background runs started no other connection, so start another
-            # run. After a failure, the run schedules the next run for the end of the backoff.
+            # Background runs started no other connection during this attempt, so start a background
+            # run now. After a failure, this run schedules the next run at the end of the backoff.
             self.background_wakeup.set()
 
     # Forking
@@ -498,7 +500,8 @@ class StateMachine:
         While the pool is paused, greenlets that the child inherited cannot open connections: the
         background greenlet, and greenlets in a check-out.
 
-        :param make_error: makes the error for each greenlet that uses an inherited connection or waits in the queue.
+        :param make_error: returns the error for each greenlet that uses an inherited connection or
+            waits in the queue.
         """
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):

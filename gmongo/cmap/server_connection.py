@@ -89,7 +89,8 @@ class ServerConnection:
         self.error: BaseException | None = None  # error that made the connection unusable
         # After an interruption: the ID of the request whose reply is outstanding.
         self.unanswered: int | None = None
-        self.authentication: Reauthentication | None = None  # None before authentication
+        # None until the connection has authenticated
+        self.authentication: Reauthentication | None = None
         self.progress: Progress | None = None  # None except during the establishment
         # None except while TCP connections to several addresses are in progress
         self.race: Race | None = None
@@ -163,7 +164,7 @@ class ServerConnection:
         """Authenticate the connection again, because the server replied with error code 391 (ReauthenticationRequired).
 
         :param seconds: seconds until the current operation ends; None means no limit.
-            ``connectTimeoutMS`` further limits the authentication.
+            ``connectTimeoutMS`` also limits the authentication.
         :raises InvalidOperation: the connection has never authenticated.
         :raises OperationFailure: the server refused the credential. The connection is then unusable.
         """
@@ -210,7 +211,8 @@ class ServerConnection:
         try:
             transport = self._transport or self._open_transport()
             if timeout is not None:
-                self.mid_message = timeout > 0  # if no time is left, `begin` raises an error before the send
+                # if no time is left, `limit.begin` raises an error before the driver sends data
+                self.mid_message = timeout > 0
                 limit = self._limit = self._limit or TimeLimit(
                     partial(_timeout_error, self.address, self._usual_limits)
                 )

@@ -45,7 +45,7 @@ class Waiter(Generic[Item]):
         """Wait until :meth:`WaitQueue.hand_over` hands over an item, and return the item.
 
         :param limit: greatest wait in seconds; None means no limit.
-        :param make_timeout_error: makes the error that a timeout raises.
+        :param make_timeout_error: returns the error that a timeout raises.
         :raises BaseException: the error of a timeout or an eviction, or an exception that is thrown into the greenlet.
         """
         if limit is None:

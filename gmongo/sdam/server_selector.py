@@ -89,7 +89,7 @@ class ServerSelector:
         :param topology: topology that contains the servers.
         :param selector: a read preference, or ``WRITABLE``.
         :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``serverSelectionTimeoutMS`` further limits the wait.
+            means no deadline. ``serverSelectionTimeoutMS`` also limits the wait.
         :param deprioritized: servers to select only if no other server is suitable.
         :raises ServerSelectionTimeoutError: no server became suitable in time.
         :raises ConfigurationError: the wire versions of a server are not supported.
@@ -105,7 +105,7 @@ class ServerSelector:
     def _select_uncached(
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> Server:
-        """Select a server without the cache, and log the selection if a logger or listener is active."""
+        """Select a server without the cache, and log the selection if logging is active."""
         log = self._events if self._is_logged() else None
         if log:
             log.started(request, topology.description)

@@ -251,7 +251,7 @@ class Topology:
         """Return the server at `address`, for the next command of a cursor or a transaction.
 
         :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``serverSelectionTimeoutMS`` further limits the wait.
+            means no deadline. ``serverSelectionTimeoutMS`` also limits the wait.
         :param wait: True if this method waits while the server is Unknown.
         :raises AutoReconnect: the server is no longer part of the topology.
         :raises ServerSelectionTimeoutError: the server was still Unknown after the timeout.
@@ -288,7 +288,7 @@ class Topology:
     def is_polled(self) -> bool:
         """Return True if the SRV monitor must query DNS for the hosts.
 
-        Hosts of replica sets and load balancers are not queried.
+        The SRV monitor does not query the hosts of replica sets and load balancers.
         """
         # `hub` is None in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened

@@ -32,7 +32,7 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
     Return False if a topology version is missing, or if the versions come from different server
     processes.
 
-    :param equal_is_stale: True if `new` is also stale if the versions are equal.
+    :param equal_is_stale: True if `new` is stale even if the versions are equal.
     """
     if current is None or new is None or current["processId"] != new["processId"]:
         return False

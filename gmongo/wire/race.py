@@ -221,8 +221,8 @@ class Race:
         self._attempts.remove(winner)
         for attempt in self._attempts:
             if attempt.began < winner.began:
-                # move the address of the slower attempt to the end, so that later connections do not
-                # wait for it
+                # move the address of the slower attempt to the end, so that later connections do
+                # not wait for this address
                 self._order.note_failure(attempt.address)
         self._order.forget_failure(winner.address)
 
