@@ -1,4 +1,4 @@
-"""Base class, arguments and results of callbacks that return access tokens for the mechanism MONGODB-OIDC."""
+"""Base class, arguments and results of the callbacks that return access tokens for MONGODB-OIDC."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["OIDCCallback", "OIDCCallbackContext", "OIDCCallbackResult", "OIDCIdP
 
 @dataclass
 class OIDCIdPInfo:
-    """Information about the identity provider. The server sends the information for a human callback.
+    """Information about the identity provider, which the server sends for a human callback.
 
     :param issuer: the URL of the authorization server.
     :param clientId: the client ID at the authorization server; None (the default) if the server sent no client ID.
-    :param requestScopes: the additional scopes that the callback must request from the authorization server; None (the
-        default) if the server sent no scopes.
+    :param requestScopes: additional scopes that the callback must request from the authorization
+        server; None (the default) if the server sent no scopes.
     """
 
     issuer: str

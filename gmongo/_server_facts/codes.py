@@ -1,4 +1,7 @@
-"""Error codes with the names in the server file ``error_codes.yml``, and sets of codes from the specifications."""
+"""Error codes of servers, with the names in the server's file ``error_codes.yml``.
+
+Sets of error codes from the specifications.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ SOCKET_EXCEPTION = 9001
 LEGACY_NOT_PRIMARY = 10058
 NOT_WRITABLE_PRIMARY = 10107
 DUPLICATE_KEY = 11000
-DUPLICATE_KEY_IN_UPDATE = 11001  # only servers before MongoDB 2.6
-DUPLICATE_KEY_IN_CAPPED_COLLECTION = 12582  # only servers before MongoDB 2.6
+DUPLICATE_KEY_IN_UPDATE = 11001  # sent only by servers before MongoDB 2.6
+DUPLICATE_KEY_IN_CAPPED_COLLECTION = 12582  # sent only by servers before MongoDB 2.6
 INTERRUPTED_AT_SHUTDOWN = 11600
 INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602
 STALE_CONFIG = 13388
@@ -76,7 +79,8 @@ RETRYABLE_WRITE = frozenset(
 # Retryable Reads specification, "Retryable Error".
 RETRYABLE_READ = RETRYABLE_WRITE | {READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET}
 
-# Change Streams specification, "Resumable Error", for servers that do not label errors.
+# Change Streams specification, "Resumable Error". The client uses these codes if the server does
+# not label errors.
 RESUMABLE_CHANGE_STREAM = frozenset(
     {
         HOST_UNREACHABLE,
@@ -99,10 +103,11 @@ RESUMABLE_CHANGE_STREAM = frozenset(
     }
 )
 
-# Transactions specification, "UnknownTransactionCommitResult": errors of write concerns that no retry can satisfy.
+# Transactions specification, "UnknownTransactionCommitResult": codes of errors that report an
+# unsatisfiable write concern, so that a retry is useless.
 BAD_WRITE_CONCERN = frozenset({UNSATISFIABLE_WRITE_CONCERN, UNKNOWN_REPL_WRITE_CONCERN})
 
-# After one of these errors of a getMore, the cursor no longer exists on the server.
+# If a getMore fails with one of these codes, the cursor no longer exists on the server.
 CURSOR_GONE = frozenset(
     {
         CURSOR_NOT_FOUND,
@@ -114,5 +119,6 @@ CURSOR_GONE = frozenset(
     }
 )
 
-# Stable API: the API version does not contain the command, or deprecates the command.
+# Stable API: codes of errors that report that the API version does not contain, or deprecates, the
+# command.
 API_REFUSALS = frozenset({API_STRICT_ERROR, API_DEPRECATION_ERROR})

@@ -1,16 +1,16 @@
-"""Size limits of documents and messages. A server may send other limits in its hello reply."""
+"""Size limits of documents and messages. A server may announce other limits in its hello reply."""
 
 from __future__ import annotations
 
 # Limits of a server whose hello reply contains no limits. Source: MongoDB documentation of ``hello``.
 MAX_BSON_SIZE = 16 * 1024 * 1024
 MAX_MESSAGE_SIZE = 48_000_000
-MAX_WRITE_BATCH_SIZE = 1000  # before MongoDB 3.6
-USUAL_WRITE_BATCH_SIZE = 100_000  # since MongoDB 3.6
+MAX_WRITE_BATCH_SIZE = 1000  # limit before MongoDB 3.6
+USUAL_WRITE_BATCH_SIZE = 100_000  # limit since MongoDB 3.6
 
 # A command and its reply may exceed the largest document by this number of bytes. Source: ``BSONObjMaxInternalSize``
 # and ``MaxMessageSizeBytes`` in the source code of the server.
 COMMAND_OVERHEAD = 16 * 1024
-# Bytes of a message that are reserved for the common fields of a ``bulkWrite`` command. Source: ``maxMessageSizeBytes``
-# in the Bulk Write specification.
+# Number of bytes of a message that the driver reserves for the common fields of a ``bulkWrite``
+# command. Source: ``maxMessageSizeBytes`` in the Bulk Write specification.
 BULK_WRITE_OVERHEAD = 1000

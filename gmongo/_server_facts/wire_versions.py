@@ -1,6 +1,7 @@
-"""Wire versions: the range that the driver supports, and the first wire version with each feature.
+"""Wire versions: the range that the driver supports, and the first wire version that supports each feature.
 
-The numbers of the releases are from the Server Wire Version and Feature List of the driver specifications.
+The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to
+wire versions.
 """
 
 from __future__ import annotations
@@ -18,25 +19,27 @@ RETRYABLE_READS = 6
 CONNECTIONS_SURVIVE_STEP_DOWN = 8
 # MongoDB 4.4. Retryable Writes and Change Streams specifications: the server adds the error labels.
 ERROR_LABELS = 9
-# MongoDB 4.4. Find, getMore and killCursors commands specification: ``comment`` of a getMore.
+# MongoDB 4.4. Find, getMore and killCursors commands specification: a getMore supports ``comment``.
 GET_MORE_COMMENT = 9
-# MongoDB 4.4. CRUD specification, "hint" of a delete and a findAndModify: older servers reject the option.
+# MongoDB 4.4. CRUD specification: a delete and a findAndModify support ``hint``. Older servers
+# reject the option.
 HINT_OF_ANY_WRITE = 9
-# MongoDB 4.4. CRUD specification: ``comment`` of a write.
+# MongoDB 4.4. CRUD specification: writes support ``comment``.
 COMMENT = 9
-# MongoDB 5.0. CRUD specification: ``let`` of an update, a delete and a findAndModify.
+# MongoDB 5.0. CRUD specification: an update, a delete and a findAndModify support ``let``.
 LET_OF_WRITES = 13
 # MongoDB 5.0. Snapshot Sessions specification.
 SNAPSHOT_READS = 13
 # MongoDB 5.0. CRUD specification: a secondary forwards the output of $out and $merge to the primary.
 AGGREGATE_WRITES_ON_SECONDARY = 13
-# MongoDB 6.0. SDAM specification, "updateRSFromPrimary": the election ID decides before the set version.
+# MongoDB 6.0. SDAM specification, "updateRSFromPrimary": to find the newer primary, the driver
+# compares first the election ID, then the set version.
 ELECTION_ID_FIRST = 17
 # MongoDB 7.0. Client Side Encryption specification, "Create Collection Helper".
 QUERYABLE_ENCRYPTION = 21
 # MongoDB 7.1. SERVER-57297: a mongos streams the batches of a getMore with exhaustAllowed.
 EXHAUST_ON_MONGOS = 22
-# MongoDB 8.0. CRUD specification: ``sort`` of an update.
+# MongoDB 8.0. CRUD specification: an update supports ``sort``.
 SORT_OF_UPDATES = 25
-# MongoDB 8.0. Bulk Write specification: the command ``bulkWrite``.
+# MongoDB 8.0. Bulk Write specification: the server supports the command ``bulkWrite``.
 CLIENT_BULK_WRITE = 25

@@ -1,5 +1,5 @@
-"""Authentication of connections, and sources of credentials.
+"""Authentication mechanisms, and sources of credentials.
 
-A mechanism receives a function that sends a command and returns the reply. Mechanisms are therefore independent of
-connections and pools.
+A mechanism receives a function that sends a command and returns its reply. Therefore mechanisms do
+not depend on connections and pools.
 """

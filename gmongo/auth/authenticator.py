@@ -33,9 +33,9 @@ class Authenticator:
         return f"<Authenticator {self.credential}>"
 
     def login(self, host: str) -> Login:
-        """Return the login for one new connection.
+        """Return the object that authenticates one new connection.
 
-        :param host: the host of the server.
+        :param host: host name of the server.
         :raises ConfigurationError: the client must not send the credential to this host.
         """
         return self._login(host)

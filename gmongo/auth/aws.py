@@ -1,6 +1,7 @@
-"""MONGODB-AWS: the client signs a request, and the server sends this request to the AWS security token service.
+"""MONGODB-AWS: the client signs a request, which the server sends to the AWS security token service.
 
-STS is the abbreviation of security token service.
+The abbreviation STS means AWS security token service. The reply of STS proves the identity of the
+client.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _NO_CHANNEL_BINDING = ord("n")
 class AwsConversation(SaslConversation):
     """One MONGODB-AWS conversation.
 
-    :param find_credentials: returns the AWS credentials; called after the first reply of the server.
+    :param find_credentials: returns the AWS credentials; the conversation calls this function after
+        the first reply of the server.
     :param make_nonce: returns the client nonce; None means a random nonce.
     :param now: returns the current time; None means the system clock.
     """
@@ -97,7 +99,7 @@ def region_of(host: str) -> str:
 def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, date: str) -> str:
     """Return the Authorization header (AWS Signature Version 4) of the request that the server sends to STS.
 
-    :param date: the time of the request in UTC, such as ``20150830T123600Z``.
+    :param date: time of the request in UTC, such as ``20150830T123600Z``.
     :raises OperationFailure: `host` is not a host name.
     """
     headers = {
@@ -121,7 +123,10 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
 
 
 def sign(secret: str, day: str, region: str, service: str, text: str) -> str:
-    """Return the signature of `text`. The key is derived from the secret, the day, the region and the service."""
+    """Return the signature of `text`.
+
+    The signing key results from the secret, the day, the region and the service.
+    """
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")

@@ -1,7 +1,7 @@
 """Sources of AWS credentials: environment variables, web identity, ECS and EC2, in this order.
 
-The client uses these sources only if its options contain no credentials. Three environment variables of the AWS SDKs
-set other endpoints than the default endpoints of AWS: ``AWS_ENDPOINT_URL_STS``,
+The client uses these sources only if its options contain no credentials. As in the AWS SDKs, three
+environment variables replace default endpoints of AWS: ``AWS_ENDPOINT_URL_STS``,
 ``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and ``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
 """
 
@@ -21,7 +21,7 @@ from gmongo.errors import ConfigurationError, OperationFailure
 
 _TIMEOUT = 10.0  # seconds
 _TOKEN_LIFETIME = "30"  # seconds
-_VALID_FOR = timedelta(minutes=5)  # the minimum remaining validity of cached credentials
+_VALID_FOR = timedelta(minutes=5)  # cached credentials must remain valid for this time
 _ECS = "http://169.254.170.2"
 _EC2 = "http://169.254.169.254"
 _STS = "https://sts.amazonaws.com"
@@ -30,10 +30,10 @@ _ROLES = "/latest/meta-data/iam/security-credentials/"
 
 @dataclass(frozen=True)
 class AwsCredentials:
-    """AWS credentials, with which the client signs a request.
+    """AWS credentials, with which the client signs the request to STS.
 
     :param token: the session token; None for permanent credentials.
-    :param expires: the time of expiration; None for permanent credentials.
+    :param expires: time at which the credentials expire; None for permanent credentials.
     """
 
     key_id: str
@@ -43,16 +43,18 @@ class AwsCredentials:
 
 
 class AwsCredentialsCache:
-    """Cache of the AWS credentials that one client has fetched from a service."""
+    """Finds AWS credentials for one client, and caches credentials from a service."""
 
     def __init__(self) -> None:
         self._cached: AwsCredentials | None = None
 
     def find(self) -> AwsCredentials:
-        """Return credentials that are valid for at least five minutes.
+        """Return the credentials in the cache if they remain valid for five minutes.
 
-        :raises OperationFailure: no service returns credentials.
-        :raises ConfigurationError: environment variables are incomplete.
+        Otherwise find new credentials.
+
+        :raises OperationFailure: the service returned no credentials.
+        :raises ConfigurationError: a necessary environment variable is not set.
         """
         cached = self._cached
         if cached is not None and cached.expires and cached.expires - datetime.now(timezone.utc) > _VALID_FOR:
@@ -129,7 +131,7 @@ def _read(service: str, reply: Document, token: str) -> AwsCredentials:
 
 
 def _moment(value: object) -> datetime | None:
-    """Convert an expiration time, which is an ISO 8601 string or a number of seconds since 1970 (from STS).
+    """Convert an expiration time: an ISO 8601 string, or (from STS) a number of seconds since 1970.
 
     Return None if the value is invalid.
     """
@@ -143,7 +145,7 @@ def _moment(value: object) -> datetime | None:
 
 
 def read_token(variable: str, variables: Mapping[str, str]) -> str:
-    """Return the token in the file whose path an environment variable contains.
+    """Return the token in a file. The environment variable `variable` contains the path of the file.
 
     :raises OperationFailure: the file is not readable.
     :raises ConfigurationError: the environment variable is not set.

@@ -1,4 +1,7 @@
-"""Conversations: the commands and replies of one authentication. A conversation is independent of the connection."""
+"""Conversations: the commands and replies of one authentication.
+
+A conversation does not depend on a connection.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from gmongo.errors import ProtocolError
 
 Command = DocumentDict
 Reply = Document
-# Function that sends a command to a database, and returns the reply. Raises OperationFailure for an error reply.
+# Function that sends a command to a database, and returns the reply. The function raises
+# OperationFailure for an error reply.
 Run = Callable[[str, Command], Reply]
 
 
@@ -31,23 +35,23 @@ class Conversation(ABC):
 
     @abstractmethod
     def first(self) -> Command:
-        """Return the first command."""
+        """Return the first command of the conversation."""
 
     @abstractmethod
     def next(self, reply: Reply) -> Command | None:
-        """Return the next command, or None if the client is authenticated.
+        """Return the next command. Return None if `reply` completes the authentication.
 
         :raises OperationFailure: the server did not prove its identity.
         :raises ProtocolError: the reply is malformed.
         """
 
 
-def converse(run: Run, conversation: Conversation, speculated: Reply | None = None) -> None:
-    """Run a conversation from its beginning to its end.
+def converse(run: Run, conversation: Conversation, first_reply: Reply | None = None) -> None:
+    """Run a complete conversation: send each command, and pass each reply to the conversation.
 
-    :param speculated: the reply to the first command, if the client sent this command in the hello; otherwise None.
+    :param first_reply: the reply to the first command, if the client sent this command in the hello; otherwise None.
     """
-    reply = run(conversation.database, conversation.first()) if speculated is None else speculated
+    reply = run(conversation.database, conversation.first()) if first_reply is None else first_reply
     while (command := conversation.next(reply)) is not None:
         reply = run(conversation.database, command)
 
@@ -57,7 +61,7 @@ class SaslConversation(Conversation):
 
     mechanism: str
     options: ClassVar[Document] = {}
-    """Further fields of ``saslStart``."""
+    """Additional fields of the command ``saslStart``."""
 
     def first(self) -> Command:
         return {"saslStart": 1, "mechanism": self.mechanism, "payload": self.begin(), **self.options}
@@ -72,22 +76,23 @@ class SaslConversation(Conversation):
 
     @abstractmethod
     def begin(self) -> bytes:
-        """Return the first payload."""
+        """Return the payload of the first command."""
 
     @abstractmethod
     def step(self, payload: bytes, done: bool) -> bytes:
-        """Check a payload of the server, and return the payload of the next command.
+        """Check a payload from the server, and return the payload of the next command.
 
-        :param done: True if the server expects no further command.
-        :raises ProtocolError: the server ended the conversation too early, or did not end the conversation.
+        :param done: True if the server has ended the conversation.
+        :raises ProtocolError: the server ended the conversation too early, or continued the
+            conversation after its last step.
         """
 
     def too_early_error(self) -> ProtocolError:
-        """Return the error for a server that ends the conversation too early."""
+        """Return the error for a server that ended the conversation too early."""
         return ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
 
     def too_long_error(self) -> ProtocolError:
-        """Return the error for a server that does not end the conversation."""
+        """Return the error for a server that continued the conversation after its last step."""
         return ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
 
 

@@ -1,4 +1,4 @@
-"""Credential of a client, and the rules of each mechanism."""
+"""Credential of a client, and the rules for the credentials of each mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.errors import ConfigurationError
 EXTERNAL = "$external"
 DEFAULT = "DEFAULT"
 
-# Hosts to which the client sends the tokens of a human user, if the application does not set ALLOWED_HOSTS.
+# Default value of ALLOWED_HOSTS: the hosts to which the client may send the tokens of a human user.
 DEFAULT_ALLOWED_HOSTS = (
     "*.mongodb.net",
     "*.mongodb-qa.net",
@@ -23,7 +23,8 @@ DEFAULT_ALLOWED_HOSTS = (
     "::1",
 )
 CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
-# Environment of MONGODB-OIDC -> True if it requires TOKEN_RESOURCE, False if it does not allow TOKEN_RESOURCE.
+# Value of ENVIRONMENT (MONGODB-OIDC) -> True if the environment requires TOKEN_RESOURCE, False if
+# it forbids TOKEN_RESOURCE.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
 _Properties = Document
@@ -33,7 +34,8 @@ _Properties = Document
 class Credential:
     """Credential of a client.
 
-    :param mechanism: the mechanism; ``DEFAULT`` means the strongest SCRAM mechanism that the server supports.
+    :param mechanism: name of the mechanism; ``DEFAULT`` means the strongest SCRAM mechanism that
+        the server supports.
     :param source: the database that stores the user.
     :param properties: the properties of the mechanism, with names in upper case.
     """
@@ -63,7 +65,9 @@ def credential_of(
     """
     mechanism = options.get("authmechanism")
     if mechanism is None and (username is None or (username == "" and not password)):
-        return None  # the application read username and password from empty environment variables
+        # an empty username may come from an empty environment variable, so it disables
+        # authentication
+        return None
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
     application_properties = {
@@ -84,15 +88,18 @@ def credential_of(
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules for the credential of a mechanism. The default values are the rules of SCRAM.
+    """Rules for the credentials of one mechanism.
 
-    :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is the default value.
+    The default values of the parameters are the rules of SCRAM.
+
+    :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is
+        only the default value.
     :param username: True if the mechanism requires a username.
     :param password: True if the mechanism requires a password; False if it forbids a password; None if the password is
         optional.
     :param properties: the names of the allowed properties.
     :param defaults: the default values of properties.
-    :param check: returns the reason to reject the credential, or None.
+    :param check: function that returns the reason to reject a credential, or None.
     """
 
     external: bool | str = False
@@ -104,7 +111,10 @@ class _Rules:
 
     @property
     def empty_is_none(self) -> bool:
-        """True if an empty password means no password, because a URI without a colon has an empty password."""
+        """True if an empty password means that there is no password.
+
+        A URI without a colon yields an empty password.
+        """
         return self.password is not True
 
     def default_source(self, database: str | None) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NO_LAYER = 1  # a connection without integrity protection and without encryption
+_NO_LAYER = 1  # bit of the security layer without integrity protection and encryption
 _LAYER_AND_SIZE = 4
 
 
@@ -37,9 +37,12 @@ def gssapi_library() -> ModuleType:
 
 
 class GssapiConversation(SaslConversation):
-    """One Kerberos conversation. The library may query a Kerberos server, so its calls run in a native thread.
+    """One Kerberos conversation.
 
-    :param host: the host of the server, which is part of the service name.
+    The calls of the library run in a native thread, because the library may query a Kerberos
+    server.
+
+    :param host: host name of the server, which is part of the Kerberos service name.
     """
 
     mechanism = "GSSAPI"
@@ -60,10 +63,10 @@ class GssapiConversation(SaslConversation):
         service = f"{properties['SERVICE_NAME']}@{host}"
         if properties.get("SERVICE_REALM"):
             service = f"{properties['SERVICE_NAME']}/{host}@{properties['SERVICE_REALM']}"
-        self._context, token = _run_in_thread(self._open, gssapi_library(), service)
+        self._context, token = _run_in_thread(self._open_context, gssapi_library(), service)
         return token or b""
 
-    def _open(self, gssapi: ModuleType, service: str) -> tuple[SecurityContext, bytes | None]:
+    def _open_context(self, gssapi: ModuleType, service: str) -> tuple[SecurityContext, bytes | None]:
         kinds, credential = gssapi.NameType, self._credential
         user = gssapi.Name(credential.username, kinds.user)
         if credential.password is None:
@@ -89,7 +92,7 @@ class GssapiConversation(SaslConversation):
         return self._choose_layer(payload)
 
     def _choose_layer(self, payload: bytes) -> bytes:
-        """Return the message that chooses no security layer and contains the username."""
+        """Return the message that contains the username and rejects all security layers."""
         offered: bytes = self._context.unwrap(payload).message
         if len(offered) != _LAYER_AND_SIZE or not offered[0] & _NO_LAYER:
             raise OperationFailure("GSSAPI: the server requires a security layer")
@@ -99,9 +102,9 @@ class GssapiConversation(SaslConversation):
 
 
 def canonical(host: str, mode: str) -> str:
-    """Return the host name in the Kerberos service name. If DNS fails, return `host`.
+    """Return the host name for the Kerberos service name. Return `host` if DNS finds no canonical name.
 
-    :param mode: value of the property CANONICALIZE_HOST_NAME.
+    :param mode: value of the property CANONICALIZE_HOST_NAME, which selects the DNS queries.
     """
     mode = mode.lower()
     if mode in ("none", "false"):

@@ -21,7 +21,7 @@ _ERROR_FIELDS = ("error", "error_description", "code", "Code", "message", "Messa
 
 
 class _Connection(http.client.HTTPConnection):
-    """HTTP connection that uses a gevent socket, also in a process without monkey-patching."""
+    """HTTP connection that uses a gevent socket, even in a process without monkey-patching."""
 
     def __init__(self, host: str, port: int | None, secure: bool) -> None:
         super().__init__(host, port or (443 if secure else 80))
@@ -40,9 +40,9 @@ def request(
 ) -> str:
     """Send a request, and return the body of the response.
 
-    :param service: the name of the service for error messages. These messages contain no part of the request body or
-        headers.
-    :param timeout: the limit of the request and its response, in seconds.
+    :param service: name of the service, which error messages contain. The error text contains no
+        part of the request body or headers.
+    :param timeout: limit in seconds for the request and its response.
     :raises OperationFailure: the service is unreachable, does not respond in time, or returns an error.
     """
     parts = urlsplit(url)
@@ -70,9 +70,10 @@ def request(
 
 
 def _explanation(text: str, headers: Mapping[str, str]) -> str:
-    """Return the error text of a response. If the response is a JSON object, the text contains only error fields.
+    """Return the error text of a response.
 
-    Other fields may contain credentials.
+    If the response is a JSON object, return only its error fields, because other fields may contain
+    credentials.
     """
     try:
         document = json.loads(text)
@@ -88,7 +89,10 @@ def _explanation(text: str, headers: Mapping[str, str]) -> str:
 def request_json(
     service: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> DocumentDict:
-    """Send a request, and return the JSON object in the response. See :func:`request` for the parameters."""
+    """Send a request, and return the JSON object in the response.
+
+    :func:`request` describes the parameters.
+    """
     text = request(service, method, url, headers, timeout, body)
     try:
         document = json.loads(text)
@@ -100,7 +104,7 @@ def request_json(
 
 
 def text_field(service: str, document: Document, *names: str) -> list[str]:
-    """Return the values of the fields `names` of a response, which must be non-empty strings.
+    """Return the values of the fields `names` of a response. The values must be non-empty strings.
 
     :raises OperationFailure: a field is missing, empty or not a string.
     """

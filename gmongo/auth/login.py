@@ -26,7 +26,7 @@ class Login(ABC):
 
     @abstractmethod
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        """Authenticate after the hello.
+        """Authenticate the connection after the hello.
 
         :param run: sends a command to a database, and returns the reply.
         :param hello: the reply to the hello.
@@ -36,18 +36,21 @@ class Login(ABC):
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        """Authenticate again, because the server requires reauthentication. See :meth:`authenticate`."""
+        """Authenticate the connection again, because the server requires reauthentication.
+
+        See :meth:`authenticate`.
+        """
 
 
 class SimpleLogin(Login):
-    """Login with a conversation that needs no data from the hello reply or a cache.
+    """Login with a mechanism whose conversation needs no data from the hello reply or a cache.
 
-    :param make: creates a new conversation.
+    :param make_conversation: returns a new conversation.
     """
 
-    def __init__(self, make: Callable[[], Conversation]) -> None:
-        self._make = make
-        self._conversation = make()
+    def __init__(self, make_conversation: Callable[[], Conversation]) -> None:
+        self._make = make_conversation
+        self._conversation = make_conversation()
 
     def hello_fields(self) -> Command:
         return speculative_fields(self._conversation) if self._conversation.can_be_speculative else {}
@@ -60,7 +63,10 @@ class SimpleLogin(Login):
 
 
 class ScramLogin(Login):
-    """Login with SCRAM. If the options set no mechanism, the login uses the strongest mechanism that the server names.
+    """Login with SCRAM.
+
+    If the client options set no mechanism, the login uses the strongest mechanism in the hello
+    reply.
 
     :param keys: the cache of SCRAM keys of the client.
     """
@@ -105,7 +111,7 @@ class AwsLogin(Login):
         self._credential = credential
         self._cache = cache
 
-    def _find(self) -> AwsCredentials:
+    def _find_credentials(self) -> AwsCredentials:
         credential = self._credential
         if credential.username is None:
             return self._cache.find()
@@ -117,25 +123,27 @@ class AwsLogin(Login):
 
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
         try:
-            converse(run, AwsConversation(self._credential.source, self._find))
+            converse(run, AwsConversation(self._credential.source, self._find_credentials))
         except Exception:
             self._cache.clear()
             raise
 
 
 def speculative_fields(conversation: Conversation) -> Command:
-    """Return the field of the hello command that begins a conversation (speculative authentication)."""
+    """Return the hello field with the first command of a conversation (speculative authentication)."""
     return {"speculativeAuthenticate": {**conversation.first(), "db": conversation.database}}
 
 
 def speculative_reply(hello: Reply) -> Reply | None:
-    """Return the reply to the speculative authentication, or None if the server ignored it."""
+    """Return the reply to the speculative authentication, or None if the server sent no such reply."""
     reply: object = hello.get("speculativeAuthenticate")
     return reply if isinstance(reply, dict) else None
 
 
 def _strongest_mechanism(mechanisms: object) -> str:
-    """Return the strongest SCRAM mechanism of a user. If the server names no mechanisms, return SCRAM-SHA-1.
+    """Return the strongest SCRAM mechanism of a user.
+
+    If the server lists no mechanisms, return SCRAM-SHA-1.
 
     :param mechanisms: field ``saslSupportedMechs`` of the hello reply.
     """

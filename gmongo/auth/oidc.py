@@ -1,6 +1,7 @@
 """MONGODB-OIDC: the client sends an access token from an identity provider.
 
-A callback of the application returns the token, or a callback of gmongo that queries a service.
+The client gets the token from a callback of the application, or from a callback of gmongo that
+queries a service.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 _VERSION = 1
-_PAUSE = 0.1  # minimum seconds between two calls of the callback
+_PAUSE = 0.1  # least number of seconds between two calls of the callback
 _FOR_A_HUMAN = 300.0  # seconds
 _FOR_A_MACHINE = 60.0  # seconds
 
 
 class OidcTokens:
-    """Tokens of one client, and the callback that returns tokens. One greenlet at a time calls the callback."""
+    """Tokens of one client, and the callback that returns new tokens.
+
+    Only one greenlet at a time calls the callback.
+    """
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -46,11 +50,12 @@ class OidcTokens:
         return f"<OidcTokens {'with' if self.access else 'without'} a token>"
 
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
-        """Return an access token, and True if the token was cached.
+        """Return an access token, and True if the token comes from the cache.
 
         :param seconds: the remaining seconds of ``timeoutMS``, or None without a limit.
-        :param provider: the identity provider for a human callback, which then gets no refresh token; None means the
-            stored identity provider and refresh token.
+        :param provider: identity provider for a human callback, to which the driver then passes no
+            refresh token; None means that the driver passes the stored identity provider and
+            refresh token.
         """
         with self._turn:
             if self.access is not None:
@@ -90,7 +95,7 @@ class OidcTokens:
 
 
 class TokenConversation(SaslConversation):
-    """Conversation of one step: the client sends its access token."""
+    """Conversation with one command, in which the client sends its access token."""
 
     mechanism = "MONGODB-OIDC"
 
@@ -108,9 +113,11 @@ class TokenConversation(SaslConversation):
 
 
 class PrincipalConversation(SaslConversation):
-    """Conversation of two steps: the server names the identity provider, and the client sends its access token.
+    """Conversation with two commands.
 
-    :param get_token: returns the access token from an identity provider.
+    The server names the identity provider, and the client then sends its access token.
+
+    :param get_token: returns an access token from the identity provider that the server named.
     """
 
     mechanism = "MONGODB-OIDC"
@@ -146,7 +153,7 @@ class OidcLogin(Login):
     def __init__(self, tokens: OidcTokens) -> None:
         self._tokens = tokens
         self._source = tokens.credential.source
-        self._token: str | None = None  # the token of the last authentication
+        self._token: str | None = None  # token that the connection sent last
 
     def hello_fields(self) -> Command:
         self._token = self._tokens.access
@@ -170,7 +177,10 @@ class OidcLogin(Login):
             self._authenticate_with(run, self._tokens.get(seconds)[0] if cached else token)
 
     def _try_token(self, run: Run, token: str) -> bool:
-        """Authenticate with a token. Return False if the server rejects the token, and raise any other error."""
+        """Authenticate with a token.
+
+        Return False if the server rejects the token. Raise any other error.
+        """
         try:
             self._authenticate_with(run, token)
         except OperationFailure as error:
@@ -212,9 +222,9 @@ class HumanOidcLogin(OidcLogin):
         converse(run, PrincipalConversation(self._source, username, self._token_for))
 
     def _refresh(self, run: Run, seconds: float | None) -> bool:
-        """Authenticate with a token that the refresh token provides, without the interaction of the human user.
+        """Authenticate with an access token that the callback gets with the refresh token.
 
-        Return False if the server rejects the new token.
+        Return False if the server rejects the access token.
         """
         token, _ = self._tokens.get(seconds)
         if self._try_token(run, token):

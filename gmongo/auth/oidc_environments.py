@@ -18,10 +18,12 @@ _GCP = "metadata"
 
 
 class FileToken(OIDCCallback):
-    """Callback that reads the token from a file. The environment renews the token in the file.
+    """Callback that reads the token from a file.
 
-    :param variables: environment variables that may contain the path of the file. The first variable that is set
-        applies.
+    The platform, such as Kubernetes, renews the token in the file.
+
+    :param variables: environment variables that may contain the path of the file. The callback uses
+        the first variable that is set.
     :param default: the path of the file if no variable is set.
     """
 
@@ -38,7 +40,7 @@ class FileToken(OIDCCallback):
 class AzureToken(OIDCCallback):
     """Callback that requests the token from the metadata service of an Azure virtual machine.
 
-    :param resource: the resource of the token (``TOKEN_RESOURCE``).
+    :param resource: resource for which the token is valid (``TOKEN_RESOURCE``).
     """
 
     def __init__(self, resource: str) -> None:
@@ -60,7 +62,7 @@ class AzureToken(OIDCCallback):
 class GcpToken(OIDCCallback):
     """Callback that requests the token from the Google Cloud metadata service.
 
-    :param resource: the resource of the token (``TOKEN_RESOURCE``).
+    :param resource: resource for which the token is valid (``TOKEN_RESOURCE``).
     """
 
     def __init__(self, resource: str) -> None:
@@ -94,7 +96,10 @@ def callback_of(credential: Credential) -> OIDCCallback:
 
 
 def _seconds(value: Any) -> float | None:
-    """Convert a lifetime in seconds, which Azure sends as a string. Return None if the value is invalid."""
+    """Convert a lifetime in seconds to a number, because Azure sends a string.
+
+    Return None if the value is invalid.
+    """
     try:
         return max(float(value), 0.0)
     except (TypeError, ValueError):

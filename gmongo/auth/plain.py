@@ -1,4 +1,7 @@
-"""PLAIN (RFC 4616): LDAP authentication. The mechanism does not encrypt the password, so the client requires TLS."""
+"""PLAIN (RFC 4616): LDAP authentication.
+
+The mechanism does not encrypt the password, so the client warns if it sends the password without TLS.
+"""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import stringprep
 import unicodedata
 from collections.abc import Callable
 
-# Characters that RFC 4013, section 2.3 prohibits: test function, and description of the characters. Non-ASCII spaces
-# are also prohibited, but the mapping replaces all non-ASCII spaces.
+# Characters that RFC 4013, section 2.3 prohibits: a function that tests a character -> description
+# of the characters. The table omits non-ASCII spaces, which `saslprep` replaces before the test.
 _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
@@ -24,7 +24,8 @@ _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
 def saslprep(text: str) -> str:
     """Return the prepared form of a password.
 
-    :raises ValueError: the password has a prohibited character. The message does not contain the character.
+    :raises ValueError: the password has a prohibited character. The error text does not contain the
+        character, which is a part of the password.
     """
     if text.isascii() and text.isprintable():
         return text

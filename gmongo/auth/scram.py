@@ -18,12 +18,13 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Servers use 10,000 or 15,000 iterations by default. A million iterations take about one second. Only an attacker
-# sends a larger number, to waste CPU time of the client.
+# Greatest number of iterations, which take about one second. Servers use 10,000 or 15,000
+# iterations by default. Only an attacker demands a larger number, to waste CPU time of the client.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
-# RFC 5802, section 7 requires these fields in this order. Optional extensions may follow. A mandatory extension (m=)
-# would precede the fields. The client rejects mandatory extensions, because it supports none.
+# Messages of the server. RFC 5802, section 7 sets the order of the fields, after which optional
+# extensions may follow. A mandatory extension (m=) would precede the fields. The client rejects
+# mandatory extensions, because the client supports none.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
 _FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}")
 _FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
@@ -132,11 +133,12 @@ class ScramConversation(SaslConversation):
 
 
 def prepared_password(mechanism: str, username: str, password: str) -> bytes:
-    """Return the form of the password from which the client derives the keys.
+    """Return the normalized password, from which the client derives the keys.
 
     :raises ConfigurationError: the password has characters that SCRAM-SHA-256 does not allow.
     """
-    if mechanism == "SCRAM-SHA-1":  # the password digest of MONGODB-CR, which preceded SCRAM
+    if mechanism == "SCRAM-SHA-1":
+        # SCRAM-SHA-1 uses the password digest of the older mechanism MONGODB-CR
         return hashlib.md5(f"{username}:mongo:{password}".encode(), usedforsecurity=False).hexdigest().encode()
     try:
         return saslprep(password).encode()

@@ -1,4 +1,7 @@
-"""SCRAM keys. The derivation is slow by design, so each client derives its keys once, in a native thread."""
+"""Derivation and cache of SCRAM keys.
+
+The derivation is slow by design, so each client derives its keys once, in a native thread.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import gevent
 from gevent import GreenletExit
 from gevent.threadpool import ThreadPool
 
-# Greatest number of cached keys. A client needs one entry for each mechanism, and a new entry after a password change.
+# Greatest number of cache entries. A client needs one entry for each mechanism, and a new entry
+# after a password change.
 _MOST_CACHED = 8
 
 Keys = tuple[bytes, bytes]
@@ -29,23 +33,27 @@ class ScramKeys:
         return f"<ScramKeys {len(self._cached)} cached>"
 
     def derive(self, digest: str, password: bytes, salt: bytes, iterations: int) -> Keys:
-        """Return ClientKey and ServerKey (RFC 5802)."""
+        """Return ClientKey and ServerKey (RFC 5802), from the cache or from a new derivation."""
         key_input = digest, password, salt, iterations
         cached = self._cached.get(key_input)
         if cached is not None:
             return cached
-        if self._process != os.getpid():  # in a forked child, a derivation of the parent process never ends
+        if self._process != os.getpid():
+            # forget derivations of the parent process, because they never end in a forked child
             self._derivations, self._process = {}, os.getpid()
         derivation = self._derivations.get(key_input)
-        if derivation is None or derivation.ready():  # ready if the derivation was killed before its start
-            # The derivation runs in a separate greenlet, so that a kill of a waiting greenlet does not end it.
+        if derivation is None or derivation.ready():  # a ready derivation was killed before its start
+            # The derivation runs in a separate greenlet, so that a kill of a waiting greenlet does
+            # not end the derivation.
             derivation = self._derivations[key_input] = gevent.spawn(self._derive, key_input)
         keys = derivation.get()
-        # `get` returns GreenletExit if the greenlet was killed. In this case, derive the keys again.
+        # If the derivation was killed, `get` returns GreenletExit. In this case, derive the keys
+        # again.
         return self.derive(*key_input) if isinstance(keys, GreenletExit) else keys
 
     def _derive(self, key_input: _KeyInput) -> Keys:
-        # The derivation has its own thread. In the thread pool of the hub, DNS lookups would wait for the derivation.
+        # The derivation has its own thread, because DNS lookups in the thread pool of the hub must
+        # not wait for the derivation.
         pool = ThreadPool(1)
         try:
             keys: Keys = pool.apply(derive_keys, key_input)

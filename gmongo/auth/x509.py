@@ -8,7 +8,8 @@ from gmongo.auth.conversation import Command, Conversation, Reply
 class X509Conversation(Conversation):
     """One X.509 conversation.
 
-    :param username: the subject of the certificate. If None, the server reads the subject from the certificate.
+    :param username: subject of the client certificate; None means that the server reads the subject
+        from the certificate.
     """
 
     def __init__(self, database: str, username: str | None) -> None:

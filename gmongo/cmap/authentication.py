@@ -36,7 +36,7 @@ class Authentication:
     """Authentication of one connection.
 
     :param options: connection settings of the client.
-    :param authenticator: authenticator of the client.
+    :param authenticator: credential and mechanism with which the client authenticates.
     """
 
     __slots__ = ("_authenticator", "_connection", "_login", "_options")
@@ -54,7 +54,7 @@ class Authentication:
     def begin(self, hello: Hello, limit: ConnectTimeout) -> None:
         """Authenticate after the hello, and remove the authentication fields from the stored reply to the hello.
 
-        :param limit: time limit of the connection attempt.
+        :param limit: timer of the connection attempt.
         :raises OperationFailure: the server did not accept the credential.
         """
         reply = dict(hello.reply)
@@ -67,9 +67,10 @@ class Authentication:
 
     @clears_locals
     def again(self, seconds: float | None) -> None:
-        """Authenticate again.
+        """Authenticate the connection again with the credential of the client.
 
-        :param seconds: seconds until the operation ends; None means no limit. ``connectTimeoutMS`` is also a limit.
+        :param seconds: seconds until the current operation ends; None means no limit.
+            ``connectTimeoutMS`` also limits the authentication.
         """
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.patience if limits else None

@@ -1,6 +1,6 @@
-"""Background runs of a pool, which close perished connections and establish ``minPoolSize`` connections.
+"""Background runs: a greenlet of the pool closes perished connections, and establishes ``minPoolSize`` connections.
 
-Background runs implement CMAP-172 to CMAP-177. Populating implements CMAP-94 to CMAP-103.
+The background runs implement CMAP-172 to CMAP-177. :func:`populate` implements CMAP-94 to CMAP-103.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHORTEST_PAUSE = 0.1
 
 
 class MaintainedPool(Protocol):
-    """Attributes and methods of a pool that the background runs use."""
+    """The attributes and methods of a pool that :func:`background_run` uses."""
 
     options: PoolSettings
     machine: StateMachine
@@ -61,7 +61,7 @@ def _populate(reference: weakref.ref[MaintainedPool]) -> None:
         try:
             populate(pool)
         except Exception:
-            pass  # the topology received the error, and the next run waits for the backoff
+            pass  # the topology has handled the error, and the backoff delays the next attempt
 
 
 def populate(pool: MaintainedPool) -> None:
@@ -72,7 +72,8 @@ def populate(pool: MaintainedPool) -> None:
     connection.set_ref(False)
     try:
         pool.establisher.establish(connection, ref=False)
-        connection.set_ref(True)  # before `make_available`, which may hand the connection to a waiter
+        # set this before `make_available`, which may hand the connection to a waiter
+        connection.set_ref(True)
         pool.machine.make_available(connection)
     finally:
         pool.finish()

@@ -13,18 +13,20 @@ from gmongo._documents import DocumentDict
 from gmongo.cmap.connection import Connection
 
 
-def checked_out(in_use: Collection[Connection], most: int | None = None) -> list[DocumentDict]:
+def checked_out(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
     """Return a mapping for each connection in use. The connection with the longest check-out is first.
 
     :param in_use: the connections that are checked out.
-    :param most: greatest number of mappings; None means no limit.
-    :returns: mappings with five keys. ``connection`` is the ID of the connection. ``greenlet`` has the names of the
-        greenlet that checked out the connection and of its function. ``operation`` is the last command, or None.
-        ``purpose`` is the use of the connection. ``seconds`` is the time since the check-out.
+    :param max_connections: greatest number of connections in the report; None means no limit.
+    :returns: mappings with five keys. ``connection`` is the ID of the connection. ``greenlet`` has
+        the names of the greenlet that checked out the connection and of its function. ``operation``
+        is the last command, or None. ``purpose`` is the kind of operation that uses the connection.
+        ``seconds`` is the time since the check-out.
     """
     now = _clock.monotonic()
     connections = list(in_use)  # an atomic copy, because another thread may call this function
-    longest = nsmallest(len(connections) if most is None else most, connections, key=attrgetter("checked_out_at"))
+    count = len(connections) if max_connections is None else max_connections
+    longest = nsmallest(count, connections, key=attrgetter("checked_out_at"))
     return [
         {
             "connection": connection.id,
@@ -39,7 +41,10 @@ def checked_out(in_use: Collection[Connection], most: int | None = None) -> list
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """Return the names of a greenlet and its function. A repr would show arguments, which may be secret or long."""
+    """Return the names of a greenlet and its function.
+
+    The repr of a greenlet would show the arguments of its function, which may be secret or long.
+    """
     if user is None:
         return "a greenlet that is gone"
     name = getattr(user, "name", None)

@@ -1,4 +1,4 @@
-"""Opening the stream of a new connection: name lookup, TCP connection, proxy and TLS."""
+"""Steps of a new connection before the hello: name lookup, TCP connection, SOCKS5 proxy and TLS handshake."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class ConnectTimeout:
-    """Timer for ``connectTimeoutMS``, which limits the name lookup and then each attempt.
+    """Timer for ``connectTimeoutMS``, which limits first the name lookup, and then each connection attempt.
 
-    An attempt consists of the TCP connection, the handshake and the authentication.
+    A connection attempt consists of the TCP connection to one address, the handshake and the
+    authentication.
 
     :param connection: the new connection.
     :param seconds: ``connectTimeoutMS`` in seconds; None means no limit.
@@ -41,22 +42,25 @@ class ConnectTimeout:
     def begin(self, began: float | None = None) -> None:
         """Start the timer.
 
-        :param began: start of an attempt whose TCP connection is complete; None starts an attempt.
+        :param began: time at which the current attempt started, if its TCP connection is complete;
+            None means that a new attempt starts now.
         """
         if self._limit is None or self.seconds is None:
             return
         left = self.seconds if began is None else began + self.seconds - _clock.monotonic()
-        late = left <= 0  # the event loop was blocked while the connection became complete
+        late = left <= 0  # the event loop was blocked until the time limit had elapsed
         self._limit.begin(min(-left, self.seconds) or self.seconds if late else left, self._connection, extended=late)
 
-    def next_stage(self, more: float = 0.0) -> None:
-        """Continue the timer after a stage that succeeded, maybe while the event loop was blocked.
+    def next_stage(self, extra_seconds: float = 0.0) -> None:
+        """Let the timer continue into the next stage.
 
-        :param more: additional seconds for the next stages.
+        If a blocked event loop delayed this call, extend the time limit.
+
+        :param extra_seconds: seconds to add to the time limit of the attempt.
         """
         if self._limit is not None:
             self._limit.extend_if_late()
-            self._limit.add(more)
+            self._limit.add(extra_seconds)
 
     def pause(self) -> None:
         """Stop the timer until the next call of :meth:`begin`."""
@@ -73,7 +77,7 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Open the stream of a connection.
+    """Connect to the server, directly or through the proxy, and perform the TLS handshake.
 
     :param limit: the timer for ``connectTimeoutMS``, which the caller has started.
     :raises AutoReconnect: the connection attempt failed.
@@ -109,13 +113,13 @@ def _connect_stream(
     progress.begin(TCP if proxy is None else f"{TCP} to the SOCKS5 proxy {address_text(proxy.address)}")
     if len(endpoints) == 1:
         family, sockaddr = endpoints[0]
-        progress.choose(sockaddr, alone=True)
+        progress.record_address(sockaddr, is_only_address=True)
         limit.begin()
         transport = wire.make_transport(family, ref, tls, host)
         connection.attach(transport)
         transport.connect(sockaddr)
         return transport
-    limit.pause()  # `Race` has a timer for each attempt
+    limit.pause()  # `Race` limits each TCP connection with its own timer
     race = Race(
         endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.order, ref
     )
@@ -123,6 +127,6 @@ def _connect_stream(
     connection.attach_race(race)
     winner = race.run()
     connection.attach(winner.transport)
-    progress.choose(winner.address, alone=False)
+    progress.record_address(winner.address, is_only_address=False)
     limit.begin(winner.began)
     return winner.transport

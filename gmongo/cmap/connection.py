@@ -1,4 +1,7 @@
-"""Connection of a pool. The connection stores its state in the pool, and can read the late reply to a request."""
+"""Connection of a pool.
+
+The connection stores how the pool uses it, and can read the late reply to an interrupted request.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ LateReply = Callable[[Buffer], None]
 
 
 class Purpose(Enum):
-    """Use of a connection that is checked out."""
+    """Kind of operation that uses a checked-out connection."""
 
     CURSOR = "cursors"
     TRANSACTION = "transactions"
@@ -26,7 +29,7 @@ class Purpose(Enum):
 
 
 class Connection(ServerConnection):
-    """Connection that belongs to a pool.
+    """Connection that belongs to a pool, with the data about its use.
 
     :param address: address of the server.
     :param socket_timeout: limit in seconds for one exchange; None means no limit.
@@ -49,21 +52,24 @@ class Connection(ServerConnection):
         self.generation = 0
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
-        # The greenlet that checked the connection out. This greenlet may have ended since.
+        # The greenlet that checked out the connection. This greenlet may have ended.
         self.holder: weakref.ref[greenlet] | None = None
-        self.checked_out_at = 0.0  # time of the check-out on the monotonic clock
+        self.checked_out_at = 0.0  # time of the check-out, as measured by `_clock.monotonic()`
         self.last_command: str | None = None  # name of the last command on the connection
-        self.established_in = 0.0  # duration of connecting and handshake in seconds
-        self.late_reply: LateReply | None = None  # receives a late reply, or None if the pool must not wait
-        self.reply_is_due = False  # True if the server ends the request because `maxTimeMS` has elapsed
+        # seconds that the TCP connection, the handshake and the authentication took
+        self.established_in = 0.0
+        # function that handles a late reply, or None if the pool must not wait for a reply
+        self.late_reply: LateReply | None = None
+        self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server soon replies
 
     def __repr__(self) -> str:
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
     def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
-        """Allow the pool to read the late reply, if the connection is usable after this reply.
+        """Allow the pool to read the late reply to an interrupted request, so that the pool can keep the connection.
 
-        Does nothing for a connection that is pinned to a cursor or a transaction.
+        Does nothing if no reply or several replies are outstanding, or if the connection is pinned
+        to a cursor or a transaction.
 
         :param on_reply: receives the body of the reply; raises an exception if the reply is invalid.
         :param is_due: True if ``maxTimeMS`` has elapsed, so that the server soon replies with an error.
@@ -72,13 +78,14 @@ class Connection(ServerConnection):
             self.late_reply = on_reply
             self.reply_is_due = is_due
 
-    def read_late_reply(self, seconds: float, most: int) -> None:
+    def read_late_reply(self, seconds: float, max_bytes: int) -> None:
         """Read the late reply to an interrupted request, so that the connection can be used again.
 
-        If the reply announces more replies, `mid_message` stays true, and the pool must close the connection.
+        If the reply announces another reply, `mid_message` stays true, and the pool must close the
+        connection.
 
-        :param seconds: time limit.
-        :param most: greatest size of the reply in bytes, compressed and decompressed.
+        :param seconds: seconds until the reply must be complete.
+        :param max_bytes: greatest size of the reply in bytes, compressed and decompressed.
         :raises PyMongoError: the reply is incomplete after `seconds`, too long or invalid. The pool must close the
             connection.
         """
@@ -86,14 +93,15 @@ class Connection(ServerConnection):
         assert handle is not None and request_id is not None
         transport = self._open_transport()
         longest = transport.max_message_size
-        transport.max_message_size = min(longest, most)
+        transport.max_message_size = min(longest, max_bytes)
         self.set_ref(False)
         with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):
             body = self._receive(transport, request_id)
         handle(body)
         if not transport.release():
             raise ProtocolError("the server sent more than the reply")
-        # Reset `error` last. After an exception above, the pool must still see `error`, and close the connection.
+        # Reset `error` last: after an exception above, `error` must remain set, so that the pool
+        # closes the connection.
         transport.max_message_size = longest
         self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None

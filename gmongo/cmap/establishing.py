@@ -1,4 +1,4 @@
-"""Establishing the connections of a pool: connect, handshake and authentication."""
+"""Establish the connections of a pool: connect, perform the handshake, and authenticate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from gmongo.wire.timeout import TimeLimit, remaining
 
 
 class PoolOwner(Protocol):
-    """Callbacks of a pool to the topology. They must not switch greenlets or raise."""
+    """Callbacks by which a pool reports connections to the topology.
+
+    The callbacks must not switch greenlets or raise.
+    """
 
     def connection_established(self, connection: Connection) -> None:
         """Handle a connection whose handshake and authentication succeeded."""
@@ -24,8 +27,8 @@ class PoolOwner(Protocol):
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         """Handle an error of connecting, handshake or authentication, before the connection is closed (CMAP-A13).
 
-        The pool does not report a kill, or a timeout of the application or the operation. The server did not cause
-        these exceptions.
+        The pool does not report a kill of the greenlet, or a timeout of the application or the
+        operation. The server did not cause these exceptions.
         """
 
 
@@ -35,7 +38,7 @@ class Establisher:
     :param machine: state machine of the pool.
     :param options: connection settings.
     :param delivery: delivers the events of the pool.
-    :param owner: receives established connections and failures.
+    :param owner: topology that handles established connections and failures.
     """
 
     __slots__ = ("_delivery", "_machine", "_options", "_owner")
@@ -49,19 +52,21 @@ class Establisher:
         self._owner = owner
 
     def establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
-        """Connect, perform the handshake and authenticate.
+        """Connect to the server, perform the handshake and authenticate.
 
-        The connection stays pending after a success, and is dropped after a failure.
+        After a success, the connection is still pending. After a failure, the state machine has
+        dropped the connection.
 
-        :param deadline: end of the operation on the clock of :mod:`gmongo._clock`; None means no deadline.
-            ``connectTimeoutMS`` is also a limit.
+        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
+            means no deadline. ``connectTimeoutMS`` also limits each attempt.
         :param ref: True if the connection keeps the event loop alive.
         """
         machine, started = self._machine, _clock.monotonic()
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        def expire(_seconds: float) -> NetworkTimeout:  # called at the timeout, because the error names the stage
+        # called when the timeout expires, because the error names the current stage
+        def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
             expired = connection.timeout_error(seconds)
             return expired
@@ -84,7 +89,8 @@ class Establisher:
                 machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
-            # The server did not cause a kill, a timeout of the application or the timeout of the operation.
+            # The server did not cause a kill of the greenlet, or a timeout of the application or
+            # the operation.
             by_server = isinstance(error, Exception) and error is not expired
             del expired  # the error refers to this frame, and must not form a cycle with the frame
             self._failed(connection, error, by_server)

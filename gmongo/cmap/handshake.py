@@ -33,7 +33,7 @@ def first_hello(options: ConnectionSettings) -> str:
 
 
 def handshake_command(options: ConnectionSettings) -> DocumentDict:
-    """Return the hello command of a new connection."""
+    """Return the hello command that a new connection sends first, without authentication fields."""
     command: DocumentDict = {first_hello(options): 1, **options.server_api}
     command["helloOk"] = True
     command["backpressure"] = True
@@ -48,9 +48,10 @@ def handshake_command(options: ConnectionSettings) -> DocumentDict:
 def establish(
     connection: ServerConnection, options: ConnectionSettings, ref: bool, on_hello: Callable[[], None] | None = None
 ) -> Hello:
-    """Connect, perform the handshake and authenticate. Connections of monitors do not authenticate.
+    """Connect to the server, perform the handshake and authenticate.
 
-    ``connectTimeoutMS`` limits the name lookup, and then each attempt: TCP connection, handshake and authentication.
+    Connections of monitors do not authenticate. ``connectTimeoutMS`` limits the name lookup, and
+    then each attempt: TCP connection, handshake and authentication.
 
     :param ref: True if the timer for ``connectTimeoutMS`` keeps the event loop alive.
     :param on_hello: called between the hello and the authentication; must not switch greenlets.
@@ -82,7 +83,7 @@ def establish(
             progress.begin(AUTHENTICATION)
             authentication.begin(hello, limit)
     except AutoReconnect:
-        progress.failed()
+        progress.record_failure()
         raise
     finally:
         limit.close()
@@ -91,7 +92,7 @@ def establish(
 
 
 def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command, and return its reply after a check.
+    """Send a hello command. Check and return the reply of the server.
 
     :param timeout: seconds until the reply must be complete; None means no limit.
     :raises OperationFailure: the server replied with an error.

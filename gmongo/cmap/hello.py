@@ -1,4 +1,7 @@
-"""Reply to a hello. Every field is checked, because the peer may not be a MongoDB server."""
+"""Reply to a hello command.
+
+The module checks every field, because the peer may not be a MongoDB server.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:
-    """Reply to a hello. The attributes are the values that connections and commands use.
+    """Reply to a hello command. The attributes are the values that connections and commands use.
 
     :param reply: the reply document, whose fields have the right types.
     :param duration: seconds from request to reply.
@@ -45,7 +48,7 @@ class Hello:
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        # Size limit of a batch of writes in bytes. Only automatic encryption lowers this limit.
+        # Greatest size in bytes of a batch of writes. Only automatic encryption sets a lower value.
         self.max_batch_size: int = self.max_message_size
         self.max_wire_version: int = reply.get("maxWireVersion", 0)
         self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
@@ -55,7 +58,7 @@ class Hello:
 
 
 def read_hello(reply: Document, duration: float) -> Hello:
-    """Check that a hello succeeded and that its fields have the right types.
+    """Check that a hello command succeeded and that the fields of its reply have the right types.
 
     :raises OperationFailure: the server replied with an error.
     :raises ProtocolError: a field has the wrong type.
@@ -67,8 +70,9 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # Omit a number that is out of range. If the hello failed instead, each operation would wait until server
-        # selection times out. After the omission of a wire version, the compatibility check fails immediately.
+        # Omit a number that is out of range. If the hello failed instead, each operation would wait
+        # until server selection times out. If a wire version is missing, the compatibility check
+        # fails immediately.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

@@ -17,14 +17,15 @@ from gmongo.driver_info import DriverInfo
 _MAX_SIZE = 512
 _OWN = {"name": "gmongo", "version": __version__}  # never truncated
 
-# Function-as-a-service platforms: name -> environment variables that identify the platform.
+# Name of each function-as-a-service platform -> environment variables that identify the platform.
 _FAAS_VARIABLES = {
     "aws.lambda": ("AWS_LAMBDA_RUNTIME_API",),
     "azure.func": ("FUNCTIONS_WORKER_RUNTIME",),
     "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
     "vercel": ("VERCEL",),
 }
-# Further metadata of each platform: field -> (environment variable, type of the field).
+# Name of each platform -> its metadata fields: name of the field -> (environment variable, type of
+# the value).
 _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
     "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
     "azure.func": {},
@@ -40,7 +41,8 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
     """Return the `client` document of a handshake, which has at most 512 bytes.
 
-    :param wrappers: libraries that use this driver. A document that is too long omits the last libraries.
+    :param wrappers: libraries that use this driver. If the document is too long, the document omits
+        the last libraries.
     """
     document = _document(app_name, wrappers)
     while not _shorten(document) and len(wrappers) > 1:
@@ -57,7 +59,8 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
-        # A version has the position of its library in `name`, so a missing version is an empty text.
+        # The texts `name` and `version` list the libraries in equal order, so an empty text stands
+        # for a missing version.
         "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
@@ -76,7 +79,10 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
 
 
 def faas_name(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process, or None unless exactly one platform matches."""
+    """Return the function-as-a-service platform of the process.
+
+    Return None if no platform, or several platforms, match.
+    """
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -122,12 +128,12 @@ def _shorten(document: DocumentDict) -> bool:
     return _fits(document)
 
 
-def _cut(document: DocumentDict, part: DocumentDict, field: str, least: int = 0) -> None:
-    """Truncate a text field until the document has at most 512 bytes, but keep `least` bytes of the text."""
+def _cut(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
+    """Truncate `parent[field]` until the document has at most 512 bytes. Keep at least `min_bytes` of the text."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
-        text = part[field].encode()
-        part[field] = text[: max(len(text) - surplus, least)].decode(errors="ignore")
+        text = parent[field].encode()
+        parent[field] = text[: max(len(text) - surplus, min_bytes)].decode(errors="ignore")
 
 
 def _fits(document: DocumentDict) -> bool:

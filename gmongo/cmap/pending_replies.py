@@ -1,7 +1,9 @@
-"""Reader of late replies. After its late reply, the connection of an interrupted operation is usable again.
+"""Reader of late replies.
 
-A background greenlet reads the reply, with limits on seconds and bytes. During this time, the connection is neither
-available nor in use. A clear, a close or a fork ends the wait and closes the connection.
+After the late reply to an interrupted operation, the pool can use the connection again. A
+background greenlet reads the reply, within a time limit and a size limit. During this time, the
+connection is neither available nor in use. A clear or close of the pool, or a fork, ends the wait
+and closes the connection.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from gevent import Greenlet
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool_settings import PoolSettings
 
-# Seconds to wait for the MaxTimeMSExpired error after the timeout of the client.
+# Seconds to wait for the MaxTimeMSExpired error of the server after the operation timed out in the
+# client.
 _TIME_FOR_DUE_REPLY = 0.25
 
 
 class DrainingPool(Protocol):
-    """Attributes and methods of a pool that the reader of a late reply uses."""
+    """The attributes and methods of a pool that the reader of a late reply uses."""
 
     options: PoolSettings
 
@@ -30,7 +33,8 @@ class DrainingPool(Protocol):
 def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None:
     """Start a greenlet that reads the late reply of a connection. Does not switch greenlets.
 
-    A link notifies the pool when the greenlet ends. A `finally` clause would not run after a kill before the start.
+    A link of the greenlet notifies the pool when the greenlet ends. A `finally` clause in the
+    greenlet would not run if a kill precedes its start.
     """
     options, reference = pool.options, weakref.ref(pool)
     seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
@@ -39,16 +43,17 @@ def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None
     reader.start()
 
 
-def _read(connection: Connection, seconds: float, most: int) -> None:
+def _read(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
-        connection.read_late_reply(seconds, most)
-    except BaseException:  # also GreenletExit: the connection keeps its error, and the link notifies the pool
+        connection.read_late_reply(seconds, max_bytes)
+    except BaseException:
+        # after any exception, the connection keeps its error, and the link notifies the pool
         pass
 
 
 def _end_draining(reference: weakref.ref[DrainingPool], connection: Connection) -> None:
     pool = reference()
-    if pool is None or connection.inherited:  # the pool of a forked child does not use the connection
+    if pool is None or connection.inherited:  # a forked child has no use for the connection
         connection.close()
     else:
         pool.end_draining(connection)

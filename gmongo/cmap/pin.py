@@ -1,4 +1,4 @@
-"""Connection that stays checked out between the commands of a cursor or a transaction, behind a load balancer."""
+"""Pinned connections: connections that cursors and transactions keep checked out between their commands."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class PinnedConnection:
-    """Connection that is pinned to a cursor, a transaction, or the cursors of a transaction (LB-43).
+    """Connection that is pinned to one or more owners: a cursor, or a transaction and its cursors (LB-43).
 
     :param pool: pool of the connection.
     :param connection: checked-out connection.
-    :param purpose: use of the connection, for the statistics of the pool.
+    :param purpose: kind of the first owner: a cursor or a transaction.
     """
 
     __slots__ = ("_hub", "_owners", "_user", "connection", "pool")
@@ -32,12 +32,12 @@ class PinnedConnection:
         self._user: object = None
 
     def share(self) -> PinnedConnection:
-        """Add an owner. Each owner must call :meth:`release`."""
+        """Add an owner of the connection. Each owner must call :meth:`release`."""
         self._owners += 1
         return self
 
     def release(self, error: BaseException | None = None) -> None:
-        """Remove an owner. Check in the connection if no owner remains.
+        """Remove an owner of the connection. Check in the connection if no owner remains.
 
         :param error: error that ended the use; None after a success.
         """
@@ -47,7 +47,10 @@ class PinnedConnection:
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """Call :meth:`release` in a new greenlet. For finalizers, which run in any thread and must not switch."""
+        """Call :meth:`release` in a new greenlet.
+
+        Finalizers use this method, because they run in any thread and must not switch greenlets.
+        """
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:

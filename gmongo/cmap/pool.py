@@ -1,7 +1,8 @@
 """Connection pool of one server.
 
-The module `pool_state` has all state of the pool, and does no I/O. This module waits, connects, closes connections and
-delivers events. These steps may switch greenlets, so each step begins only when the state is consistent.
+The module `pool_state` has all state of the pool, and does no I/O. This module waits, connects,
+closes connections and delivers events. Each of these actions may switch greenlets, so each action
+begins only when the state is consistent.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import limit_text, remaining
 
-# A thousand waiters may time out simultaneously, so each error shows only the longest check-outs.
+# Number of connections that the error of a check-out timeout lists. The number is small, because a
+# thousand waiters may time out simultaneously.
 _CHECK_OUTS_SHOWN = 5
 
 
@@ -43,7 +45,7 @@ class Pool:
     :param options: pool settings.
     :param connection_options: connection settings.
     :param events: publisher of pool events.
-    :param owner: receives established connections and failures.
+    :param owner: topology that handles established connections and failures.
     """
 
     def __init__(
@@ -65,8 +67,9 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # A forked child has a new wakeup, so the inherited copy of the background greenlet ends when it wakes.
-        # The child does not kill this greenlet, because closing its timer may crash libuv.
+        # A forked child inherits a copy of the background greenlet. The copy ends when it wakes,
+        # because the child has a new wakeup. The child does not kill the copy, because closing its
+        # timer may crash libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: background_run(pool) if pool.machine.background_wakeup is wakeup else END
         )
@@ -89,12 +92,15 @@ class Pool:
 
     @property
     def generation(self) -> int:
-        """Generation of the pool: the number of clears."""
+        """Current generation of the pool. Each clear increases the generation."""
         return self.machine.generations.current
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server, for server selection."""
+        """Number of operations in progress on the server.
+
+        Server selection prefers a server with fewer operations.
+        """
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -119,10 +125,10 @@ class Pool:
     # Checking out
 
     def check_out(self, deadline: float | None = None) -> Connection:
-        """Check out a connection. The caller must then call :meth:`check_in`.
+        """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
-        :param deadline: end of the operation on the clock of :mod:`gmongo._clock`; None means no deadline.
-            ``waitQueueTimeoutMS`` is also a limit.
+        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
+            means no deadline. ``waitQueueTimeoutMS`` also limits the wait.
         :raises PoolClosedError: the pool is closed.
         :raises PoolClearedError: the pool is paused, or was cleared during the check-out.
         :raises WaitQueueTimeoutError: no connection became available in time.
@@ -150,7 +156,7 @@ class Pool:
         delivery.note(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:  # the caller does not get the connection
+        except BaseException as error:  # the caller does not get the connection, so check it in here
             self.check_in(connection, error)
             raise
         return connection
@@ -159,8 +165,8 @@ class Pool:
         """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request()
-        # The offer is a connection or a place in the wait queue, and belongs to this check-out. After any exception
-        # below, this method returns the offer to the pool, so that the next waiter gets the connection.
+        # The offer is a connection or a place in the wait queue. After any exception below, this
+        # method returns the offer to the pool, so that the next waiter gets the connection.
         try:
             self.finish()
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
@@ -185,7 +191,10 @@ class Pool:
         return connection
 
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """Return the error for a wait of `limit` seconds. The text names the options, because logs show only text."""
+        """Return the error for a wait of `limit` seconds.
+
+        The text names the pool options, because logs show only the text.
+        """
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
@@ -208,14 +217,15 @@ class Pool:
     # Checking in and closing
 
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
-        """Check in a connection, after a success or an error. A connection that cannot be used again is closed.
+        """Check in a connection after its use. Close the connection if it cannot be used again.
 
         :param error: error that ended the use; None after a success.
         :raises InvalidOperation: the connection belongs to another pool, or is not checked out (CMAP-133).
         """
         machine = self.machine
         if connection not in machine.in_use:
-            if connection.inherited:  # the pool of a forked child has dropped the inherited connection
+            if connection.inherited:
+                # after a fork, the pool of the child does not contain the inherited connection
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         connection.record_failure(error)
@@ -227,11 +237,12 @@ class Pool:
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
 
-        :param error: error that ended the step, or None. After a kill or a timeout of the application, the delivery
-            does not wait for other greenlets.
+        :param error: error that ended the step, or None. After a kill of the greenlet or a timeout
+            of the application, the delivery does not wait for other greenlets.
         """
-        # Take the dropped connections before the delivery: listeners may switch to greenlets that finish other steps.
-        # Close these connections after the delivery, even if the delivery raises an exception.
+        # Take the dropped connections before the delivery, because a listener may switch to a
+        # greenlet that finishes another step. Close these connections after the delivery, even if
+        # the delivery raises an exception.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
@@ -247,18 +258,22 @@ class Pool:
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Mark a paused pool ready. Does nothing in another state."""
+        """Mark a paused pool ready. Does nothing if the pool is ready or closed."""
         self.machine.ready()
         self.finish()
 
     def clear(
         self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
     ) -> None:
-        """Clear and pause the pool. Behind a load balancer, clear only the connections of one service.
+        """Clear and pause the pool.
+
+        Behind a load balancer, clear only the connections of one service, and do not pause.
 
         :param cause: error that caused the clear, for the text of :class:`PoolClearedError`.
-        :param service_id: service to clear. Required behind a load balancer, and forbidden otherwise.
-        :param interrupt: True to interrupt connections in use (``interruptInUseConnections``).
+        :param service_id: service whose connections the pool clears; required behind a load
+            balancer, and forbidden without a load balancer.
+        :param interrupt: True if the clear interrupts connections in use
+            (``interruptInUseConnections``).
         """
         if self.state is not PoolState.CLOSED and self._load_balanced is (service_id is None):
             raise InvalidOperation("clear requires a service_id behind a load balancer, and accepts none otherwise")
@@ -274,7 +289,10 @@ class Pool:
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the connections in use with `error`. Does not switch greenlets."""
+        """Interrupt the connections in use: the operations on these connections raise `error`.
+
+        Does not switch greenlets.
+        """
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
@@ -288,7 +306,8 @@ class Pool:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs. Does no I/O, and does not switch greenlets.
 
-        :param make_error: makes the error for each greenlet that uses an inherited connection or waits in the queue.
+        :param make_error: returns the error for each greenlet that uses an inherited connection or
+            waits in the queue.
         """
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()

@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 class ConnectionSettings:
     """Connection settings. Times are in seconds, and None means no limit.
 
-    :param connect_timeout: limit for the name lookup, and for each attempt to connect, with handshake and
-        authentication.
+    :param connect_timeout: limit for the name lookup, and for each connection attempt, including
+        its handshake and authentication.
     :param socket_timeout: limit for one request and its reply.
     :param metadata: the client metadata of the handshake.
     :param compressors: names of compressors. The preferred compressor is first.
     :param zlib_level: compression level of zlib.
     :param server_api: the Stable API fields of every command; empty without the Stable API.
-    :param load_balanced: True if the peer is a load balancer.
+    :param load_balanced: True if the client connects to a load balancer.
     :param tls: TLS settings; None disables TLS.
-    :param proxy: SOCKS5 proxy; None connects directly.
-    :param authenticator: authenticator of pool connections; None disables authentication.
-    :param order: order of the addresses of a host, with addresses that failed last. Shared by all connections of the
-        client.
+    :param proxy: SOCKS5 proxy; None means that the client connects directly.
+    :param authenticator: credential and mechanism of pool connections; None disables
+        authentication.
+    :param order: order in which a new connection tries the addresses of a host. Addresses that
+        failed come last. All connections of the client share this order.
     """
 
     connect_timeout: float | None = 20.0
@@ -50,17 +51,20 @@ class ConnectionSettings:
 class PoolSettings:
     """Connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
 
-    :param max_pool_size: greatest number of connections; 0 means no limit.
-    :param min_pool_size: least number of connections of a ready pool.
+    :param max_pool_size: greatest number of connections of the pool; 0 means no limit.
+    :param min_pool_size: number of connections that the background runs of a ready pool maintain.
     :param max_idle_time: greatest idle time of an available connection; None means no limit.
-    :param max_connecting: greatest number of pending connections.
-    :param wait_queue_timeout: greatest wait of a check-out in the wait queue; None means no limit.
+    :param max_connecting: greatest number of connections that the pool may establish
+        simultaneously.
+    :param wait_queue_timeout: greatest time that a check-out may wait in the wait queue; None means
+        no limit.
     :param drains: True if the pool waits for late replies to interrupted operations.
-    :param drain_time: greatest wait for a late reply.
+    :param drain_time: greatest time that the pool waits for a late reply.
     :param drain_bytes: greatest size of a late reply in bytes.
-    :param background_interval: pause between two background runs; a negative number disables them.
-    :param specified: the options that the application set, for events and logs. The keys are the names of the CMAP
-        specification, and times are in milliseconds.
+    :param background_interval: pause between two background runs; a negative number disables
+        background runs.
+    :param specified: the pool options that the application set, which events and logs show. The
+        keys are the names in the CMAP specification, and times are in milliseconds.
     """
 
     max_pool_size: int = 100

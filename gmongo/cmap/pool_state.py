@@ -1,9 +1,10 @@
-"""State of a pool: four sets of connections, the wait queue, the generations, and the state paused, ready or closed.
+"""State of a pool: four sets of connections, the wait queue, the generations, and the pool state (such as paused).
 
-This state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
-switches greenlets, and the state is consistent before and after each method. Methods record events in the order of the
-specification. Methods return or store the connections that the pool must establish, interrupt or close. The
-specification's connection counts are the sizes of the sets.
+This state machine does no I/O, and only its methods change the state. Every method is a critical
+section: no method switches greenlets, and the state is consistent before and after each method.
+Methods record events in the order of the specification. Methods return or store the connections
+that the pool must establish, interrupt or close. The sizes of the sets are the connection counts of
+the specification.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Backoff in seconds after the first failed connection of the background. Each further failure doubles the backoff.
+# Seconds that the background greenlet waits after its first failed connection attempt. Each further
+# failure doubles this backoff.
 _FIRST_BACKOFF = 1.0
 
 
@@ -44,7 +46,7 @@ class StateMachine:
     :param address: address of the server.
     :param options: pool settings.
     :param connection_options: connection settings.
-    :param events: publisher that receives the events.
+    :param events: publisher of pool events, through which the state machine records events.
     """
 
     __slots__ = (
@@ -76,13 +78,15 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Generation whose connections need no further check before use, or None if every connection needs a check.
+        # A connection of this generation needs no further check before use. If the value is None,
+        # every connection needs a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
-        self.pending: set[Connection] = set()  # created, not yet established
-        self.available: deque[Connection] = deque()  # the last used connection is at the right
+        self.pending: set[Connection] = set()  # connections that are not yet established
+        self.available: deque[Connection] = deque()  # the right end is the most recently used connection
         self.in_use: set[Connection] = set()  # checked out
-        self.draining: set[Connection] = set()  # checked in, and waiting for a late reply
+        # connections that wait for a late reply after their check-in
+        self.draining: set[Connection] = set()
         self.background_wakeup = Wakeup()  # wakes the background greenlet
         self._options = options
         self._connection_options = connection_options
@@ -90,10 +94,13 @@ class StateMachine:
         self._last_id = 0
         self._cause: BaseException | None = None  # error that caused the last pause of the pool
         self._dropped: list[Connection] = []  # connections that the pool must close
-        self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
+        # True after the delivery of the ready event, from which on the background may connect
+        # (CMAP-81)
+        self._may_populate = False
         self._populating: Connection | None = None
-        self._populate_backoff = 0.0  # seconds that the background waits after its last failed attempt
-        self._populate_backoff_ends = 0.0  # end of this wait on the clock of _clock.monotonic()
+        # seconds that the background greenlet waits after its last failed attempt
+        self._populate_backoff = 0.0
+        self._populate_backoff_ends = 0.0  # end of this wait, as measured by _clock.monotonic()
         events.note(events.pool_created, options.specified)
 
     # Counts
@@ -116,9 +123,12 @@ class StateMachine:
     # Checking out
 
     def check_out_available(self) -> Connection | None:
-        """Check out the last used connection, if it needs no check and no greenlet waits. The hot path calls this."""
-        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs.
-        # Earlier waiters get available connections first.
+        """Check out the most recently used connection, if it needs no check and no greenlet waits.
+
+        This method is a hot path.
+        """
+        # Critical section: a connection moves from `available` to `in_use` before another greenlet
+        # runs. If greenlets wait in the queue, they get available connections first.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -133,9 +143,10 @@ class StateMachine:
         """
         if self.state is not PoolState.READY:
             raise self._refusal()
-        # Critical section: no greenlet may run between `_take` and `join`. Otherwise a check-in could see no waiter,
-        # and this check-out would wait although a connection is available.
-        connection = None if self.queue.waiters else self._take()  # earlier waiters get connections first
+        # Critical section: no greenlet may run between `_take` and `join`. If a check-in ran
+        # between these calls, it would find no waiter, and this check-out would wait although a
+        # connection is available.
+        connection = None if self.queue.waiters else self._take()  # greenlets that already wait come first
         return connection or self.queue.join()
 
     def _take(self) -> Connection | None:
@@ -154,9 +165,9 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections to the waiters in order, while a connection is available or may be established.
+        """Hand connections to the waiters in order, while the pool has or may establish a connection.
 
-        Each change that may make a connection or a slot available calls this method.
+        Each method that may free a connection or a slot calls this method.
         """
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
@@ -165,9 +176,10 @@ class StateMachine:
             self.queue.hand_over(connection)
 
     def _leave_pending(self, connection: Connection) -> None:
-        """Free the ``maxConnecting`` slot of a connection, first for a waiter, then for the background (CMAP-97)."""
-        # Waiters get the slot before the background, which wakes in a later iteration of the event loop.
-        self.pending.discard(connection)  # a forked child has already removed the connection
+        """Free the ``maxConnecting`` slot of a connection: first for a waiter, then for the background (CMAP-97)."""
+        # Waiters get the slot first, because the background greenlet wakes in a later iteration of
+        # the event loop.
+        self.pending.discard(connection)  # after a fork, the child has already removed the connection
         self._serve_waiters()
         self._wake_background()
 
@@ -177,22 +189,22 @@ class StateMachine:
             self.background_wakeup.set()
 
     def confirm(self, connection: Connection) -> None:
-        """Check that a waiter may still use the connection that it received, when the waiter runs.
+        """Check that a waiter that resumes may still use the connection that the pool handed over.
 
         :raises PoolClearedError: the pool was cleared since the hand-over.
         :raises PoolClosedError: the pool was closed since the hand-over.
         """
-        # A clear or a close may have come between the hand-over and this run of the waiter.
-        # The waiter does not rejoin the queue, because later waiters would then precede it.
+        # The pool may have been cleared or closed before the waiter resumed. The waiter does not
+        # rejoin the queue, because it would then be behind later waiters.
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._broken_reason(connection) is not None
         ):
             raise self._refusal()
 
     def give_up(self, offer: Connection | Waiter[Connection]) -> None:
-        """Return the result of :meth:`request` to the pool after a failed check-out. Publish no check-in event."""
-        # An exception may reach a waiter after the hand-over. The waiter then owns a connection, and the pool would
-        # lose this connection unless `leave` returned the connection.
+        """Return the result of :meth:`request` to the pool after a failed check-out, without a check-in event."""
+        # An exception may interrupt a waiter after the pool handed over a connection. `leave`
+        # returns this connection, so that the pool does not lose the connection.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
@@ -203,14 +215,14 @@ class StateMachine:
     # Establishing
 
     def begin(self, connection: Connection) -> None:
-        """Set the ID and the generation of a pending connection, before the pool establishes the connection."""
+        """Set the ID and the generation of a pending connection that the pool is about to establish."""
         self._last_id += 1
         connection.id = self._last_id
         connection.generation = self.generations.current
         self._events.note(self._events.connection_created, connection.id)
 
     def join_service(self, connection: Connection) -> None:
-        """Set the generation of a connection to the generation of its service, after the hello (LB-63)."""
+        """Set the generation of a connection to the generation of its service, which the hello reply names (LB-63)."""
         if connection.service_id is not None:
             connection.generation = self.generations.join(connection.service_id)
 
@@ -227,7 +239,9 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def check_out_established(self, connection: Connection) -> None:
-        """Move an established connection to the connections in use, for the check-out that established it.
+        """Move an established connection to the connections in use.
+
+        The check-out that established the connection calls this method.
 
         :raises PoolClosedError: the pool was closed during the establishment (CMAP-A20).
         """
@@ -239,7 +253,7 @@ class StateMachine:
         self._leave_pending(connection)
 
     def make_available(self, connection: Connection) -> None:
-        """Make a connection from the background available (CMAP-103), or hand it to the first waiter (CMAP-102)."""
+        """Hand a connection of the background to the first waiter (CMAP-102), or make it available (CMAP-103)."""
         self.pending.discard(connection)
         self._end_populating(connection)
         self._release(connection)
@@ -259,7 +273,7 @@ class StateMachine:
     # Checking in and closing
 
     def check_in(self, connection: Connection) -> bool:
-        """Check in a connection in use. The hot path calls this method.
+        """Check in a connection in use. This method is a hot path.
 
         :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
             connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
@@ -275,8 +289,9 @@ class StateMachine:
             else:
                 self._release(connection)
             return True
-        # Hand the connection directly to the first waiter. If the connection became available first, the greenlet that
-        # checks in could check out the connection again, each time before the waiter runs.
+        # Hand the connection directly to the first waiter. If the connection became available
+        # instead, the current greenlet could check out the connection again and again before the
+        # waiter runs.
         if self.queue.waiters:
             self.queue.hand_over(connection)
         else:
@@ -292,7 +307,7 @@ class StateMachine:
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
-            self._serve_waiters()  # a slot is free for a new connection
+            self._serve_waiters()  # a waiter may establish a connection in the free slot
         elif self.queue.waiters and self.state is PoolState.READY:
             self.in_use.add(connection)
             self.queue.hand_over(connection)
@@ -302,9 +317,10 @@ class StateMachine:
             self.available.append(connection)
 
     def _drop(self, connection: Connection, reason: str) -> None:
-        """Store a connection that the pool must close, and wake the background, which may replace the connection.
+        """Store a connection that the pool must close.
 
-        The connection must be in none of the four sets.
+        Wake the background greenlet, which may replace the connection. The connection must be in
+        none of the four sets.
         """
         self._events.note(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
@@ -315,7 +331,7 @@ class StateMachine:
     # Late replies
 
     def _may_drain(self, connection: Connection) -> bool:
-        """Return True if the pool should wait for the late reply of a connection."""
+        """Return True if the pool should wait for a late reply on the connection."""
         expected = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
@@ -329,7 +345,7 @@ class StateMachine:
             self._release(connection)
 
     def _stop_draining(self, reason: str) -> None:
-        """Drop all draining connections after a close, or the stale draining connections after a clear."""
+        """Drop the connections that wait for a late reply: all after a close, the stale connections after a clear."""
         for connection in sorted(self.draining, key=attrgetter("id")):
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
@@ -353,7 +369,10 @@ class StateMachine:
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Mark a paused pool ready. The background connects only after the delivery of the ready event (CMAP-81)."""
+        """Mark a paused pool ready.
+
+        The background greenlet connects only after the delivery of the ready event (CMAP-81).
+        """
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
@@ -361,7 +380,10 @@ class StateMachine:
                 self._allow_populating(generation)
 
     def _publish_ready(self, generation: int) -> None:
-        """Publish the ready event, and then allow the background to connect. The delivery calls this method."""
+        """Publish the ready event, and then allow the background greenlet to connect.
+
+        The delivery of events calls this method.
+        """
         try:
             self._events.pool_ready()
         finally:
@@ -373,21 +395,24 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear and pause the pool, or clear only the connections of one service (CMAP-A07).
+        """Clear and pause the pool.
+
+        Behind a load balancer, clear only the connections of one service (CMAP-A07).
 
         :returns: the pending connections and the connections in use that the pool must interrupt (CMAP-157, CMAP-A09).
         """
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: first advance the generation, so that old connections are stale at check-in and after their
-        # establishment. Then evict the waiters, before a waiter runs and requests a connection again.
+        # Critical section: first advance the generation, so that the connections in use and the
+        # pending connections become stale. Then evict the waiters, before a waiter runs and
+        # requests a connection again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.note(self._events.pool_cleared, service_id, interrupt)
         if service_id is None:
             self._pause(cause)
         self._stop_draining(ClosedReason.STALE)
-        self._serve_waiters()  # waiters of other services may use the freed slots
+        self._serve_waiters()  # waiters for other services may use the freed slots
         self.background_wakeup.set()
         if not interrupt:
             return []
@@ -395,19 +420,20 @@ class StateMachine:
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
-        # A pool that is already paused keeps its first cause.
+        # A pool that is already paused keeps the error that caused its pause.
         self._cause = cause if self.state is PoolState.READY else self._cause or cause
         self._set_state(PoolState.PAUSED)
         self.queue.evict(self.queue.detach(), self._refusal)
 
     def close(self) -> list[Connection]:
-        """Close the pool. Connections in use are closed at their check-in.
+        """Close the pool. The pool closes the connections in use when they are checked in.
 
         :returns: the pending connections to interrupt.
         """
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: change the state first, because evicted waiters and later check-ins read it.
+        # Critical section: change the state first, because evicted waiters and later check-ins read
+        # the state.
         self._set_state(PoolState.CLOSED)
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
@@ -418,7 +444,11 @@ class StateMachine:
         return sorted(self.pending, key=attrgetter("id"))
 
     def _set_state(self, state: PoolState) -> None:
-        """Change the state. The caller advances the generation first, because `fit_generation` is a copy of it."""
+        """Change the state.
+
+        The caller advances the generation before this call, because this method copies the
+        generation.
+        """
         self.state = state
         self._may_populate = False
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
@@ -427,9 +457,10 @@ class StateMachine:
     # Populating
 
     def needs_connection(self) -> bool:
-        """Return True if the background should establish a connection now.
+        """Return True if the background greenlet should establish a connection now.
 
-        The background establishes one connection at a time, and leaves the other ``maxConnecting`` slots to operations.
+        The background greenlet establishes one connection at a time. Operations can use the other
+        ``maxConnecting`` slots.
         """
         return (
             self.state is PoolState.READY
@@ -441,11 +472,14 @@ class StateMachine:
         )
 
     def remaining_backoff(self) -> float:
-        """Return the seconds until the backoff after a failed background attempt ends."""
+        """Return how many seconds the background greenlet must still wait after its failed attempt."""
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
-        """Return a pending connection for the background to establish, or None if the pool needs no connection."""
+        """Return a pending connection for the background greenlet to establish.
+
+        Return None if the pool needs no connection.
+        """
         if not self.needs_connection():
             return None
         self._populating = self._add_pending()
@@ -454,8 +488,8 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # A background run may have started no connection because of this attempt, so start another run. After a
-            # failure, this run computes its pause from the backoff.
+            # Background runs started no other connection during this attempt, so start a background
+            # run now. After a failure, this run schedules the next run at the end of the backoff.
             self.background_wakeup.set()
 
     # Forking
@@ -463,10 +497,11 @@ class StateMachine:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process.
 
-        A paused pool opens no connection for inherited greenlets: the background greenlet, and greenlets that check
-        out or wait in the queue.
+        While the pool is paused, greenlets that the child inherited cannot open connections: the
+        background greenlet, and greenlets in a check-out.
 
-        :param make_error: makes the error for each greenlet that uses an inherited connection or waits in the queue.
+        :param make_error: returns the error for each greenlet that uses an inherited connection or
+            waits in the queue.
         """
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
@@ -501,7 +536,10 @@ class StateMachine:
         )
 
     def _broken_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close a connection, or None. CMAP-A21 sets the order of the reasons."""
+        """Return the reason to close a connection, or None if the connection is usable.
+
+        CMAP-A21 sets the order of the reasons.
+        """
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
         stale = self._is_stale(connection)
@@ -517,7 +555,10 @@ class StateMachine:
         return connection.generation != current
 
     def _perished_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close an available connection, or None. The idle time is checked last."""
+        """Return the reason to close an available connection, or None if the connection is usable.
+
+        Check the idle time last.
+        """
         reason = self._broken_reason(connection)
         limit = self._options.max_idle_time
         if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:

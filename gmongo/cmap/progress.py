@@ -1,4 +1,4 @@
-"""Stage of a connection that is being established."""
+"""Stages of the establishment of a connection."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 
 
 class Progress:
-    """Stage of a connection that is being established, for the texts of errors.
+    """Current stage of the establishment of a connection, which the texts of errors name.
 
     :param host: host name of the server.
     :param options: connection settings.
 
-    `race` has the TCP connections in progress, if the host has several addresses. `peer` is the address in use, or
-    empty if `host` is this address.
+    `race` contains the TCP connections in progress, if the host has several addresses. `peer` is
+    the address of the current attempt, or empty if this address equals `host`.
     """
 
     __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
@@ -37,36 +37,39 @@ class Progress:
     def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
         self._order = options.order
-        self._address: SocketAddress | None = None  # None if the host has one address
+        self._address: SocketAddress | None = None  # None if the host has only one address
         self.peer = ""
         self.race: Race | None = None
         self.begin(NAME_LOOKUP)
 
     def begin(self, stage: str) -> None:
-        """Enter a stage."""
+        """Record that the establishment enters a stage."""
         self.stage = stage
         self._since = _clock.monotonic()
 
-    def choose(self, address: SocketAddress, *, alone: bool) -> None:
-        """Record the address in use.
+    def record_address(self, address: SocketAddress, *, is_only_address: bool) -> None:
+        """Record the address to which the connection was or will be opened.
 
-        :param alone: True if the host has no other address.
+        :param is_only_address: True if the host has no other address.
         """
-        self._address = None if alone else address
+        self._address = None if is_only_address else address
         host = address if isinstance(address, str) else str(address[0])
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the result of the stage has begun to arrive. Does not switch greenlets."""
+        """Return True if the first bytes of the result of the stage have arrived.
+
+        Does not switch greenlets.
+        """
         return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
 
-    def failed(self) -> None:
-        """Move the address in use to the end of the address order, if the host has several addresses."""
+    def record_failure(self) -> None:
+        """Move the address of the failed attempt to the end of the address order, if the host has several addresses."""
         if self._address is not None:
             self._order.note_failure(self._address)
 
     def __str__(self) -> str:
-        """Return the stage, the address and the age of the stage."""
+        """Return the stage, the address, and the time since the stage began."""
         racing = "" if self.race is None or self.stage != TCP else str(self.race)
         if racing:
             return f"{TCP} to {racing}"

@@ -31,22 +31,23 @@ Lost = TypeVar("Lost", bound=AutoReconnect)
 
 
 class Reauthentication(Protocol):
-    """Authentication that a connection can repeat."""
+    """Authentication that a connection repeats if the server demands a reauthentication."""
 
     def again(self, seconds: float | None) -> None:
-        """Authenticate again, within `seconds`."""
+        """Authenticate the connection again within `seconds`."""
 
 
 class ServerConnection:
-    """Connection to one server. Its creation does no I/O.
+    """Connection to one server. The constructor does no I/O.
 
     :param address: address of the server.
     :param socket_timeout: limit in seconds for one exchange; None means no limit.
     :param ref: True if waiting on the connection keeps the event loop alive.
     :param monitors: True for the connection of a monitor, which never authenticates.
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. A connection that is checked
-    in during this time is out of step with its server, and the pool must close the connection.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. If a
+    connection is checked in during this time, the pool must close the connection, because its next
+    bytes belong to the old reply.
     """
 
     __slots__ = (
@@ -82,20 +83,23 @@ class ServerConnection:
         self.id = 0
         self.service_id: ObjectId | None = None
         self.hello: Hello
-        self.inherited = False  # True in a forked child for a connection of the parent process
+        # True if this process is a forked child, and the parent opened the connection
+        self.inherited = False
         self.mid_message = False
         self.error: BaseException | None = None  # error that made the connection unusable
-        # The ID of the request whose reply is outstanding after an interruption.
+        # After an interruption: the ID of the request whose reply is outstanding.
         self.unanswered: int | None = None
-        self.authentication: Reauthentication | None = None  # None before authentication
-        self.progress: Progress | None = None  # None except while the connection is established
-        self.race: Race | None = None  # None except while several TCP connections are in progress
+        # None until the connection has authenticated
+        self.authentication: Reauthentication | None = None
+        self.progress: Progress | None = None  # None except during the establishment
+        # None except while TCP connections to several addresses are in progress
+        self.race: Race | None = None
         self._ref = ref
-        self._limit: TimeLimit | None = None  # created by the first exchange with a timeout
+        self._limit: TimeLimit | None = None  # the first exchange with a timeout creates this timer
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
-        self._stream = 0  # the ID of the request that began a stream
+        self._stream = 0  # the ID of the request that began the current stream of replies
         self._compressor: Compressor | None = None
 
     def __repr__(self) -> str:
@@ -103,7 +107,7 @@ class ServerConnection:
 
     @property
     def usable(self) -> bool:
-        """True if another request may be sent."""
+        """True if the connection can send another request."""
         return not self.mid_message and self.error is None
 
     @property
@@ -125,7 +129,8 @@ class ServerConnection:
         """Set the transport that has the socket."""
         self.race = None
         self._transport = transport
-        # A clear or close of the pool during the name lookup found no socket, so interrupt the new transport now.
+        # If the pool was cleared or closed during the name lookup, there was no socket to
+        # interrupt. Interrupt the new transport now.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
@@ -136,9 +141,10 @@ class ServerConnection:
             race.interrupt(self._interruption)
 
     def has_arrived(self) -> bool:
-        """Return True if a result of the present stage may have arrived. Does not switch greenlets.
+        """Return True if a result of the current stage may have arrived.
 
-        A name lookup and a race of TCP connections do not show this.
+        Does not switch greenlets. Always return True during a name lookup and a race of TCP
+        connections, because their progress is unknown.
         """
         transport = self._transport
         if transport is None or self.progress is None:
@@ -146,7 +152,7 @@ class ServerConnection:
         return self.progress.has_result(transport)
 
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
-        """Set the results of the hello. Authentication may follow.
+        """Store the results of the hello. Authentication may follow.
 
         :param compressor: compressor of later requests; None means no compression.
         """
@@ -155,9 +161,10 @@ class ServerConnection:
         self._open_transport().limit_messages(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
-        """Authenticate again, after a reply with the code 391 (ReauthenticationRequired).
+        """Authenticate the connection again, because the server replied with error code 391 (ReauthenticationRequired).
 
-        :param seconds: seconds until the operation ends; None means no limit. ``connectTimeoutMS`` is also a limit.
+        :param seconds: seconds until the current operation ends; None means no limit.
+            ``connectTimeoutMS`` also limits the authentication.
         :raises InvalidOperation: the connection has never authenticated.
         :raises OperationFailure: the server refused the credential. The connection is then unusable.
         """
@@ -166,41 +173,46 @@ class ServerConnection:
         try:
             self.authentication.again(seconds)
         except BaseException as error:
-            self.unanswered = (
-                None  # the authenticated user is unknown, so a late reply does not make the connection usable
-            )
+            # close the connection even if a late reply arrives, because the authenticated user is
+            # unknown
+            self.unanswered = None
             self.error = self.error or without_frames(error)
             raise
 
-    def set_ref(self, hold: bool) -> None:
+    def set_ref(self, keep_loop_alive: bool) -> None:
         """Choose whether waiting on the connection keeps the event loop alive. Background greenlets pass False."""
-        self._ref = hold
+        self._ref = keep_loop_alive
         if self._transport is not None:
-            self._transport.set_ref(hold)
+            self._transport.set_ref(keep_loop_alive)
 
     # Requests and replies
 
     def exchange(
         self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Send a request and return its reply. During a stream, send nothing and return the next reply of the stream.
+        """Send a request and return its reply.
+
+        During a stream of replies, send nothing and return the next reply of the stream.
 
         :param timeout: seconds until the reply must be complete; None means no limit.
-        :param decode: decodes the body of the reply. A body below 64 KiB is valid only during the call of `decode`.
-        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. The connection remains
-            usable if the timeout ended before the driver sent data.
+        :param decode: decodes the body of the reply. `decode` must not keep a body below 64 KiB,
+            because the connection reuses its memory.
+        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. If
+            no time was left before the driver sent data, the connection remains usable.
         :raises ProtocolError: the reply violates the protocol.
         """
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
-        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the last byte of the
-        # reply. After an exception in between (a kill, a timeout or a socket error), the pool closes the connection.
+        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the
+        # last byte of the reply. If a kill, a timeout or a socket error interrupts the exchange,
+        # the pool thus closes the connection.
         self.mid_message = True
         limit = None
         try:
             transport = self._transport or self._open_transport()
             if timeout is not None:
-                self.mid_message = timeout > 0  # if no time is left, `begin` raises an error before the send
+                # if no time is left, `limit.begin` raises an error before the driver sends data
+                self.mid_message = timeout > 0
                 limit = self._limit = self._limit or TimeLimit(
                     partial(_timeout_error, self.address, self._usual_limits)
                 )
@@ -223,11 +235,14 @@ class ServerConnection:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._failed(error)
-            raise  # the same object, because applications compare a `gevent.Timeout` by identity
+            # raise this object and no copy, because applications compare a `gevent.Timeout` by
+            # identity
+            raise
         try:
             return decode(body)
         except InvalidBSON as error:
-            if not is_well_formed(body):  # otherwise the codec options caused the error
+            # if the body is well formed, the codec options caused the error
+            if not is_well_formed(body):
                 self.mark_unusable(error)
             raise
         finally:
@@ -238,13 +253,16 @@ class ServerConnection:
         try:
             return compressed(buffers, compressor)
         except BaseException:
-            transport.out_of_step = True  # no request was sent, so no late reply will come
+            transport.out_of_step = True  # no request was sent, so do not wait for a late reply
             raise
 
     def _next_of_stream(
         self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Return the next reply of a stream. Refuse other requests while a reply is outstanding."""
+        """Return the next reply of a stream of replies.
+
+        Refuse any other request while a reply is outstanding.
+        """
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         if self.error is not None:
@@ -252,9 +270,10 @@ class ServerConnection:
         return self.next_reply(timeout, decode)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
-        """Return the next reply of a stream. Another reply follows while `mid_message` is true.
+        """Return the next reply of a stream of replies.
 
-        Raises the same exceptions as :meth:`exchange`.
+        If `mid_message` is true afterwards, another reply follows. Raises the same exceptions as
+        :meth:`exchange`.
         """
         transport = self._open_transport()
         try:
@@ -264,7 +283,7 @@ class ServerConnection:
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._failed(error)
-        try:  # repeated from `exchange`, which a function call would make slower
+        try:  # these lines repeat `exchange`, because a function call would make `exchange` slower
             return decode(body)
         except InvalidBSON as error:
             if not is_well_formed(body):
@@ -281,7 +300,7 @@ class ServerConnection:
                 opcode, payload = decompressed(payload, transport.max_message_size)
             body, self.mid_message = decode_reply(opcode, payload, reply_id, response_to)
         except BaseException:
-            transport.out_of_step = True  # the reply was received, so no late reply will come
+            transport.out_of_step = True  # the reply was received, so do not wait for a late reply
             raise
         self._last_reply_id = reply_id
         return body
@@ -301,7 +320,7 @@ class ServerConnection:
     # Late replies
 
     def _note_unanswered(self, error: BaseException, request_id: int) -> None:
-        """Store the ID of an interrupted request, if the reply to this request is all that is outstanding."""
+        """Store the ID of an interrupted request, if only the reply to this request is outstanding."""
         transport = self._transport
         if transport is None or transport.out_of_step or transport.closed:
             return
@@ -324,7 +343,10 @@ class ServerConnection:
         return error
 
     def network_error(self, error: TransportError) -> AutoReconnect:
-        """Convert the error of a transport. During establishment, the text names the stage."""
+        """Convert a transport error to an AutoReconnect error.
+
+        During establishment, the error text names the stage.
+        """
         kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
         text = f"{address_text(self.address)}: {error}"
         progress = self.progress
@@ -337,7 +359,8 @@ class ServerConnection:
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
         """Return the error for a timeout.
 
-        :param seconds: the timeout; 0 or less if no time was left for the request; None means no limit.
+        :param seconds: the length of the timeout; 0 or less if no time was left for the request;
+            None means no limit.
         :param option: name of the option that sets the timeout; None means the usual option of an exchange.
         """
         progress = self.progress
@@ -351,7 +374,10 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name and seconds of the option that usually limits an exchange. None as seconds matches any timeout."""
+        """Name and value in seconds of the option that usually limits an exchange.
+
+        The value None matches any timeout.
+        """
         return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
@@ -360,15 +386,18 @@ class ServerConnection:
             self.error = without_frames(error)
 
     def record_failure(self, error: BaseException | None) -> None:
-        """Store the error that interrupted an exchange, because the connection is then out of step.
+        """Store the error if it interrupted an exchange, so that the pool closes the connection.
 
-        :param error: None after a success, when a stream may still continue.
+        :param error: the exception that ended the use of the connection; None after a success.
         """
         if error is not None and self.mid_message and self.error is None:
             self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in the current or next use of the connection, and close the socket. Does not switch."""
+        """Raise `error` in the current or next use of the connection, and close the socket.
+
+        Does not switch greenlets.
+        """
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:
@@ -391,20 +420,20 @@ class ServerConnection:
             link.close()
 
 
-def _with_stable_text(error: Lost, gist: str, progress: Progress) -> Lost:
-    """Store the error text without the age of the stage, so that equal failures have equal texts."""
-    error._stable_text = f"{gist} ({progress.stage} {progress.peer})"
+def _with_stable_text(error: Lost, text_without_duration: str, progress: Progress) -> Lost:
+    """Store a second error text without the duration of the stage, so that equal failures have equal texts."""
+    error._stable_text = f"{text_without_duration} ({progress.stage} {progress.peer})"
     return error
 
 
 def _timeout_error(
-    address: Address, usual: tuple[str, float | None], seconds: float | None, option: str | None = None
+    address: Address, usual_limit: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
-    """Return the error for a timeout, which names the seconds and the option."""
+    """Return the error for a timeout. The error text names the option and the length of the timeout."""
     where = address_text(address)
     if seconds is None or seconds <= 0:
         return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before)")
-    if option is None and usual[1] in (seconds, None):
-        option = usual[0]
+    if option is None and usual_limit[1] in (seconds, None):
+        option = usual_limit[0]
     limit = option or f"left of {limit_text(seconds)}"
     return NetworkTimeout(f"{where}: timed out (no complete reply within {milliseconds(seconds)}: {limit})")

@@ -1,7 +1,8 @@
-"""Wait queue (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113), which is first in, first out.
+"""First-in, first-out wait queue of greenlets (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113).
 
-The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves the queue
-immediately. If the waiter has already received an item, the owner of the queue gets the item back.
+The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves
+the queue immediately. If the waiter has already received a connection, the pool gets the connection
+back.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Item = TypeVar("Item")
 class Waiter(Generic[Item]):
     """Greenlet that waits in the queue, and the result of its wait: an item or an error.
 
-    :param purpose: reason of the wait, for error messages and statistics.
+    :param purpose: name of the waiting operation, for error messages and statistics.
     """
 
     __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
@@ -41,10 +42,10 @@ class Waiter(Generic[Item]):
         self._waking: IWatcher | None = None
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
-        """Switch to the hub until an item is handed over, and return the item.
+        """Wait until :meth:`WaitQueue.hand_over` hands over an item, and return the item.
 
-        :param limit: seconds; None means no limit.
-        :param make_timeout_error: makes the error that a timeout raises.
+        :param limit: greatest wait in seconds; None means no limit.
+        :param make_timeout_error: returns the error that a timeout raises.
         :raises BaseException: the error of a timeout or an eviction, or an exception that is thrown into the greenlet.
         """
         if limit is None:
@@ -56,7 +57,7 @@ class Waiter(Generic[Item]):
             try:
                 raise error
             finally:
-                del error  # the error refers to this frame
+                del error  # the error refers to this frame, and must not form a cycle with the frame
         assert self.item is not None
         return self.item
 
@@ -68,10 +69,11 @@ class Waiter(Generic[Item]):
         except Timeout as error:
             if error is not timeout:
                 raise
-            if self.item is None and self.error is None:  # otherwise `sleep` returns the item or raises the error
+            # if a result arrived together with the timeout, `sleep` uses the result
+            if self.item is None and self.error is None:
                 raise make_timeout_error() from None
         finally:
-            del timeout  # a thrown timeout refers to this frame
+            del timeout  # the timeout refers to this frame, and must not form a cycle with the frame
 
     def _sleep(self) -> None:
         switch = self._hub.switch
@@ -82,14 +84,15 @@ class Waiter(Generic[Item]):
         finally:
             self._asleep = False
             waking, self._waking = self._waking, None
-            if waking is not None:  # otherwise a later switch would resume the greenlet at another place
+            if waking is not None:
+                # cancel the switch, which would resume the greenlet at a later, unrelated wait
                 waking.stop()
 
     def wake(self) -> None:
         """Resume a sleeping greenlet in the next iteration of the event loop. Does not switch greenlets.
 
-        The greenlet runs after all greenlets that were woken before this call. A second call before the greenlet runs
-        moves the greenlet to the end of this order.
+        Woken greenlets run in the order of the calls. A second call before the greenlet runs moves
+        the greenlet to the end of this order.
         """
         if self._asleep:
             if self._waking is not None:
@@ -104,14 +107,16 @@ class WaitQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._keep_alive: IWatcher | None = None  # timer that keeps the event loop alive
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # removal is fast at any place
+        # an ordered dictionary, because its removals are fast at any position
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
         """Add the current greenlet to the queue, and return its waiter. Does not switch greenlets.
 
-        The caller then calls :meth:`Waiter.sleep`. If `sleep` raises an exception, the caller calls :meth:`leave`.
+        After this call, the caller calls :meth:`Waiter.sleep`. If `sleep` raises an exception, the
+        caller calls :meth:`leave`.
 
-        :param purpose: reason of the wait, for error messages and statistics.
+        :param purpose: name of the waiting operation, for error messages and statistics.
         """
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
@@ -120,7 +125,7 @@ class WaitQueue(Generic[Item]):
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
         """Remove a waiter, and return the item that the waiter has received, or None. Does not switch greenlets."""
-        self.waiters.pop(waiter, None)  # `hand_over` and `detach` have already removed the waiter
+        self.waiters.pop(waiter, None)  # `hand_over` or `detach` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
 
@@ -143,16 +148,21 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters. Waiters stay in the queue until :meth:`leave`. Does not switch greenlets.
+        """Hand `item` to all waiters.
 
-        The waiters run in the order of the queue, even if another call has already woken some waiters.
+        Each waiter stays in the queue until it calls :meth:`leave`. Does not switch greenlets. The
+        waiters run in the order of the queue, even if an earlier call has already woken some
+        waiters.
         """
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
-        """Remove and return all waiters, for :meth:`evict`. The returned waiters receive no more items."""
+        """Remove and return all waiters, so that the caller can :meth:`evict` them.
+
+        Removed waiters receive no more items.
+        """
         detached = list(self.waiters)
         self.waiters.clear()
         self._update_keep_alive()
@@ -160,7 +170,7 @@ class WaitQueue(Generic[Item]):
 
     @staticmethod
     def evict(detached: list[Waiter[Item]], make_error: Callable[[], BaseException]) -> None:
-        """End each wait of `detached` with an error. Does not switch greenlets."""
+        """End the wait of each waiter in `detached` with an error. Does not switch greenlets."""
         for waiter in detached:
             waiter.error = make_error()
             waiter.wake()

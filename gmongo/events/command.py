@@ -45,10 +45,10 @@ _HELLOS = frozenset({"hello", "ismaster"})
 
 
 class SentCommand:
-    """Command in progress, for which the publisher publishes events.
+    """Command in progress, whose events a :class:`CommandEvents` publishes.
 
-    :param command: the command as events and logs show it.
-    :param trace: the trace of the operation, or None without observers.
+    :param command: the command in the form that events and logs show.
+    :param trace: trace of the operation; None if no observer needs a trace.
     :ivar sensitive: True if events and logs must omit the content of the command and its reply.
     """
 
@@ -86,10 +86,10 @@ class SentCommand:
 
 
 class MonitoredOperation(Protocol):
-    """Method of an operation that the publisher uses."""
+    """The method of an operation that the publisher uses."""
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """Return a reply as events show it."""
+        """Return a reply in the form that events show."""
 
 
 class CommandEvents:
@@ -111,10 +111,10 @@ class CommandEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
-        """Return a reply as events and logs show it.
+        """Return a reply in the form that events and logs show.
 
-        The whole reply is decoded only if there are listeners, because decoding a large reply blocks the event loop.
-        A log message shows only the beginning of the reply.
+        Decode the whole reply only if there are listeners, because this work would block the event
+        loop. Log messages show only the beginning of the reply.
         """
         if self._listeners:
             reply = operation.reply_for_monitoring(reply)
@@ -178,7 +178,7 @@ class CommandEvents:
 
 
 def _last_arguments(sent: SentCommand) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
-    """Return the last arguments of CommandSucceededEvent and CommandFailedEvent, which are equal."""
+    """Return the last constructor arguments of a CommandSucceededEvent or CommandFailedEvent."""
     connection = sent.connection
     return (
         sent.request_id,
@@ -191,7 +191,10 @@ def _last_arguments(sent: SentCommand) -> tuple[int, Address, int, ObjectId | No
 
 
 def _failure(error: BaseException) -> tuple[DocumentDict, bool]:
-    """Convert an error to a document. Also return True if the document is a server reply, which may contain secrets."""
+    """Convert an error to a document for an event.
+
+    Return also True if the document is a server reply, which may contain secrets.
+    """
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details), True
     return {"errmsg": str(error), "errtype": type(error).__name__}, False

@@ -1,12 +1,14 @@
 """Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
 
-A critical section *notes* (records) events in the order of the specification, without a greenlet switch. After the
-critical section, the greenlet *delivers* its events as soon as all earlier events have been delivered. Therefore all
-listeners receive the events in one order. A listener runs in the greenlet that caused the event, with the context
-variables of this greenlet. A greenlet waits if it causes events faster than listeners handle events.
+A critical section *notes* (records) events in the order of the specification, without a greenlet
+switch. After the critical section, the greenlet waits until all earlier events have been delivered,
+and then *delivers* its events. Therefore all listeners receive the events in the same order. A
+listener runs in the greenlet that caused the event, with the context variables of this greenlet. If
+a greenlet causes events faster than listeners handle events, the greenlet waits.
 
-Events of a greenlet may stay undelivered, because the greenlet is killed or because a listener does not return. A
-substitute greenlet of the driver then delivers these events. The order and the context variables stay unchanged.
+If a greenlet is killed, or a listener does not return, the greenlet may leave undelivered events. A
+substitute, which is a greenlet of the driver, delivers these events in the correct order, with the
+context variables of the original greenlet.
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
-# Seconds after which a greenlet stops its wait for earlier events, if the client has delivered no event in this time.
-# The limit is necessary: a listener may wait for another greenlet that uses the client, or may never return.
+# A greenlet waits for earlier events until the client has delivered no event for this number of
+# seconds. The limit is necessary, because a listener may never return, or may wait for a greenlet
+# that uses the client.
 _PATIENCE = 1.0
-# Seconds of an additional wait. If the application blocks the event loop, the first wait ends before other greenlets
-# could run. During the additional wait, the other greenlets run.
+# Seconds of an additional wait. If the application blocks the event loop, the first wait may end
+# before other greenlets could run. The other greenlets can run during the additional wait.
 _GRACE = 0.05
-# Greatest number of events that wait for substitutes. The driver drops further events.
+# Greatest number of events that wait for substitutes. The driver drops events above this number.
 _MOST_LEFT = 10_000
 
 
@@ -44,13 +47,17 @@ class _Turn:
     def __init__(self) -> None:
         self.size = 0
         self.delivering = False  # True while the greenlet runs a listener
-        self.awake: Event | None = None  # set when all events of other greenlets before these events are delivered
-        self.context: Context | None = None  # the context of the greenlet, if a substitute must deliver the events
+        self.awake: Event | None = None  # set when these events are the next events to deliver
+        # context variables of the greenlet, if a substitute must deliver the events
+        self.context: Context | None = None
         self.substitute: Greenlet[..., None] | None = None
 
 
 class Delivery:
-    """Undelivered events of one client. ``with delivery:`` postpones all deliveries until the end of the block."""
+    """Undelivered events of one client.
+
+    A block ``with delivery:`` is a critical section, in which :meth:`deliver` does nothing.
+    """
 
     __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_left", "_stuck", "_turns")
 
@@ -61,14 +68,18 @@ class Delivery:
         self._left = 0  # number of events that substitutes must deliver
         self._dropped = 0
         self._delivered = 0
-        self._stuck = False  # True if the listener of the first event does not return
+        self._stuck = False  # True if the listener of the first event has not returned in time
 
     def note(self, publish: Callable[..., None], *arguments: object) -> bool:
-        """Record an event, without a greenlet switch. The caller must then call :meth:`deliver`.
+        """Record an event, without a greenlet switch.
 
-        :param publish: publishes the event. The delivery calls ``publish(*arguments)``.
+        After the critical section, the caller must call :meth:`deliver`.
 
-        :returns: False if the driver dropped the event, because listeners are too slow.
+        :param publish: function that publishes the event. The delivery calls
+            ``publish(*arguments)``.
+
+        :returns: False if the driver dropped the event, because listeners have not returned in
+            time.
         """
         if self._left >= _MOST_LEFT:
             self._dropped += 1
@@ -89,14 +100,15 @@ class Delivery:
 
     @property
     def pending(self) -> bool:
-        """True if any event is undelivered."""
+        """True if there are undelivered events."""
         return bool(self._events)
 
     def deliver_after(self, error: BaseException | None) -> None:
         """Deliver the events of this greenlet at the end of an operation.
 
-        After a success or a driver error, the delivery may wait for earlier events. Any other exception may come from
-        a kill or a timeout of the application, and the delivery must not delay such an exception.
+        After a success or a driver error, the delivery may wait for earlier events. Any other
+        exception may come from a kill or a timeout of the application, which the delivery must not
+        delay.
 
         :param error: exception that ended the operation; None after a success.
         """
@@ -105,12 +117,13 @@ class Delivery:
     def deliver(self, wait: bool = True) -> None:
         """Deliver the events of this greenlet.
 
-        If a listener uses the client, this call returns immediately. The events that the listener causes are delivered
-        after the event that the listener handles.
+        If a listener calls this method, because it uses the client, the call returns immediately.
+        The events that the listener causes are delivered after the event that the listener handles.
 
-        :param wait: True to wait until earlier events are delivered; False in cleanup, which must not wait.
-        :raises BaseException: another greenlet threw an exception into this greenlet. A substitute then delivers the
-            remaining events.
+        :param wait: True if this call waits until earlier events are delivered; False in cleanup
+            code, which must not wait.
+        :raises BaseException: another greenlet threw an exception into this greenlet. A substitute
+            delivers the remaining events.
         """
         current = getcurrent()
         turn = self._turns.get(current)
@@ -123,8 +136,9 @@ class Delivery:
                 elif not (wait and self._wait_for(turn)):
                     break
         finally:
-            # After an interruption, a listener that does not return, or `wait=False`, events may remain. These events
-            # keep their positions and block the events of other greenlets, so a substitute must deliver these events.
+            # Events may remain, because an exception or `wait=False` ended this call, or a listener
+            # does not return. A substitute must deliver these events, because they block later
+            # events of other greenlets.
             self._turns.pop(current, None)
             if turn.size:
                 self._leave(turn)
@@ -137,7 +151,7 @@ class Delivery:
             publish(*arguments)
         finally:
             turn.delivering = False
-            if turn.size:  # in a child that a listener forked, the size is 0
+            if turn.size:  # the size is 0 if the listener forked, and this process is the child
                 self._advance(turn)
 
     def _advance(self, turn: _Turn) -> None:
@@ -150,9 +164,10 @@ class Delivery:
             self._wake(self._events[0][0])
 
     def _wake(self, turn: _Turn) -> None:
-        """Start the delivery of events that are now first, without a greenlet switch.
+        """Start the delivery of the events of `turn`, which are now first.
 
-        Start a substitute if the greenlet has left its events. Otherwise wake the waiting greenlet.
+        Does not switch greenlets. Start a substitute if the greenlet of `turn` has left its events.
+        Otherwise wake this greenlet.
         """
         if turn.context is not None:
             turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
@@ -162,7 +177,10 @@ class Delivery:
             turn.awake.set()
 
     def _wait_for(self, turn: _Turn) -> bool:
-        """Wait until the events of `turn` are first. Return False if no event is delivered for a second."""
+        """Wait until the events of `turn` are first.
+
+        Return False if the client delivers no event for a second.
+        """
         while turn.size and not self._stuck:
             delivered = self._delivered
             turn.awake = Event()
@@ -177,7 +195,10 @@ class Delivery:
     # Delivery by substitutes
 
     def _leave(self, turn: _Turn) -> None:
-        """Let a substitute deliver the events of `turn`, as soon as these events are first. Does not switch."""
+        """Let a substitute deliver the events of `turn` as soon as these events are first.
+
+        Does not switch.
+        """
         turn.context = copy_context()
         self._left += turn.size
         if self._events[0][0] is turn:
@@ -191,7 +212,7 @@ class Delivery:
         self.deliver()
 
     def _replace(self, ended: Greenlet[..., None], turn: _Turn) -> None:
-        """Start another substitute if the ended substitute was killed before it began."""
+        """Start another substitute if the substitute `ended` was killed before its start."""
         if turn.substitute is ended and turn.context is not None and turn.size:
             self._wake(turn)
 
@@ -201,7 +222,10 @@ class Delivery:
             safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
 
     def reset_after_fork(self) -> None:
-        """Discard the events of the parent process in a forked child. Does no I/O, and does not switch greenlets."""
+        """In a forked child, discard the events of the parent process.
+
+        Does no I/O, and does not switch greenlets.
+        """
         for turn in self._turns.values():
             turn.size = 0
         for turn, _publish, _arguments in self._events:

@@ -1,8 +1,8 @@
 """Loggers of the driver, one for each component of the logging specification, and structured log messages.
 
-The text of a log record is the unstructured form of the specification. The attribute ``structured`` of the record is a
-dictionary with the data of the text. Expensive conversions, such as documents to JSON, run when a handler formats or
-reads the record.
+The text of a log record is the unstructured form of the specification. The attribute ``structured``
+of the record is the structured form, a dictionary. Expensive conversions, such as documents to
+JSON, run only when a handler formats or reads the record.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# The second name is a misspelling in PyMongo, which applications may use.
+# The second environment variable is a misspelling of PyMongo, which applications may use.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
-# Incomplete escape sequence at the end of a truncated JSON text, after an even number of backslashes.
+# Matches an incomplete escape sequence at the end of a truncated JSON text. An even number of
+# backslashes may precede the escape sequence.
 _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
@@ -40,7 +41,8 @@ silence.disabled = True
 def enabled_check(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
     """Return a function that returns True if there is a listener, or if the logger is enabled for ``DEBUG``.
 
-    Operations often call the returned function. To save time, the returned function makes only a single call.
+    Operations often call the returned function. Therefore the returned function is fast, and makes
+    at most one call.
     """
     return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
 
@@ -50,12 +52,13 @@ LazyValues = dict[str, tuple[Callable[[Value], str], Value]]
 
 
 class Structured(DocumentDict):
-    """Structured form of a log message. The lazy values are converted when a handler first reads any value.
+    """Structured form of a log message.
 
-    If the application changes a document before this conversion, the log message shows the changed document.
+    The lazy values are computed when a handler first reads any value. If the application changes a
+    document before this time, the log message shows the changed document.
 
     :param fields: values that need no conversion.
-    :param lazy: lazy values.
+    :param lazy: functions that compute the other values.
     """
 
     __slots__ = ("_lazy",)
@@ -63,7 +66,7 @@ class Structured(DocumentDict):
     def __init__(self, fields: Document, lazy: LazyValues) -> None:
         super().__init__(fields)
         self._lazy = lazy
-        self.update(lazy)  # placeholders, which keep the order of the fields
+        self.update(lazy)  # placeholders of the lazy values, which set the order of the fields
 
     def _make(self) -> None:
         while self._lazy:
@@ -85,7 +88,7 @@ def _converting_method(name: str) -> Callable[..., object]:
     return convert_then_read
 
 
-# Because `__iter__` is overridden, `dict(structured)` calls `__getitem__` for each value.
+# This class overrides `__iter__`, so that `dict(structured)` calls `__getitem__` for each value.
 for _name in (
     "__eq__",
     "__getitem__",
@@ -117,7 +120,7 @@ class Details:
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
-    """Log a message. The caller has checked that the logger is enabled for the level.
+    """Log a message. The caller must have checked that the logger is enabled for the level.
 
     :param text: object that is converted to text when a handler formats the record.
     :param structured: structured form of the message.
@@ -126,7 +129,8 @@ def log(logger: logging.Logger, text: object, structured: DocumentDict, level: i
 
 
 def _handle(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
-    # This code replaces `Logger.log`, which would search for the caller. The caller is always this function.
+    # This code replaces `Logger.log`, which would search the stack for the caller. The record names
+    # this function as the caller.
     make = logging.getLogRecordFactory()
     record = make(logger.name, level, __file__, 0, "%s", (text,), None, "log")
     record.structured = structured
@@ -143,7 +147,7 @@ def document_text(document: Document) -> str:
 
 
 def _max_document_length() -> int:
-    """Return the maximum length from the environment, or the default if the variable is not a number."""
+    """Return the value of the environment variable, or the default length if the value is not a number."""
     value = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
     return int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH
 
@@ -154,6 +158,6 @@ def milliseconds(seconds: float) -> int:
 
 
 def address_fields(address: Address) -> DocumentDict:
-    """Return the fields of a structured message that contain an address."""
+    """Return the fields that represent an address in a structured message."""
     host, port = address
     return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}

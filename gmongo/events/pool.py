@@ -33,16 +33,19 @@ class PoolEvents:
 
     :param address: the address of the server.
     :param listeners: connection pool listeners.
-    :param delivery: the delivery of the client, which calls the publishing methods of this class.
-    :param on_established: called for each established connection, with the address and the seconds of the
-        establishment; None without metrics.
-    :param silent: True to log nothing.
+    :param delivery: delivery of the client, which later calls the publishing methods of this class.
+    :param on_established: called for each established connection, with the address of the server
+        and the seconds that the establishment took; None if the client has no metrics.
+    :param silent: True if the publisher logs nothing.
     """
 
     __slots__ = ("_address", "_listeners", "_logger", "_on_established", "_where", "delivery", "is_enabled", "where")
 
     is_enabled: Callable[[], bool]
-    """Return True if a listener or a log needs events. The hot path calls the methods below only in this case."""
+    """Return True if a listener or a logger needs events.
+
+    In the hot path, the pool calls the methods below only in this case.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class PoolEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def note(self, publish: Callable[..., None], *arguments: object) -> None:
-        """Record an event if a listener or a log needs events. Does not switch greenlets.
+        """Record an event if a listener or a logger needs events. Does not switch greenlets.
 
         :param publish: one of the publishing methods below.
         """
@@ -71,7 +74,10 @@ class PoolEvents:
             self.delivery.note(publish, *arguments)
 
     def note_established(self, seconds: float) -> None:
-        """Record the call of `on_established` for an established connection. Does not switch greenlets."""
+        """Record a call of `on_established` for an established connection.
+
+        Does not switch greenlets.
+        """
         if self._on_established is not None:
             self.delivery.note(self._on_established, self._address, seconds)
 

@@ -1,6 +1,7 @@
 """Events and log messages of server discovery and monitoring.
 
-A publisher calls the listeners first and logs afterwards. Therefore an interruption of a log handler loses no event.
+A publisher first calls the listeners and then logs a message. Therefore no event is lost if an
+exception interrupts a log handler.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class TopologyEvents:
     """Publisher of the events of one topology.
 
     :param topology_id: the ID of the topology.
-    :param listeners: the event listeners of the client, of all kinds.
+    :param listeners: all event listeners of the client.
     :param delivery: the delivery of the client, which calls the publishing methods of this class.
     :param silent: True to log nothing.
     """
@@ -126,7 +127,7 @@ class TopologyEvents:
 
 
 def _connection_ids(connection: Connection | None) -> DocumentDict:
-    """Return the known IDs of a monitor connection, as fields of a structured log message."""
+    """Return the fields of a structured log message that contain the known IDs of a monitor connection."""
     if connection is None:
         return {}
     ids = {"driverConnectionId": connection.id}

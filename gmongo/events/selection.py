@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 
 
 class NamedOperation(NamedTuple):
-    """Operation or internal purpose that needs a server: name and ID for logs."""
+    """Name and ID in log messages of an operation, or of an internal purpose, that needs a server."""
 
     name: str
     operation_id: int | None = None
 
 
 class SelectionRequest(NamedTuple):
-    """Selector of a server selection, and the operation that needs a server.
+    """Server selection in progress: the selector, and the operation that needs a server.
 
     :param selector: a read preference, or ``WRITABLE``.
     :param operation: the name of the operation.
-    :param operation_id: ID that is equal in the events and logs of all commands of the operation, or None.
+    :param operation_id: ID of the operation, which the events and logs of all its commands contain,
+        or None.
     """
 
     selector: Selector
@@ -44,10 +45,10 @@ class SelectionRequest(NamedTuple):
 
 
 class SelectionEvents:
-    """Publisher of log messages about server selection. The specification defines no events.
+    """Publisher of log messages about server selection, for which the specification defines no events.
 
     :param silent: True to log nothing.
-    :ivar is_enabled: returns True if the publisher must log every server selection.
+    :ivar is_enabled: function that returns True if the publisher must log every server selection.
     """
 
     __slots__ = ("_logger", "is_enabled")
@@ -83,13 +84,14 @@ class SelectionEvents:
         if operation_id is not None:
             extra["operationId"] = operation_id
         fields = {"message": message, "operation": operation, **extra}
-        # The selector and the topology description are immutable, so the log record may keep them.
+        # The log record may contain the selector and the topology description, because these
+        # objects are immutable.
         structured = Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
         log(self._logger, _Text(structured, extra), structured, level)
 
 
 class _Text:
-    """Text of a log message, which is formatted when a handler formats the record."""
+    """Text of a log message. The text is formatted when a handler formats the record."""
 
     __slots__ = ("_extra", "_structured")
 

@@ -1,1 +1,1 @@
-"""Execution of commands: select a server, check out a connection, run the command, classify the reply, retry."""
+"""Execution of operations: select a server, check out a connection, run the command, classify the reply, and retry."""

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Commands(Protocol):
-    """Interface of the command runner, which runs one command on one connection."""
+    """The method of a command runner that an attempt uses."""
 
     def run(self, attempt: Attempt, connection: Connection) -> Result:
-        """Run the command of an attempt."""
+        """Run the command of an attempt on a connection, and return the result of the operation."""
 
 
 class AttemptOwner(Protocol):
-    """Attributes and methods of an executor that an attempt uses."""
+    """The attributes and methods of an executor that an attempt uses."""
 
     topology: Topology
     policy: RetryPolicy
@@ -43,26 +43,30 @@ class AttemptOwner(Protocol):
         """Command runner of the client."""
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """Kill the cursor that `result` opened, because the caller does not receive the result."""
+        """Kill the cursor in `result`, because the caller of the operation does not receive `result`."""
 
 
 class Attempt:
-    """One attempt of an operation. The attributes contain the data for the decision about a retry.
+    """One attempt of an operation. The retry decision reads the attributes of a failed attempt.
 
-    :param operation: the operation.
-    :param deadline: deadline of the operation, on the clock of :mod:`gmongo._clock`; None means no limit.
+    :param operation: operation to run.
+    :param deadline: deadline of the operation, as measured by :mod:`gmongo._clock`; None means no
+        limit.
     """
 
-    # For speed, the defaults of these attributes are class attributes, which `__init__` does not set.
-    selector: Selector = WRITABLE  # selector of suitable servers
+    # These class attributes are the default values, so that a fast `__init__` needs not set them.
+    selector: Selector = WRITABLE  # read preference, or WRITABLE for a write
     session: Session | None = None  # explicit session, or implicit session of a cursor
-    address: Address | None = None  # address of the server
-    hello: Hello | None = None  # hello reply on the connection, set after an error
-    server_session: ServerSession | None = None  # implicit session, which all attempts of the operation share
-    is_retryable_write = False  # True if a transaction number lets the server recognize a retry of the write
+    address: Address | None = None  # server on which the attempt runs
+    hello: Hello | None = None  # hello of the connection, set after an error
+    # server session of the implicit session, which all attempts of the operation share
+    server_session: ServerSession | None = None
+    # True if the command has a transaction number, by which the server recognizes a retry of the
+    # write
+    is_retryable_write = False
     transaction: Transaction | None = None
     starts_transaction: bool  # True if the command starts the transaction. Set only in a transaction
-    retry: Retry | None = None  # retry state after earlier attempts. None in the first attempt
+    retry: Retry | None = None  # retry state after earlier attempts, or None in the first attempt
     avoided: frozenset[Address] = frozenset()  # deprioritized servers
 
     def __init__(self, operation: Operation, deadline: float | None) -> None:
@@ -72,7 +76,7 @@ class Attempt:
             self.selector = operation.context.selector
 
     def run(self, executor: AttemptOwner) -> Result:
-        """Select a server, check out a connection, and run the command once."""
+        """Select a server, check out a connection, run the command once, and return the result of the operation."""
         topology = executor.topology
         self.epoch = topology.epoch
         operation = self.operation
@@ -102,12 +106,14 @@ class Attempt:
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # This attempt must now check in the connection after any exception. The command or an observer may
-        # raise, and a kill or a timeout may interrupt the wait for the reply.
+        # From here, this attempt must check in the connection after any exception. The command or
+        # an observer may raise an exception, and a kill or a timeout may interrupt the wait for the
+        # reply.
         try:
             if trace is not None:
                 trace.checked_out(connection)
-            # After a fork during the check-out, the server and the connection belong to the parent process.
+            # If the process forked during the check-out, the server and the connection belong to
+            # the parent process.
             if topology.epoch != self.epoch:
                 raise forked()
             if transaction is not None and self.starts_transaction and topology.settings.load_balanced:
@@ -128,13 +134,13 @@ class Attempt:
                 server.pool.check_in(connection)
             else:
                 self._check_in(server.pool, connection, pin is not None)
-        except BaseException:  # an exception was thrown into an observer, so the caller does not receive the result
+        except BaseException:  # if an observer is interrupted, the caller does not receive the result
             executor.reap(operation, result)
             raise
         return result
 
     def _pinned_connection(self) -> tuple[PinnedConnection | None, Transaction | None]:
-        """Find the pinned connection of the cursor or transaction that the operation belongs to.
+        """Return the connection that is pinned to the cursor or transaction of the operation.
 
         Set :attr:`address` to the server of the cursor or transaction.
 
@@ -152,7 +158,7 @@ class Attempt:
         return operation.pin or transaction.pin, transaction
 
     def _keeps_connection(self, executor: AttemptOwner, result: Result) -> bool:
-        """Return True if `result` is an open cursor to which the connection stays pinned."""
+        """Return True if `result` is an open cursor that keeps the connection pinned."""
         operation = self.operation
         pins = operation.pins_connection or executor.topology.settings.load_balanced
         return pins and operation.keeps_cursor_open(result)
@@ -182,7 +188,7 @@ class Attempt:
             connection.set_ref(True)
 
     def _refuse_write_retry(self, retry: Retry) -> None:
-        """Refuse a retry on a server without retryable writes, if a server may already have executed the write.
+        """Refuse a retry on a server without retryable writes, if a server may have executed the write.
 
         :raises OperationFailure: a server may have executed an earlier attempt.
         """
@@ -190,7 +196,7 @@ class Attempt:
             raise OperationFailure("Selected server does not support retryable writes") from retry.error
 
     def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
-        """Check in the connection. If the connection stays pinned, only record the error.
+        """Check in the connection. If the connection stays pinned, record the error instead.
 
         :param pinned: True if a cursor or a transaction keeps the connection.
         :param error: error that ended the use of the connection; None after a success.
@@ -205,7 +211,7 @@ class Attempt:
             trace.observer.connection_used(trace, connection.address, seconds)
 
     def observe(self, reply: DocumentDict) -> None:
-        """Update the explicit session and its transaction from a reply.
+        """Store the times and the recovery token of a reply in the explicit session and its transaction.
 
         :raises ProtocolError: the cluster time or the operation time in the reply is invalid.
         """
@@ -216,9 +222,9 @@ class Attempt:
                 self.transaction.observe(reply)
 
     def next_attempt(self, retry: Retry) -> Attempt:
-        """Return the next attempt of the same operation.
+        """Return the next attempt of the operation, which uses the sessions of this attempt.
 
-        :param retry: retry state after the previous attempts.
+        :param retry: retry state after this attempt.
         """
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
@@ -228,8 +234,9 @@ class Attempt:
     def belongs_to_parent(self) -> bool:
         """Return True if only the parent process may continue the operation after a fork.
 
-        Only the parent continues writes, and operations of cursors and explicit sessions. For other reads, this method
-        drops the session of the parent process, and the forked child retries the read with a new session.
+        The parent process continues writes, and operations of cursors and explicit sessions. For
+        other reads, drop the session of the parent process, so that the forked child retries the
+        read with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True
@@ -242,6 +249,7 @@ class Attempt:
 def _deadline_to_connect(deadline: float, topology: Topology) -> float:
     """Return the deadline for server selection and the connection check-out.
 
-    :param deadline: deadline of the operation.
+    :param deadline: deadline of the operation, to which the function adds the limit
+        ``serverSelectionTimeoutMS``.
     """
     return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)

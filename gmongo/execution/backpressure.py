@@ -1,6 +1,6 @@
 """Retry limits and backoff after overload errors (Client Backpressure).
 
-These classes only calculate: the retry loop waits and retries.
+This module only calculates. The retry loop of the executor waits and retries.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ def backoff(retries: int, base: float, jitter: float) -> float:
     """Return the seconds to wait before a retry (BP-20 to BP-25).
 
     :param retries: number of earlier retries of the operation.
-    :param base: greatest backoff before the first retry in seconds; the limit doubles with each retry.
-    :param jitter: random number from 0 to 1, by which the greatest backoff is multiplied.
+    :param base: greatest backoff in seconds before the first retry; each further retry doubles this
+        value.
+    :param jitter: random number from 0 to 1, by which the function multiplies the greatest backoff.
     """
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
 
@@ -27,9 +28,9 @@ def backoff(retries: int, base: float, jitter: float) -> float:
 class TokenBucket:
     """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
-    A retry costs one token, and a successful operation returns 0.1 tokens. A client whose operations mostly fail soon
-    has no token, and does not add load by retries. The bucket counts tenths of tokens as integers, because
-    floating-point sums of 0.1 are inexact.
+    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations of a
+    client fail, the client soon has no token, and adds no load by retries. The bucket counts tenths
+    of tokens as integers, because floating-point sums of 0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -37,7 +38,8 @@ class TokenBucket:
     __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        self.missing = 0  # missing tenths of tokens. The value is usually 0, and then no deposit is necessary
+        # tenths of tokens that the bucket lacks. At 0, the usual value, no deposit is necessary
+        self.missing = 0
 
     @property
     def tokens(self) -> float:
@@ -45,14 +47,17 @@ class TokenBucket:
         return (self.CAPACITY * 10 - self.missing) / 10
 
     def consume(self) -> bool:
-        """Take one token, and return True. Return False if less than one token is left."""
+        """Take one token from the bucket, and return True.
+
+        Return False if less than one token is left.
+        """
         if self.missing > (self.CAPACITY - 1) * 10:
             return False
         self.missing += 10
         return True
 
     def deposit(self, tenths: int) -> None:
-        """Return tenths of a token to the bucket, up to the capacity."""
+        """Put `tenths` tenths of a token into the bucket, up to the capacity."""
         self.missing = max(0, self.missing - tenths)
 
 
@@ -60,9 +65,9 @@ class BackpressurePolicy:
     """Settings, token bucket and counters for the retries of one client.
 
     :param max_retries: greatest number of retries of one operation.
-    :param base: greatest backoff before the first retry in seconds.
-    :param retargeting: True to deprioritize an overloaded server; a mongos that returned an error is always
-        deprioritized.
+    :param base: greatest backoff in seconds before the first retry.
+    :param retargeting: True if retries deprioritize an overloaded server. Retries always
+        deprioritize a mongos that returned an error.
     :param jitter: function that returns a random number from 0 to 1.
     """
 
@@ -92,17 +97,17 @@ class BackpressurePolicy:
         self.jitter = jitter
         self.bucket = TokenBucket()
         self.retries = 0
-        self.others = 0  # retries without a token, after network errors and elections
-        self.errors = 0  # failed attempts
+        self.others = 0  # number of retries that took no token, after network errors and elections
+        self.errors = 0  # number of failed attempts
         self.slept = 0.0
         self.exhausted = 0
 
     def delay(self, retries: int) -> float:
-        """Return a random backoff before a retry in seconds."""
+        """Return a random backoff in seconds before a retry."""
         return backoff(retries, self.base, self.jitter())
 
     def stats(self) -> dict[str, float]:
-        """Return the counters of the client.
+        """Return the retry counters of the client.
 
         ``tokens`` is the number of tokens that are left. ``retries`` counts the retries that took a token.
         ``slept`` is the sum of the backoffs in seconds. ``exhausted`` counts the operations that failed because

@@ -1,4 +1,4 @@
-"""Runner of commands: build a command, publish its events, exchange it for a reply, and classify the errors."""
+"""Command runner: build a command, publish its events, send the command, receive the reply, and handle errors."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 class CommandRunner:
     """Runs the commands of one client.
 
-    :param topology: topology of the client, which receives the cluster times and the errors.
+    :param topology: topology of the client, which receives the cluster times of replies and the
+        errors.
     :param events: publisher of command events.
-    :param sessions: pool from which operations without a session take a server session.
+    :param sessions: pool of server sessions, for operations without a session.
     """
 
     __slots__ = ("_events", "_fields", "_is_enabled", "_topology", "orphan_taker")
@@ -44,17 +45,19 @@ class CommandRunner:
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # Returns the function that kills the cursors of interrupted operations. Returns None after the garbage
-        # collection of the object that kills cursors.
+        # This function returns the function that kills the cursors of interrupted operations, or
+        # None if the object that kills cursors was deleted.
         self.orphan_taker: OrphanTaker = _no_killer
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command, and return the result of the operation.
 
-        An error changes the states of the connection, the session and the server before the connection is checked in.
+        After an error, update the connection, the session and the server before the caller checks
+        in the connection.
 
         :param attempt: attempt that the command belongs to.
-        :param reauthenticates: True to authenticate the connection again if the server requires a reauthentication.
+        :param reauthenticates: True if this method may authenticate the connection again and repeat
+            the command.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -70,7 +73,7 @@ class CommandRunner:
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
             if self._is_enabled():
-                sent = self._announce(operation, connection, command, request_id)
+                sent = self._publish_started(operation, connection, command, request_id)
             if attempt.transaction is not None:
                 attempt.transaction.sent()
             limit = connection.socket_timeout if deadline is None else remaining(deadline)
@@ -80,14 +83,14 @@ class CommandRunner:
                 connection.send(buffers, limit)
             if sent is not None:
                 ended, sent = sent, None
-                self._announce_end(ended, operation, reply)
+                self._publish_end(ended, operation, reply)
             if reply is None:
                 return operation.unacknowledged_result()
             try:
                 cluster_time = reply.get("$clusterTime")
                 if cluster_time is not None:
                     if CLUSTER_TIME(cluster_time) is not None:
-                        check(reply, TIMES)  # raises an error that names the violated rule
+                        check(reply, TIMES)  # raises the error that names the invalid field
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
                     attempt.observe(reply)
@@ -112,14 +115,14 @@ class CommandRunner:
             self._report_error(error, attempt, connection, None, None)
             raise
 
-    # Events. A succeeded or failed event follows each started event, also after an exception.
+    # Events. A succeeded or failed event follows each started event, even after an exception.
 
-    def _announce(
+    def _publish_started(
         self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int
     ) -> SentCommand:
         """Publish the started event of a command."""
         if operation.operation_id is None:
-            operation.operation_id = request_id  # retries keep the ID of the first attempt
+            operation.operation_id = request_id  # a retry keeps the operation ID of the first attempt
         shown = operation.for_monitoring(command)
         sent = SentCommand(
             shown, operation.context.database, request_id, operation.operation_id, connection, operation.trace
@@ -131,7 +134,7 @@ class CommandRunner:
             raise
         return sent
 
-    def _announce_end(self, sent: SentCommand, operation: Operation, reply: DocumentDict | None) -> None:
+    def _publish_end(self, sent: SentCommand, operation: Operation, reply: DocumentDict | None) -> None:
         """Publish the succeeded or failed event of a command."""
         try:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
@@ -155,10 +158,11 @@ class CommandRunner:
         sent: SentCommand | None,
         reply: DocumentDict | None,
     ) -> None:
-        """Publish the failed event if `sent` is set. Apply the error to the connection, the session and the server.
+        """Publish the failed event of `sent`, and apply the error to the connection, the session and the server.
 
-        :param sent: command whose started event has no end event yet, or None.
-        :param reply: reply of the server or None. After an interruption, this method kills the cursor of the reply.
+        :param sent: command whose failed event this method must publish, or None.
+        :param reply: reply of the server, or None. If the operation was interrupted, this method
+            kills the cursor in the reply.
         """
         try:
             if sent is not None:
@@ -171,13 +175,15 @@ class CommandRunner:
                 # After a protocol violation, later data on this connection is unreliable.
                 connection.mark_unusable(error)
             session = None
-            if not connection.usable:  # the server may still run the command of a broken connection
+            if not connection.usable:
+                # the server may still run the command, although the connection is broken
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
                 is_own = isinstance(error, (PyMongoError, BSONError))
                 session.dirty = session.dirty or is_own
                 if not is_own or isinstance(error, NetworkTimeout) or _uses_cursor(attempt.operation):
-                    session.interrupted(connection.address)  # the reaper must end the command or the cursor
+                    # so that the reaper ends the command or kills the cursor
+                    session.interrupted(connection.address)
                 else:
                     session = None
             if connection.unanswered is not None:
@@ -187,22 +193,22 @@ class CommandRunner:
                 self._topology.handle_error(connection, error)
             elif reply is not None:
                 self.reap(attempt.operation.orphaned_cursor(reply, connection.address))
-            del error  # the error refers to this frame, which would be a reference cycle
+            del error  # the error refers to this frame, and must not form a cycle with the frame
 
     def reap(self, cursor: object) -> None:
-        """Kill the cursor of an interrupted operation. Do nothing if `cursor` is None."""
+        """Kill `cursor`, the cursor of an interrupted operation. Do nothing if `cursor` is None."""
         take = self.orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)
 
 
 def _uses_cursor(operation: Operation) -> bool:
-    """Return True if the server may have an open cursor of the operation after a network error."""
+    """Return True if, after a network error, the server may have an open cursor of the operation."""
     return operation.opens_cursor or operation.waits_for_documents
 
 
 def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:
-    """Return True if the deadline also set ``maxTimeMS``, so that the late reply of the server arrives soon."""
+    """Return True if ``maxTimeMS`` has elapsed on the server, so that the late reply arrives soon."""
     limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
     return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 

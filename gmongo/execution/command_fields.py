@@ -1,4 +1,4 @@
-"""Fields that the driver adds to every command, such as ``$db`` and ``lsid``."""
+"""Command fields that the driver adds to the commands of all operations, such as ``$db`` and ``lsid``."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 
 
 class CommandFields:
-    """Adds to each command the fields that do not depend on the kind of the command.
+    """Adds to each command the fields that all kinds of commands have in common.
 
-    :param topology: topology of the client, with the cluster time and the settings.
-    :param sessions: pool from which operations without a session take a server session.
+    :param topology: topology of the client, which has the cluster time and the settings.
+    :param sessions: pool of server sessions, for operations without a session.
     """
 
     __slots__ = ("_api", "_sessions", "_topology")
@@ -41,16 +41,18 @@ class CommandFields:
         self._api = topology.settings.connection.server_api
 
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
-        """Add all fields: session, transaction, cluster time, concerns, read preference, ``maxTimeMS``, API version.
+        """Add the fields for session, transaction, cluster time, concerns, read preference, time limit and Stable API.
 
         :param attempt: attempt that the command belongs to.
-        :raises ConfigurationError: the server does not support explicit sessions.
+        :raises ConfigurationError: the operation has an explicit session, but the server does not
+            support sessions.
         :raises ExecutionTimeout: the time before the deadline is shorter than the round trip time of the server.
         """
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only the commit or abort a write concern.
+        # In a transaction, only the first command has a read concern, and only the commit or abort
+        # has a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -69,8 +71,8 @@ class CommandFields:
         if session is not None:
             cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Acquire the session only here, so that operations have no session during the check-out of a connection.
-            # All attempts of the operation share the session.
+            # Acquire the session only now, so that operations have no session during the check-out
+            # of a connection. All attempts of the operation share the session.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -87,7 +89,8 @@ class CommandFields:
                 and not hello.is_mongos
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
-                command["$readPreference"] = _PRIMARY_PREFERRED  # allows reads from a directly connected secondary
+                # a directly connected secondary needs this field to allow reads
+                command["$readPreference"] = _PRIMARY_PREFERRED
         if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
             _add_max_time(command, operation, attempt.deadline, server.min_round_trip_time if server else 0.0)
@@ -136,7 +139,10 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
 
 
 def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
-    """Return the transaction number of a retryable write. All attempts of the write have the same number."""
+    """Return the transaction number of a retryable write.
+
+    All attempts of one write have the same number.
+    """
     if operation.transaction_number is None:
         server_session.transaction_number += 1
         operation.transaction_number = bson.Int64(server_session.transaction_number)
@@ -144,7 +150,7 @@ def _transaction_number(operation: Operation, server_session: ServerSession) -> 
 
 
 def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
-    """Set ``maxTimeMS`` so that the reply arrives before the deadline.
+    """Set ``maxTimeMS`` of the command so that the reply arrives before the deadline.
 
     :param min_round_trip_time: minimum round trip time of the server in seconds.
     :raises ExecutionTimeout: the time before the deadline is shorter than the round trip time.
@@ -160,12 +166,12 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     elif "maxTimeMS" in command:
         if operation.waits_for_documents:
             command["maxTimeMS"] = min(command["maxTimeMS"], longest)
-        else:  # the server would apply the limit to the whole life of the cursor, and kill the cursor
+        else:  # remove the limit, which the server would apply to the whole life of the cursor
             del command["maxTimeMS"]
 
 
-def _newer_cluster_time(one: Document | None, other: Document | None) -> Document | None:
+def _newer_cluster_time(first: Document | None, second: Document | None) -> Document | None:
     """Return the greater of two cluster times."""
-    if one is None or other is None:
-        return one or other
-    return other if other["clusterTime"] > one["clusterTime"] else one
+    if first is None or second is None:
+        return first or second
+    return second if second["clusterTime"] > first["clusterTime"] else first

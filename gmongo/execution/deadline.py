@@ -1,8 +1,8 @@
 """Deadlines of whole operations (Client Side Operations Timeout).
 
-A deadline is a time on the clock of :mod:`gmongo._clock`. Each operation determines its deadline once, at its start.
-An infinite deadline sets no limit. But as ``timeoutMS=0`` requires, the operation then ignores the older timeouts,
-such as ``socketTimeoutMS``.
+A deadline is a time, as measured by :mod:`gmongo._clock`. Each operation determines its deadline
+once, at its start. An infinite deadline (``timeoutMS=0``) sets no limit, but the operation then
+ignores the older timeouts, such as ``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline that is `seconds` from now. 0 (no limit) gives infinity, and None (not set) gives None.
+    """Return the deadline that is `seconds` from now.
 
-    :param option: name of the option or function that sets the limit, for error messages.
+    Return infinity for 0 (no limit), and None for None (not set).
+
+    :param option: name of the option or function that sets the limit, which error messages contain.
     """
     if seconds is None:
         return None
@@ -36,7 +38,7 @@ def deadline_after(seconds: float | None, option: str) -> float | None:
 
 @contextmanager
 def until(deadline: float | None) -> Iterator[None]:
-    """Limit the block by `deadline`, or by an earlier deadline of an enclosing block."""
+    """Limit the operations in the block by `deadline`, or by the deadline of an enclosing block if it is earlier."""
     outer = _current.get()
     if deadline is None or (outer is not None and outer <= deadline):
         yield
@@ -57,9 +59,9 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit includes server selection, the connection check-out, the network, the work of the server, and retries.
-    If the limit ends an operation, the error has ``error.timeout`` set to True. A nested block can only shorten the
-    limit.
+    The limit includes server selection, the connection check-out, the network, the work of the
+    server, and retries. If the limit ends an operation, the error has ``error.timeout`` set to
+    True. A nested block can shorten the limit, but cannot extend the limit.
 
     Specification: Client Side Operations Timeout.
 
@@ -72,7 +74,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 
 def checked_seconds(seconds: float | None) -> float | None:
-    """Check the argument `timeout` of a function, and return the argument.
+    """Check that `seconds` is a valid timeout, and return `seconds`.
 
     :raises TypeError: the timeout is not a number.
     :raises ValueError: the timeout is negative.
@@ -87,7 +89,7 @@ def checked_seconds(seconds: float | None) -> float | None:
 def checked_timeout(name: str, milliseconds: object) -> float | None:
     """Check a timeout in milliseconds, and return the timeout in seconds. None stays None.
 
-    :param name: name of the option, for error messages.
+    :param name: name of the option, which error messages contain.
     :raises TypeError: the timeout is not a number.
     :raises ValueError: the timeout is negative.
     """
@@ -101,17 +103,18 @@ def checked_timeout(name: str, milliseconds: object) -> float | None:
 
 
 def without_wtimeout(write_concern: Document) -> DocumentDict:
-    """Return a copy of a write concern without ``wtimeout``, because the operation has a deadline instead."""
+    """Return a copy of a write concern without ``wtimeout``, which the deadline of the operation replaces."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
 
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
     """Check that ``max_await_time_ms`` is shorter than the time until the deadline.
 
-    :raises ConfigurationError: ``max_await_time_ms`` is not shorter.
+    :raises ConfigurationError: ``max_await_time_ms`` is not shorter than the time until the
+        deadline.
     """
     left = remaining(deadline)
-    # The milliseconds are rounded, because floating-point subtraction is inexact.
+    # Round the milliseconds, because floating-point subtraction is inexact.
     if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):
         raise ConfigurationError(
             f"max_await_time_ms must be less than the time that is left of {limit_text(deadline)}, "

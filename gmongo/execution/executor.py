@@ -49,7 +49,7 @@ class Executor:
     """Runs the operations of one client.
 
     :param topology: topology of the client.
-    :param options: retry options and timeout.
+    :param options: retry options and timeout of the client.
     :param events: publisher of command events.
     """
 
@@ -62,19 +62,22 @@ class Executor:
         self.commands = CommandRunner(topology, events, self.sessions)
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
-        self._limit_option = "timeoutMS"  # option that sets `_timeout`, for error messages
-        self._is_for_operation = False  # True for the executor of a single operation with its own `timeout_ms`
+        self._limit_option = "timeoutMS"  # option that sets `_timeout`, which error messages name
+        # True if the executor runs a single operation with its own `timeout_ms`
+        self._is_for_operation = False
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
-        self.backing_off: dict[greenlet, tuple[str, float]] = {}  # greenlet -> operation name, start of the backoff
-        self.number = next(_numbers)  # number of the client in the process, for logs
+        # waiting greenlet -> name of its operation, start of the backoff
+        self.backing_off: dict[greenlet, tuple[str, float]] = {}
+        self.number = next(_numbers)  # number of the client in the process, which logs show
         register_after_fork(self)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation with retries, and return its result.
 
         :param session: explicit session, or session of a cursor; None uses the bound session or an implicit session.
-        :param deadline: deadline; None uses the deadline of :func:`gmongo.timeout`, or ``timeoutMS`` from now.
+        :param deadline: deadline of the operation; None uses the deadline of
+            :func:`gmongo.timeout`, or ``timeoutMS`` from now.
         :raises PyMongoError: the operation failed.
         """
         if deadline is None:
@@ -100,7 +103,8 @@ class Executor:
                     if self._bucket.missing:
                         self._deposit(operation, attempt.retry)
                     return result
-                # Outside the `except` block, the error does not become the context of exceptions during the backoff.
+                # Call this method outside of the `except` block, so that the error does not become
+                # the context of an exception during the backoff.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -125,10 +129,10 @@ class Executor:
         return attempt.next_attempt(retry)
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
-        """Handle a failed attempt that will be retried."""
+        """Notify the observers of a failed attempt that the executor will retry."""
 
     def _wait(self, seconds: float, operation: Operation) -> None:
-        """Wait before the next attempt. The operation has no connection during the wait.
+        """Wait for a backoff before the next attempt. The operation has no connection during the wait.
 
         A kill or a timeout ends the wait immediately.
         """
@@ -140,16 +144,18 @@ class Executor:
                 sleep(timer_delay(seconds))
             finally:
                 del self.backing_off[me]
-                del me  # a thrown exception refers to this frame, which would be a reference cycle
+                # a thrown exception refers to this frame, and must not form a cycle with the frame
+                del me
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
-        """Return tokens to the bucket after a successful operation."""
+        """Return tokens to the token bucket after a successful operation."""
         bucket = self._bucket
-        if bucket.missing and operation.retries_overload:  # the success of a cleanup command does not show the load
+        # ignore cleanup commands, because their success does not indicate less load
+        if bucket.missing and operation.retries_overload:
             bucket.deposit(1 if retry is None else 11)
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """Kill the cursor if `result` is an open cursor, because the interrupted caller does not receive `result`."""
+        """If `result` is an open cursor, kill the cursor, because the interrupted caller does not receive `result`."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
@@ -158,12 +164,13 @@ class Executor:
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        """Return a context manager for an API operation that runs several commands, such as a bulk write.
+        """Return a context manager for a method of the API that runs several operations, such as a bulk write.
 
-        :param name: name of the API operation.
+        :param name: name of the method in the API specifications.
         :param context: namespace and options of the commands.
         :param session: explicit session, or None.
-        :returns: a context manager that yields the trace which the commands share, or None without active observers.
+        :returns: a context manager that yields the trace of all these operations, or None if no
+            observer is active.
         """
         return _UNOBSERVED
 
@@ -173,7 +180,7 @@ class Executor:
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
         """Notify the observers of the commit, abort or failure of a transaction.
 
-        :param error: error of the commit or abort, or None.
+        :param error: error of the commit or abort; None after a success.
         """
 
     # Time limits
@@ -188,16 +195,16 @@ class Executor:
 
     @property
     def has_limit(self) -> bool:
-        """True if ``timeoutMS`` or :func:`gmongo.timeout` applies now, also with the value 0 (no limit)."""
+        """True if ``timeoutMS`` or :func:`gmongo.timeout` is set now, even to 0 (no limit)."""
         return self._timeout is not None or current_deadline() is not None
 
     @property
     def own_limit(self) -> str:
-        """Name and value of the option that limits operations outside of :func:`gmongo.timeout`."""
+        """Name and value of the option that limits operations outside of a :func:`gmongo.timeout` block."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with another timeout, for a database, a collection or a session.
+        """Return an executor with the timeout of a database, a collection or a session.
 
         :param timeout: timeout of each operation in seconds; 0 means no limit, None keeps the current timeout.
         :param option: name of the option that sets the timeout, for error messages.
@@ -209,7 +216,9 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor for a single operation with its own timeout. :meth:`deadline` returns the deadline.
+        """Return an executor for a single operation with its own timeout.
+
+        Its method :meth:`deadline` returns the deadline of the operation.
 
         :param timeout_ms: timeout in milliseconds; 0 means no limit, None keeps the current timeout.
         :param session: session of the operation, or None.
@@ -226,14 +235,14 @@ class Executor:
         return limited
 
     def fresh_deadline(self) -> float | None:
-        """Return the time ``timeoutMS`` from now: a new deadline for the cleanup after an operation."""
+        """Return a new deadline, ``timeoutMS`` from now, for the cleanup after an operation."""
         return deadline_after(self._timeout, self._limit_option)
 
     # Sessions
 
     @property
     def epoch(self) -> int:
-        """Number of forks of the process since the creation of the client."""
+        """Number of forks between the creation of the client and this process."""
         return self.topology.epoch
 
     def implicit_session(self) -> SessionHandle:
@@ -241,5 +250,5 @@ class Executor:
         return bound_session(self) or ImplicitSession(self.sessions)
 
     def mark_forked(self) -> None:
-        """Forget all server sessions in a forked child, because the parent process uses them."""
+        """In a forked child, forget all server sessions, because the parent process uses these sessions."""
         self.sessions.forget()

@@ -10,10 +10,10 @@ from gmongo.errors import InvalidOperation
 class UnsupportedClient:
     """Executor of databases and collections whose client belongs to another library, such as Ming or mongomock.
 
-    Such libraries keep documents in memory. They derive from PyMongo classes and override the methods that they
-    support. This executor refuses the other operations.
+    Such libraries keep documents in memory. They derive from PyMongo classes, and override the
+    methods that they support. This executor refuses the operations of all other methods.
 
-    :param client: client of the other library, or its database or collection object.
+    :param client: client, database or collection object of the other library.
     """
 
     def __init__(self, client: object) -> None:
@@ -24,7 +24,7 @@ class UnsupportedClient:
         return self
 
     def deadline(self) -> None:
-        """Return None, because there is no limit."""
+        """Return None, because no operation needs a limit."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""Handler of a late reply: a reply that arrives after the interruption of its operation."""
+"""Handler of a late reply: a reply that arrives after its operation was interrupted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class LateReply:
-    """Handler of a late reply. The handler kills the cursor that the command opened, and releases the session.
+    """Handler of a late reply.
 
-    The handler refers to the client only weakly, so that a connection that waits for the reply does not keep a deleted
-    client alive.
+    The handler kills the cursor that the command opened, and records the reply in the session. The
+    handler has no strong reference to the client, so that a connection that waits for the reply
+    does not keep a deleted client alive.
 
     :param operation: interrupted operation.
     :param address: address of the server.
-    :param orphan_taker: returns the function that kills cursors, or None after the deletion of the client.
+    :param orphan_taker: returns the function that kills cursors, or None if the client was deleted.
     :param session: server session that waits for this reply, or None.
     """
 
@@ -36,7 +37,7 @@ class LateReply:
         self._session = session
 
     def __call__(self, body: Buffer) -> None:
-        """Handle the body of the reply, without a switch of greenlets.
+        """Handle the body of the reply. Does not switch greenlets.
 
         :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: the BSON of the reply is invalid.
         """

@@ -26,29 +26,29 @@ Result: TypeAlias = Any
 """The result of an operation: a document, a value or an open cursor."""
 
 
-def required_field(reply: Document, name: str, check: Check, where: str = "a reply") -> Value:
+def required_field(reply: Document, name: str, check: Check, document_name: str = "a reply") -> Value:
     """Return the value of a field that a reply must have.
 
     :param check: function that checks the value.
-    :param where: description of the document, for error messages.
+    :param document_name: description of the document, which error messages contain.
     :raises ProtocolError: the field is missing or has an invalid value.
     """
     if name not in reply:
-        raise ProtocolError(f"{where} lacks the field {name}: {short(reply)}")
+        raise ProtocolError(f"{document_name} lacks the field {name}: {short(reply)}")
     value = reply[name]
     rule = check(value)
     if rule is not None:
-        raise unexpected(f"{name} of {where}", rule, value)
+        raise unexpected(f"{name} of {document_name}", rule, value)
     return value
 
 
 class Operation:
-    """Base class of operations. An operation builds one command, which does not depend on a server.
+    """Base class of operations. An operation builds one command, and does not depend on a server.
 
     A subclass describes the kind of operation in class attributes, builds the command, and reads the reply. A retry
     builds the command again for another connection.
 
-    :param context: namespace and options.
+    :param context: namespace and options of the operation.
     """
 
     name: ClassVar[str]
@@ -56,23 +56,32 @@ class Operation:
     retryable: bool = False
     """True if the operation may be retried after a network error or an election."""
     address: Address | None = None
-    """The server that must run the operation, for example the server of a cursor. None means any suitable server."""
+    """The address of the server that must run the operation, for example the server of a cursor.
+
+    None means any suitable server.
+    """
     waits_for_server: ClassVar[bool] = True
     """True if the operation waits while the server at `address` is Unknown. Cleanup commands do not wait."""
     acknowledged: bool = True
     """True if the server sends a reply."""
     takes_session: bool = True
-    """True if the operation uses a session. Unacknowledged writes and cleanup commands do not."""
+    """True if the operation uses a session.
+
+    Unacknowledged writes and cleanup commands use no session.
+    """
     operation_id: int | None = None
     """The `operation_id` in command events. All commands of one bulk write have the same ID."""
     takes_read_concern: ClassVar[bool] = False
-    """True for a read that takes a read concern."""
+    """True if the command takes a read concern."""
     takes_write_concern: bool = False
     """True if the command takes a write concern."""
     concern_first: ClassVar[bool] = False
-    """True if a write concern error is reported instead of the error of the command."""
+    """True if a write concern error has priority over the error of the command."""
     transaction_number: int | None = None
-    """The number by which the server recognizes the retry of a write. The executor sets the number."""
+    """The transaction number by which the server recognizes the retry of a write.
+
+    The executor sets the number.
+    """
     is_generic: ClassVar[bool] = False
     """True for a command of the application (``Database.command``), which may read or write."""
     retries_overload: ClassVar[bool] = True
@@ -109,44 +118,53 @@ class Operation:
 
     @property
     def title(self) -> str:
-        """Name of the operation in the API specifications. The default is the name of the command."""
+        """Name of the operation in the API specifications.
+
+        By default, this name is the name of the command.
+        """
         return self.name
 
     @property
     def collection(self) -> str:
-        """Collection name for observers. Empty for commands without a collection, and for the database ``admin``."""
+        """Collection name that observers receive.
+
+        Empty for commands without a collection, and for the database ``admin``.
+        """
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
-        """True for reads and writes, whose order causal consistency guarantees. False for other commands."""
+        """True if causal consistency applies to the operation, which is a read with a read concern or a write."""
         return self.takes_read_concern or self.is_write
 
     @property
     def needs_retry_writes(self) -> bool:
-        """True if ``retryWrites`` must be set for a retry after an error with the label ``RetryableError``."""
+        """True if the client retries the operation after a ``RetryableError`` only if ``retryWrites`` is set."""
         return self.is_write
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command without the fields that the executor adds. The first field has the command name."""
+        """Return the command without the fields that the executor adds.
+
+        The name of the first field is the command name.
+        """
         raise NotImplementedError
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         """Return the OP_MSG message of a command as a list of buffers.
 
-        :param flags: flag bits of the message.
+        :param flags: OP_MSG flags of the message.
         :param body: encoded command.
         :param hello: hello reply of the server.
         """
         return encode_op_msg(request_id, flags, body)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        """Return the command for events and logs, with the documents that its message has in other sections."""
+        """Return the command that events and logs show, including the document sequences of its message."""
         return command
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """Return the reply in the form for events and logs."""
+        """Return the reply in the form that events and logs show."""
         return reply
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -165,7 +183,7 @@ class Operation:
         return None
 
     def keeps_cursor_open(self, result: Result) -> bool:
-        """Return True if `result` is an open cursor. Behind a load balancer, an open cursor keeps its connection."""
+        """Return True if `result` is an open cursor, to which a connection may stay pinned."""
         return False
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> object:
@@ -187,7 +205,7 @@ class Operation:
     # Behaviour in a transaction
 
     def selector_in_transaction(self, transaction: Transaction) -> Selector:
-        """Return the read preference inside a transaction.
+        """Return the server selector of this operation in a transaction.
 
         :raises InvalidOperation: the read preference of a read is not primary.
         """
@@ -207,9 +225,9 @@ class Operation:
 
 
 class CollectionOperation(Operation):
-    """Command on a collection with constant fields.
+    """Operation on a collection whose command has constant fields.
 
-    :param fields: fields after the command name, with the field names of the server.
+    :param fields: fields of the command after the command name.
     """
 
     __slots__ = ("fields",)

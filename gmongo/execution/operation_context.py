@@ -13,7 +13,9 @@ from gmongo.sdam.selection import WRITABLE, Selector
 
 @dataclass(slots=True)
 class OperationContext:
-    """Namespace and options of operations. The fields never change, because all operations of a collection share them.
+    """Namespace and options of operations.
+
+    The fields never change, because all operations of a collection share one context.
 
     :param database: database name.
     :param collection: collection name; empty for a database or a client.
@@ -31,5 +33,5 @@ class OperationContext:
     write_concern: Document | None = None
 
     def replace(self, **changes: Any) -> OperationContext:
-        """Return a copy with changed fields."""
+        """Return a copy of the context with some changed fields."""
         return replace(self, **changes)

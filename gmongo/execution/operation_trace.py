@@ -1,4 +1,4 @@
-"""Record of the progress and the timings of one operation, and interface of the observers of a client."""
+"""Trace of one operation, and base class of the observers of a client."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class Phase(Enum):
 
 
 class OperationTrace:
-    """Record of the progress and the timings of one operation, in seconds on the clock of :mod:`gmongo._clock`.
+    """Record of the progress and the durations of one operation.
 
-    :param name: operation name of the API specifications, such as ``find``.
+    Times are in seconds, as measured by :mod:`gmongo._clock`.
+
+    :param name: name of the operation in the API specifications, such as ``find``.
     :param database: database name.
     :param collection: collection name; empty for an operation without a collection.
     :param observer: observers of the client, which receive the progress.
@@ -73,15 +75,19 @@ class OperationTrace:
         self.cursor_id: int | None = None  # cursor ID of a `getMore`
         self.sensitive = False  # True if a command or a reply may contain a secret
         self.tries = 0  # number of attempts
-        self.waits_for: Phase | None = None  # phase of the current wait. None if the operation does not wait
+        # phase of the current wait, or None if the operation does not wait
+        self.waits_for: Phase | None = None
         self.wait_started = 0.0
         self.commands = 0
-        self.selecting = self.checking_out = self.backing_off = 0.0  # seconds of waiting in each phase
-        self.connecting = 0.0  # the seconds of `checking_out` in which connections were established
-        self.exchanging = 0.0  # seconds from the first sent byte to the decoded reply, of all commands
-        self.decoding = 0.0  # the seconds of `exchanging` in which replies were decoded
+        # seconds that the operation waited in each phase
+        self.selecting = self.checking_out = self.backing_off = 0.0
+        self.connecting = 0.0  # the part of `checking_out` in which the pool established connections
+        # sum over all commands: seconds from the first sent byte to the decoded reply
+        self.exchanging = 0.0
+        self.decoding = 0.0  # the part of `exchanging` in which the driver decoded replies
         self.round_trip = 0.0  # average round trip time of the server of the last attempt
-        self.notes: dict[object, Value] = {}  # observer -> data of the observer about the operation
+        # observer -> data that the observer stores about the operation
+        self.notes: dict[object, Value] = {}
 
     def elapsed(self) -> float:
         """Return the seconds since the start of the operation."""
@@ -97,9 +103,9 @@ class OperationTrace:
         """Record the end of a wait.
 
         :param wait: phase in which the operation waited.
-        :param started: time of the start of the wait.
+        :param started: time at which the wait started.
         :param error: error that ended the wait; None after a success.
-        :param connecting: seconds of the wait in which a new connection was established.
+        :param connecting: seconds of the wait in which the pool established a connection.
         """
         seconds = _clock.monotonic() - started
         if wait is Phase.SELECTION:
@@ -126,12 +132,13 @@ class OperationTrace:
     def checked_out(self, connection: Connection) -> None:
         """Record that the attempt has a connection."""
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
-        # The pool may have begun to establish the connection before this check-out, and thus longer than `waited` ago.
+        # The establishment may have taken longer than this wait, because the pool may have begun to
+        # establish the connection before this check-out.
         connecting = connection.established_in if connection.last_command is None else 0.0
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def pinned(self) -> None:
-        """Record that the attempt uses a pinned connection, and does not wait."""
+        """Record that the attempt uses a pinned connection, so that the operation waits for no connection."""
         self.waits_for = None
 
     def end_attempt(self, error: BaseException) -> None:
@@ -141,7 +148,7 @@ class OperationTrace:
             self.wait_ended(wait, self.wait_started, error)
 
     def decode(self, decode: Callable[[Buffer], T], body: Buffer) -> T:
-        """Decode a reply, and add the duration to :attr:`decoding`."""
+        """Decode a reply, and add the decoding time to :attr:`decoding`."""
         started = _clock.monotonic()
         try:
             return decode(body)
@@ -150,20 +157,21 @@ class OperationTrace:
 
 
 class Observer:
-    """Base class of observers, which observe the operations of one client. The methods do nothing by default.
+    """Base class of observers, such as metrics: objects that the executor notifies of the progress of operations.
 
-    The executor calls the methods in the greenlet and the context of the operation.
+    The methods do nothing by default. The executor calls the methods in the greenlet and the
+    context of the operation.
     """
 
     times_decoding = False
-    """True if the observer needs the time to decode each reply (:attr:`OperationTrace.decoding`)."""
+    """True if the observer reads :attr:`OperationTrace.decoding`, the time to decode replies."""
 
     def is_enabled(self) -> bool:
         """Return True if the observer is active. If no observer of the client is active, operations have no trace."""
         return True
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that runs `run` in the context of the current greenlet, for a call in another greenlet."""
+        """Return a function that another greenlet can call to run `run` in the context of the current greenlet."""
         return run
 
     def operation_started(self, trace: OperationTrace, transaction: Transaction | None) -> None:
@@ -182,7 +190,7 @@ class Observer:
 
         :param wait: phase in which the operation waited.
         :param seconds: duration of the wait.
-        :param connecting: seconds of the wait in which a new connection was established.
+        :param connecting: seconds of the wait in which the pool established a connection.
         :param error: error that ended the wait; None after a success.
         """
 
@@ -202,18 +210,18 @@ class Observer:
         """Handle the check-in of a connection.
 
         :param address: address of the server.
-        :param seconds: time since the check-out of the connection.
+        :param seconds: seconds since the check-out of the connection.
         """
 
     def connection_made(self, address: Address, seconds: float) -> None:
         """Handle a new connection, which an operation or a background greenlet established.
 
         :param address: address of the server.
-        :param seconds: time to establish the connection.
+        :param seconds: seconds that the establishment took.
         """
 
     def attempt_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
-        """Handle a failed attempt that will be retried."""
+        """Handle a failed attempt that the executor will retry."""
 
     def transaction_started(self, transaction: Transaction) -> None:
         """Handle the start of a transaction."""
@@ -226,10 +234,10 @@ class Observer:
 
 
 class Observers(Observer):
-    """All observers of one client, behind the interface of a single observer.
+    """Group of all observers of one client, which has the interface of a single observer.
 
-    An exception of an observer is printed, and does not reach the operation. Only an exception that is thrown into the
-    greenlet propagates.
+    If an observer raises an exception, this class prints the exception, and the operation
+    continues. An exception that another greenlet throws into the observer reaches the operation.
 
     :param observers: observers of the client.
     """
@@ -249,7 +257,7 @@ class Observers(Observer):
         return run
 
     def is_enabled(self) -> bool:
-        for observer in self.all:  # noqa: SIM110 - on the hot path, where a generator is slow
+        for observer in self.all:  # noqa: SIM110 - hot path, in which a generator would be slow
             if observer.is_enabled():
                 return True
         return False
@@ -265,7 +273,7 @@ def _overrides(observer: Observer, name: str) -> bool:
 
 
 def _function_calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
-    """Return a function that calls all `methods` with its arguments."""
+    """Return a function that passes its arguments to all `methods`."""
     if len(methods) == 1:
         return partial(safely, methods[0])
 

@@ -1,4 +1,4 @@
-"""Conversion of error replies to exceptions."""
+"""Functions that convert error replies to exceptions."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
 def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
     """Return the exception for an error reply, or None if the command succeeded.
 
-    This function ignores write errors, because a bulk write may continue after a write error. A write concern error
-    gives an exception only if its code reports a state change of the server. This exception is a WriteConcernError,
-    because the server executed the write. After a NotPrimaryError, programs would repeat the write.
+    This function ignores write errors, because a bulk write may continue after a write error. For a
+    write concern error, this function returns an exception only if the code reports a state change
+    of the server. The exception is a WriteConcernError, because the server executed the write, and
+    a NotPrimaryError would cause programs to repeat the write.
 
-    :param concern_first: True to report a write concern error instead of the error of the command.
+    :param concern_first: True if a write concern error has priority over the error of the command.
     :raises ProtocolError: the reply is malformed.
     """
     check(reply, ERROR)
@@ -66,14 +67,14 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
         if error is not None:
             raise error
     finally:
-        del error  # the error refers to this frame, which would be a reference cycle
+        del error  # the error refers to this frame, and must not form a cycle with the frame
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
     """Return a ProtocolError for an exception that a malformed reply caused.
 
-    :param failure: exception while the driver read the reply. An exception of a custom type decoder of the application
-        is returned unchanged.
+    :param failure: exception that ended the reading of the reply. If a custom type decoder of the
+        application raised `failure`, return `failure`.
     """
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -99,13 +100,13 @@ def raise_write_error(error: Document) -> NoReturn:
 
 
 def labelled_concern_error(reply: Document) -> DocumentDict:
-    """Return the ``writeConcernError`` document of a reply, together with the error labels of the reply."""
+    """Return the ``writeConcernError`` document of a reply, extended by the error labels of the reply."""
     labels = reply.get("errorLabels")
     return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
 
 
 def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
-    """Add the labels of all write concern errors of a bulk write to `error`, and return `error`.
+    """Add the error labels of all write concern errors of a bulk write to `error`, and return `error`.
 
     :param outcome: result document of the bulk write.
     """

@@ -1,4 +1,7 @@
-"""Decisions about retries, backoffs, and the error for the application. This module does no I/O."""
+"""Decisions about retries: whether and when to retry, and which error the application receives.
+
+This module does no I/O.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,14 @@ _NO_RETRYABLE_WRITES = (
 )
 
 
-_NONE = PyMongoError()  # no attempt has failed yet
-# If a server sends data to an available connection, the next exchange on the connection raises OutOfStepError.
+_NONE = PyMongoError()  # placeholder until an attempt fails
+# OutOfStepError is included, because the next exchange raises this error if a server sent data to
+# an available connection.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
 
 def may_retry_read(error: PyMongoError) -> bool:
-    """Return True if a read that failed with `error` may be retried."""
+    """Return True if the driver may retry a read that failed with `error`."""
     if isinstance(error, ServerSelectionTimeoutError):
         return False
     if isinstance(error, OperationFailure):
@@ -49,9 +53,10 @@ def may_retry_read(error: PyMongoError) -> bool:
 
 
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
-    """Add the label ``RetryableWriteError`` to the error of a write, for servers that send no labels.
+    """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    After a write concern error, a mongos that sends no labels has already retried the write.
+    Write concern errors from such a mongos get no label, because the mongos has already retried the
+    write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -69,14 +74,14 @@ def _is_of_write_concern(error: OperationFailure | NotPrimaryError) -> bool:
 
 
 def may_retry_write(error: PyMongoError) -> bool:
-    """Return True if a write that failed with `error` may be retried."""
+    """Return True if the driver may retry a write that failed with `error`."""
     return error.has_error_label(RETRYABLE_WRITE)
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
     """Replace the error of a server without retryable writes by an error that recommends ``retryWrites=false``.
 
-    Other errors are returned unchanged.
+    Return any other error unchanged.
     """
     if not (
         isinstance(error, OperationFailure)
@@ -94,12 +99,12 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
 class ExecutionSettings:
     """Retry options and timeout of a client.
 
-    :param retry_reads: True to retry reads.
-    :param retry_writes: True to retry writes.
+    :param retry_reads: True if the client retries reads.
+    :param retry_writes: True if the client retries writes.
     :param timeout: timeout of a whole operation in seconds; 0 means no limit, None means that no timeout is set.
     :param max_adaptive_retries: greatest number of retries of an operation after overload errors.
     :param base_backoff: greatest backoff in seconds before the first retry after an overload error.
-    :param overload_retargeting: True to deprioritize overloaded servers other than mongos.
+    :param overload_retargeting: True if retries deprioritize overloaded servers that are no mongos.
     """
 
     retry_reads: bool = True
@@ -111,7 +116,7 @@ class ExecutionSettings:
 
 
 class FailedAttempt(Protocol):
-    """Attributes of a failed attempt that the decision about a retry needs."""
+    """The attributes of a failed attempt on which the decision about a retry depends."""
 
     operation: Operation
     address: Address | None
@@ -122,7 +127,7 @@ class FailedAttempt(Protocol):
 
 
 class RetryPolicy:
-    """Rules by which the options of a client allow or forbid a retry.
+    """Rules of the client options about retries.
 
     :param options: retry options of the client.
     :param topology: topology of the client.
@@ -166,14 +171,16 @@ class RetryPolicy:
 
 
 class Retry:
-    """State of the retries of one operation.
+    """Retry state of one operation.
 
     There are two kinds of retries:
 
-    - After a network error or an election, a retryable read or write is retried immediately. Without a deadline there
-      is one retry. With a deadline, the operation is retried until the deadline.
-    - Overloaded servers send errors with the label ``RetryableError``. After such an error, any operation is retried up
-      to ``maxAdaptiveRetries`` times while tokens are left. The limit then counts the retries of both kinds (BP-A10).
+    - After a network error or an election, the driver immediately retries a retryable read or
+      write. Without a deadline there is one retry. With a deadline, the driver retries until the
+      deadline.
+    - Overloaded servers send errors with the label ``RetryableError``. After such an error, the
+      driver retries any operation up to ``maxAdaptiveRetries`` times, if a token is left. This
+      limit then applies to the retries of both kinds together (BP-A10).
 
     :param policy: retry policy of the client.
     :param deadline: deadline of the operation; None means no limit.
@@ -198,17 +205,20 @@ class Retry:
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
-        self.latest = self.error = _NONE  # `latest`: error of the last attempt. `error`: error for the application
-        self.delay: float | None = None  # seconds to wait before the next attempt. None if there is no next attempt
+        # `latest`: error of the last attempt. `error`: error that the application receives
+        self.latest = self.error = _NONE
+        # seconds to wait before the next attempt, or None if there is no next attempt
+        self.delay: float | None = None
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
     def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
-        """Decide about a retry after a failed attempt, and set :attr:`delay`.
+        """Decide whether the driver retries after a failed attempt, and set :attr:`delay`.
 
         If :attr:`delay` is None, there is no retry, and the application receives :attr:`error`.
 
-        :param error: error of `attempt`. This method adds the error labels that the driver must add.
+        :param error: error of `attempt`, to which this method adds the error labels that the
+            specifications require.
         """
         self._overload.errors += 1
         self.latest = error
@@ -233,7 +243,9 @@ class Retry:
         delay = self._overload.delay(self._retries) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
-            return None  # without a delay, a retry raises the timeout error, whose cause is this error
+            # if there is no delay, allow the retry, which raises a timeout error with this error as
+            # its cause
+            return None
         if (overloaded or labelled) and not self._take_token():
             return None
         self._retries += 1
@@ -247,18 +259,22 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        An error refers to the frames of its traceback, and a frame refers to this object. Without this cycle, the local
-        variables of the application are freed together with the error, and not only by the garbage collector.
+        An error refers to the frames of its traceback, and a frame refers to this object. Without
+        this reference cycle, Python frees the local variables of the application immediately,
+        together with the error.
         """
         self.latest = self.error = _NONE
 
     def _may_retry_once(self, error: PyMongoError, attempt: FailedAttempt) -> bool:
-        """Return True if `error` is a network error or an election after which the operation is retried."""
+        """Return True if the driver may retry the operation because of a network error or an election."""
         may_retry = may_retry_write if attempt.operation.is_write else may_retry_read
         return may_retry(error) and self._policy.allows_single_retry(attempt)
 
     def _take_token(self) -> bool:
-        """Take a token for a retry, and return True. Return False if no token is left."""
+        """Take a token from the bucket for a retry, and return True.
+
+        Return False if no token is left.
+        """
         if not self._overload.bucket.consume():
             self._overload.exhausted += 1
             return False
@@ -266,7 +282,7 @@ class Retry:
         return True
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
-        """Return `error`, or the previous error if the retry did not execute the operation."""
+        """Return the error for the application: the previous error if the retry executed nothing, otherwise `error`."""
         if self.error is _NONE:
             return error
         if self._deadline is not None and error.timeout:
@@ -278,7 +294,7 @@ class Retry:
 
 
 def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
-    """Add the error labels that the driver must add, and notify the transaction of the error."""
+    """Add the error labels that the specifications require, and notify the transaction of the error."""
     operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
     if attempt.is_retryable_write or operation.ends_transaction:
         label_write_error(error, hello.max_wire_version if hello else 0, hello is not None and hello.is_mongos)

@@ -19,19 +19,23 @@ if TYPE_CHECKING:
 
 
 class ServerSession:
-    """Logical session on the server. A server session has one owner: an operation, a cursor or a client session."""
+    """Session on the server.
+
+    A server session belongs to one operation, one cursor or one client session.
+    """
 
     __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
 
     def __init__(self, epoch: int) -> None:
-        self.epoch = epoch  # number of forks before the creation of the session
+        self.epoch = epoch  # number of forks of the process before the creation of the session
         self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
-        self.dirty = False  # True after a network error, because the server may still run a command of the session
+        # True after a network error, because a server may still run a command in the session
+        self.dirty = False
         self.transaction_number = 0
-        # Server -> number of interrupted commands that the server may still run. A session can use several servers.
+        # Address of a server -> number of interrupted commands that the server may still run.
         self.unanswered: dict[Address, int] = {}
-        self.wakeup: Wakeup | None = None  # wakes the reaper, which waits for the late replies to these commands
+        self.wakeup: Wakeup | None = None  # wakes the reaper, which waits until these commands end
 
     def interrupted(self, address: Address) -> None:
         """Record that a command was interrupted before its reply arrived.
@@ -41,7 +45,7 @@ class ServerSession:
         self.unanswered[address] = self.unanswered.get(address, 0) + 1
 
     def answered(self, address: Address) -> None:
-        """Record that the late reply to an interrupted command arrived, without a switch of greenlets.
+        """Record that the late reply to an interrupted command arrived. Does not switch greenlets.
 
         :param address: address of the server.
         """
@@ -53,9 +57,9 @@ class ServerSession:
 
 
 class ServerSessionPool:
-    """Pool of idle server sessions. :meth:`acquire` returns the session that was used last.
+    """Pool of idle server sessions. :meth:`acquire` returns the most recently used session.
 
-    :param topology: topology of the client, with the session timeout of the servers.
+    :param topology: topology of the client, which has the session timeout of the servers.
     """
 
     __slots__ = ("_epoch", "_idle", "_topology", "in_use", "reaper")
@@ -65,8 +69,8 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # Returns the function that ends interrupted commands and open transactions. Returns None after the garbage
-        # collection of the reaper.
+        # This function returns the function that ends interrupted commands and open transactions,
+        # or None if the reaper was deleted.
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
 
     def __len__(self) -> int:
@@ -74,8 +78,8 @@ class ServerSessionPool:
 
     def acquire(self) -> ServerSession:
         """Return an idle session that does not expire soon, or a new session."""
-        # Critical section without a switch of greenlets: no other operation takes the session between the check of its
-        # age and its removal.
+        # Critical section: no greenlet may run between the check of the age of a session and the
+        # removal of the session from the pool.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()
@@ -90,9 +94,8 @@ class ServerSessionPool:
     def release(self, session: ServerSession) -> None:
         """Return a session to the pool.
 
-        Discard a session that is dirty, expires soon, or belongs to the parent process.
-
-        If a server may still run interrupted commands of the session, hand the session to the reaper.
+        Discard the session if it is dirty, expires soon, or belongs to the parent process. If a
+        server may still run interrupted commands of the session, hand the session to the reaper.
         """
         if session.epoch != self._epoch:  # `in_use` does not count a session of the parent process
             return
@@ -108,10 +111,12 @@ class ServerSessionPool:
             idle.append(session)
 
     def leave_cursor(self, session: ServerSession | None, address: Address) -> None:
-        """Record that a cursor of the session may be open. At the end of the session, `killSessions` kills the cursor.
+        """Record that a cursor of the session may be open on a server.
 
-        :param session: server session of the cursor. Another operation may already use the session, or the session is
-            idle. None does nothing.
+        When the session ends, the reaper sends `killSessions`, which kills the cursor.
+
+        :param session: server session of the cursor, which may be idle or in use by another
+            operation. If `session` is None, this method does nothing.
         :param address: address of the server on which the cursor may be open.
         """
         if session is None or session.epoch != self._epoch:
@@ -123,9 +128,10 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper, without a switch of greenlets.
+        """Hand a session to the reaper. Does not switch greenlets.
 
-        :param abort: operation with which the reaper aborts the open transaction; None to kill the session instead.
+        :param abort: operation with which the reaper aborts the open transaction; None means that
+            the reaper kills the session.
         """
         take = self.reaper()
         if take is not None:
@@ -143,7 +149,7 @@ class ServerSessionPool:
         return idle
 
     def forget(self) -> None:
-        """Forget all sessions in a forked child, because they belong to the parent process."""
+        """In a forked child, forget all sessions, because these sessions belong to the parent process."""
         self._idle.clear()
         self.in_use = 0
         self._epoch += 1
@@ -154,10 +160,10 @@ def _no_reaper() -> None:
 
 
 class SessionOwner(Protocol):
-    """Attributes of an executor that sessions use."""
+    """The attributes of an executor that sessions use."""
 
     sessions: ServerSessionPool
 
     @property
     def epoch(self) -> int:
-        """Number of forks of the process since the creation of the client."""
+        """Number of forks between the creation of the client and this process."""

@@ -1,4 +1,7 @@
-"""State of an explicit session for the executor. The application uses the ``ClientSession``, which has the state."""
+"""State of an explicit session, which the executor uses.
+
+The application uses a ``ClientSession``, which contains the state.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,13 @@ _NONE: Document = {}
 
 
 class SessionState:
-    """State of an explicit session: server session, transaction, times, and the greenlet that uses the session.
+    """State of an explicit session: server session, transaction, cluster time, and the greenlet that uses the session.
 
     :param executor: executor of the client that started the session.
-    :param server_session: logical session on the server.
-    :param causal_consistency: True if reads must see earlier reads and writes of the session.
-    :param snapshot: True if all reads use the snapshot of the first read.
+    :param server_session: server session that the explicit session uses until it ends.
+    :param causal_consistency: True if reads must see the results of earlier operations of the
+        session.
+    :param snapshot: True if all reads see the snapshot of the first read.
     """
 
     __slots__ = (
@@ -59,17 +63,18 @@ class SessionState:
         self._snapshot = snapshot
         self._snapshot_time: Timestamp | None = None
         self._user: object = None  # greenlet that runs an operation in the session, or None
-        # Callback that ends the session or the transaction after the current operation, or None.
+        # Function that ends the session or the transaction when no operation is in progress, or
+        # None.
         self.after_use: Callable[[], None] | None = None
         self._uses = 0  # number of operations in progress: a listener may run a nested operation in the session
         self.transaction = Transaction()
         self.limit: float | None = None  # deadline of `with_transaction`, or None
-        self.cluster_time: Document | None = None  # greatest cluster time of all replies
-        self.operation_time: Timestamp | None = None  # greatest operation time of all replies
+        self.cluster_time: Document | None = None  # greatest cluster time in the replies
+        self.operation_time: Timestamp | None = None  # greatest operation time in the replies
 
     @property
     def explicit(self) -> SessionState:
-        """This state, because the session is explicit. In implicit sessions, this attribute is None."""
+        """This state itself, because the session is explicit. Implicit sessions have None."""
         return self
 
     @property
@@ -89,7 +94,7 @@ class SessionState:
 
     @property
     def operation_time_to_follow(self) -> Timestamp | None:
-        """Operation time for ``afterClusterTime`` of reads, or None without causal consistency."""
+        """Operation time that reads send as ``afterClusterTime``, or None if the session is not causally consistent."""
         return self.operation_time if self._causal_consistency else None
 
     # Use
@@ -98,7 +103,8 @@ class SessionState:
         """Mark the session as in use until :meth:`end_use`. Raise an exception if the session cannot run the operation.
 
         :raises InvalidOperation: the session belongs to another client, has ended, or is in use by another greenlet.
-        :raises ConfigurationError: the operation is an unacknowledged write.
+        :raises ConfigurationError: the operation is an unacknowledged write outside of a
+            transaction.
         """
         if self._executor.sessions is not executor.sessions:
             raise InvalidOperation("Can only use session with the MongoClient that started it")
@@ -110,19 +116,20 @@ class SessionState:
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        # An acknowledged operation without a session is also a write with w=0: the driver requests the reply only to
-        # detect errors.
+        # `takes_session` is also false for a write with w=0 for which the driver requests a reply
+        # only to detect errors.
         unacknowledged = (concern or _NONE).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.reset_ended()
-        self._user = getcurrent()  # set after all checks, because `end_use` is not called after a refused operation
+        # set the user after all checks, because no call of `end_use` follows a failed check
+        self._user = getcurrent()
         self._uses += 1
 
     @property
     def is_used_elsewhere(self) -> bool:
-        """True while another greenlet runs an operation in the session."""
+        """True if another greenlet is running an operation in the session."""
         return self._user is not None and self._user is not getcurrent()
 
     def check_free(self) -> None:
@@ -134,7 +141,10 @@ class SessionState:
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
-        """Record the end of one operation. If no operation is in progress, other greenlets may use the session."""
+        """Record that an operation ended.
+
+        If no other operation is in progress, other greenlets may use the session.
+        """
         self._uses -= 1
         if self._uses:
             return
@@ -146,7 +156,8 @@ class SessionState:
     def hand_over_transaction(self) -> SessionState:
         """Move the transaction to a new session state, so that a background greenlet can abort the transaction.
 
-        The server session does not return to the pool, because the abort may still run when this session ends.
+        Mark the server session dirty, so that it does not return to the pool: the abort may still
+        run when this session ends.
         """
         other = copy(self)
         other._server_session = copy(self.server_session)
@@ -157,7 +168,7 @@ class SessionState:
         return other
 
     def release(self) -> None:
-        """Return the server session to the pool. Later calls do nothing."""
+        """End the session: return the server session to the pool. Later calls do nothing."""
         session, self._server_session = self._server_session, None
         if session is not None:
             self._executor.sessions.release(session)
@@ -168,7 +179,7 @@ class SessionState:
     # Commands and replies
 
     def add_read_concern(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
-        """Add the read concern for causal consistency or snapshot reads.
+        """Add the read concern for causal consistency or snapshot reads to a command.
 
         :param command: command to change.
         :param is_causally_consistent: True if the operation supports causal consistency.
@@ -188,7 +199,10 @@ class SessionState:
             }
 
     def observe(self, reply: Document) -> None:
-        """Store the cluster time, operation time and snapshot time of a reply. The caller has checked the times."""
+        """Store the cluster time, operation time and snapshot time of a reply.
+
+        The caller must have checked these fields.
+        """
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])
         if "operationTime" in reply:

@@ -1,4 +1,4 @@
-"""Implicit sessions, and the session that `bind()` sets for a context."""
+"""Implicit sessions, and the bound session, which `ClientSession.bind()` sets for a context."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Session(Protocol):
-    """Attributes and methods of implicit and explicit sessions that the executor uses."""
+    """The attributes and methods of implicit and explicit sessions that the executor uses."""
 
     @property
     def explicit(self) -> SessionState | None:
@@ -27,24 +27,30 @@ class Session(Protocol):
 
     @property
     def server_session(self) -> ServerSession:
-        """Logical session on the server."""
+        """Session on the server."""
 
     @property
     def has_ended(self) -> bool:
-        """True if no operation can run in the session any more."""
+        """True if the session has ended, so that no operation can run in the session."""
 
     @property
     def transaction(self) -> Transaction | None:
         """Transaction of an explicit session, or None for an implicit session."""
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`, or raise an exception."""
+        """Mark the session as in use until :meth:`end_use`.
+
+        Raise an exception if the session cannot run the operation.
+        """
 
     def end_use(self) -> None:
-        """Record the end of an operation."""
+        """Record that an operation of the session ended."""
 
     def end_implicit(self) -> None:
-        """End an implicit session. Do nothing for an explicit session, which the application ends."""
+        """End the session if it is implicit.
+
+        Do nothing if the session is explicit, because the application ends an explicit session.
+        """
 
 
 class SessionHandle(Protocol):
@@ -52,11 +58,11 @@ class SessionHandle(Protocol):
 
     @property
     def has_ended(self) -> bool:
-        """True if no operation can run in the session any more."""
+        """True if the session has ended, so that no operation can run in the session."""
 
 
 def state_of(session: object) -> ImplicitSession | SessionState:
-    """Return the state of a session. An implicit session is its own state.
+    """Return the state of a session. The state of an implicit session is the session itself.
 
     :raises ValueError: `session` is not a session.
     """
@@ -69,7 +75,7 @@ def state_of(session: object) -> ImplicitSession | SessionState:
 
 
 def checked_session(session: T) -> T:
-    """Check the argument `session` of a function, and return the argument.
+    """Check that `session` is a session or None, and return `session`.
 
     :raises ValueError: `session` is neither a session nor None.
     """
@@ -79,9 +85,7 @@ def checked_session(session: T) -> T:
 
 
 def refuse_other_limit(session: SessionHandle | None) -> None:
-    """Refuse a timeout of a single operation in a ``with_transaction`` callback.
-
-    All operations of the callback have one common deadline.
+    """Refuse a timeout of a single operation in a ``with_transaction`` callback, whose operations share one deadline.
 
     :raises InvalidOperation: a ``with_transaction`` callback is running in `session`.
     """
@@ -90,7 +94,10 @@ def refuse_other_limit(session: SessionHandle | None) -> None:
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
-    """End an implicit session. Do nothing for an explicit session, which the application ends, or for None."""
+    """End an implicit session.
+
+    Do nothing if `session` is None or an explicit session, which the application ends.
+    """
     if isinstance(session, ImplicitSession):
         session.end_implicit()
 
@@ -99,7 +106,7 @@ _bound: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmon
 
 
 binding = _bound.get
-"""Return the bound session and the executor of its client, or None."""
+"""Return the executor and the bound session of its client, or None."""
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
@@ -116,7 +123,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if an operation with the argument `session` runs in a transaction.
+    """Return True if an operation that receives `session` runs in a transaction.
 
     :param session: explicit session, or None for the bound session.
     """
@@ -129,7 +136,7 @@ def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> boo
 
 @contextmanager
 def bind_session(executor: SessionOwner, session: SessionHandle) -> Iterator[None]:
-    """Bind `session` inside the block: the operations of its client run in `session`."""
+    """Bind `session` inside the block, so that the operations of its client run in `session`."""
     token = _bound.set((executor, session))
     try:
         yield
@@ -144,7 +151,7 @@ def server_session_of(session: SessionHandle | None) -> ServerSession | None:
 
 @contextmanager
 def unbound() -> Iterator[None]:
-    """Ignore the bound session inside the block, for internal operations of the driver."""
+    """Ignore the bound session inside the block. Internal operations of the driver use such a block."""
     if _bound.get() is None:
         yield
         return
@@ -158,11 +165,12 @@ def unbound() -> Iterator[None]:
 class ImplicitSession:
     """Implicit session of one operation or one cursor.
 
-    The implicit session acquires a server session only for the first command. Operations thus have no server session
-    during the check-out of a connection.
+    The implicit session acquires a server session only for the first command, so that operations
+    have no server session during the check-out of a connection.
 
     :param pool: pool of server sessions.
-    :param server_session: acquired server session, or None to acquire a server session later.
+    :param server_session: server session that the caller has acquired; None means that the first
+        command acquires a server session.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -177,49 +185,51 @@ class ImplicitSession:
 
     @property
     def server_session(self) -> ServerSession:
-        """Logical session on the server. The first use of this property acquires the server session."""
+        """Session on the server. The first use of this property acquires the server session."""
         session = self._server_session
         if session is None:
             session = self._server_session = self._pool.acquire()
         return session
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Drop the server session of the parent process in a forked child."""
+        """In a forked child, drop the server session of the parent process."""
         if self._server_session is not None and self._server_session.epoch != executor.epoch:
             self.end_implicit()
 
     def end_use(self) -> None:
-        """Do nothing, because an implicit session has one user."""
+        """Do nothing, because only one operation or cursor uses an implicit session."""
 
     def end_implicit(self) -> None:
-        """Return the server session, if any, to the pool. Later calls do nothing."""
-        # The attribute is reset first. If a server session is released twice, two operations receive it.
+        """Return the server session, if there is one, to the pool. Later calls do nothing."""
+        # Reset the attribute first: after a second release of the server session, two operations
+        # could acquire the session.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session with several owners, of a cursor that reads ahead.
+    """Implicit session of a cursor that reads ahead, which has several owners.
 
     The last owner returns the server session to the pool.
 
-    :param implicit: previous session of the cursor, which loses its server session to this session.
+    :param implicit: previous session of the cursor, from which this session takes the server
+        session.
     """
 
     __slots__ = ("_owners",)
 
     def __init__(self, implicit: ImplicitSession) -> None:
         super().__init__(implicit._pool, implicit._server_session)
-        implicit._server_session = None  # only this session may release the server session
+        implicit._server_session = None  # from now on, only this session may release the server session
         self._owners = 1
 
     def share(self) -> None:
-        """Add an owner, which must also call :meth:`end_implicit`."""
+        """Add an owner. Each owner must call :meth:`end_implicit`."""
         self._owners += 1
 
     def end_implicit(self) -> None:
-        """Remove an owner. Each owner calls this method once."""
+        """Remove an owner. Each owner must call this method once."""
         self._owners -= 1
         if self._owners == 0:
             super().end_implicit()

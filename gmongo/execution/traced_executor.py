@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def trace_of(operation: Operation, observer: Observers) -> OperationTrace:
-    """Return a trace for an operation that begins now."""
+    """Return a new trace of an operation that begins now."""
     context = operation.context
     trace = OperationTrace(operation.title, context.database, operation.collection, observer)
     trace.cursor_id = getattr(operation, "cursor_id", None)
@@ -36,7 +36,7 @@ def trace_of(operation: Operation, observer: Observers) -> OperationTrace:
 
 
 class TracedCommands(CommandEvents):
-    """Publisher of command events, which notifies command listeners and observers.
+    """Publisher of command events that notifies command listeners and observers.
 
     :param listeners: command listeners.
     :param observers: observers of the client.
@@ -81,14 +81,18 @@ def _command_ended(sent: SentCommand, duration: float, reply: Document | None, e
 
 
 class TracedExecutor(Executor):
-    """Executor that notifies observers. :func:`with_observers` combines this class with other executor classes."""
+    """Executor that notifies observers.
+
+    :func:`with_observers` combines this class with another executor class.
+    """
 
     observers: Observers  # never None
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         observers, trace = self.observers, operation.trace
         observers.active = trace is not None or observers.is_enabled()
-        if trace is not None:  # the command belongs to a larger operation, which created the trace
+        if trace is not None:
+            # this operation is a part of a larger operation, which has created the trace
             return self._run_part(trace, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
@@ -106,7 +110,8 @@ class TracedExecutor(Executor):
             return result
         except BaseException as error:
             observers.operation_ended(trace, error)
-            if result is not None:  # the exception was thrown into the greenlet while an observer ran
+            if result is not None:
+                # an exception interrupted an observer after the success of the operation
                 self.reap(operation, result)
             raise
         finally:
@@ -140,7 +145,9 @@ class TracedExecutor(Executor):
                 operation.trace.end_attempt(error)
                 operation.trace.observer.attempt_failed(operation.trace, error)
         finally:
-            del error  # avoids a reference cycle with the frames of the caller
+            # the error refers to the frames of the callers, and must not form a cycle with these
+            # frames
+            del error
 
     def _wait(self, seconds: float, operation: Operation) -> None:
         trace, started = operation.trace, _clock.monotonic()
@@ -175,7 +182,7 @@ def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
 
 @contextmanager
 def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
-    """Notify the observers of the start and the end of an operation that runs several commands."""
+    """Notify the observers of the start and the end of an operation that consists of several operations."""
     try:
         trace.observer.operation_started(trace, transaction)
         yield trace
@@ -186,6 +193,6 @@ def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[O
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """Return the transaction of `session` in which an operation runs or which an operation ends, or None."""
+    """Return the transaction in which an operation of `session` runs, or which the operation ends, or None."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

@@ -1,4 +1,4 @@
-"""Transaction of a session: states and command fields (Transactions specification). This module does no I/O."""
+"""States and command fields of a transaction (Transactions specification). This module does no I/O."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction, including the options that come from the session or the client.
+    """Options of a transaction, including the default options of the session and the client.
 
-    :param read_concern: read concern of the first command.
-    :param write_concern: write concern of the commit or abort.
-    :param selector: read preference of the reads.
+    :param read_concern: read concern, which the first command sends.
+    :param write_concern: write concern, which the commit or abort sends.
+    :param selector: read preference of the reads in the transaction.
     :param max_commit_time_ms: time limit of a commit on the server in milliseconds; None means no limit.
     """
 
@@ -75,7 +75,7 @@ class Transaction:
         self.state = State.NONE
         self.settings = TransactionSettings({}, {}, WRITABLE, None)
         self.pinned_address: Address | None = None  # address of the pinned mongos
-        self.pin: PinnedConnection | None = None  # pinned connection behind a load balancer
+        self.pin: PinnedConnection | None = None  # pinned connection, if the client uses a load balancer
         self.recovery_token: Document | None = None
         self.observed: Any = None  # data that an observer of the client stores about the transaction
         self._commit_is_retry: bool
@@ -87,7 +87,9 @@ class Transaction:
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Start the transaction. The driver sends no command before the first operation.
+        """Start the transaction.
+
+        Does not send a command, because the first operation starts the transaction on the server.
 
         :raises InvalidOperation: a transaction is in progress.
         """
@@ -100,14 +102,14 @@ class Transaction:
         self.state = State.STARTING
 
     def reset_ended(self) -> None:
-        """Forget an ended transaction before the next operation of the session."""
+        """Forget an ended transaction, because another operation of the session begins."""
         if self.state is not State.NONE and not self.active:
             self.unpin()
             self.recovery_token = None
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:
-        """Unpin the mongos and the connection.
+        """Unpin the mongos and the connection from the transaction.
 
         :param error: error that ended the transaction; None after a success.
         """
@@ -120,7 +122,7 @@ class Transaction:
     # Commit and abort
 
     def begin_commit(self) -> bool:
-        """Prepare a commit. Return False if the driver needs no `commitTransaction` command.
+        """Prepare a commit. Return False if the driver need not send a `commitTransaction` command.
 
         :raises InvalidOperation: there is no transaction to commit.
         """
@@ -137,7 +139,7 @@ class Transaction:
         return True
 
     def begin_abort(self) -> bool:
-        """Prepare an abort. Return False if the driver needs no `abortTransaction` command.
+        """Prepare an abort. Return False if the driver need not send an `abortTransaction` command.
 
         :raises InvalidOperation: there is no transaction to abort.
         """
@@ -149,7 +151,8 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        # Behind a load balancer, the server aborts the transaction if the connection is closed (LB-83).
+        # If the pinned connection has an error, the driver closes the connection, which aborts the
+        # transaction (LB-83).
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
@@ -177,14 +180,17 @@ class Transaction:
                 command["readConcern"] = concern
 
     def sent(self) -> None:
-        """Record that a command is being sent. The transaction is then in progress, even if the command fails."""
+        """Record that the driver is about to send a command.
+
+        The transaction is then in progress, even if the command fails.
+        """
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record the interruption of a commit or abort.
+        """Record that an exception interrupted a commit or abort.
 
         If the driver did not send the command, the transaction is still in progress.
         """
@@ -192,11 +198,14 @@ class Transaction:
             self.state = State.IN_PROGRESS
 
     def restart(self) -> None:
-        """Let the next command start the transaction, because an overloaded server rejected the first command."""
+        """Let the next command start the transaction again, because an overloaded server rejected the first command."""
         self.state = State.STARTING
 
     def observe(self, reply: Document) -> None:
-        """Store the recovery token of a reply, with which another mongos finds the result of the transaction."""
+        """Store the recovery token of a reply.
+
+        With this token, another mongos can find the result of the transaction.
+        """
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
@@ -207,13 +216,17 @@ class Transaction:
     def failed(error: PyMongoError) -> None:
         """Add the label ``TransientTransactionError`` to a connection error.
 
-        If the operation is not retried, the executor then also unpins the transaction.
+        Because of this label, the executor unpins the transaction if it does not retry the
+        operation.
         """
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit. Let the next commit use w="majority", except after an overload error."""
+        """Add labels to the error of a commit.
+
+        Unless the server was overloaded, let the next commit use w="majority".
+        """
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):

@@ -17,7 +17,7 @@ from gmongo.wire.address import Address
 
 
 def writes(pipeline: Sequence[Document]) -> bool:
-    """Return True if the last stage of a pipeline writes the result to a collection (``$out`` or ``$merge``).
+    """Return True if the last stage of a pipeline, ``$out`` or ``$merge``, writes the result to a collection.
 
     :raises TypeError: the last stage is not a document.
     """
@@ -27,13 +27,13 @@ def writes(pipeline: Sequence[Document]) -> bool:
 class Aggregate(CursorOperation):
     """`aggregate` command on a collection or on a database.
 
-    :param target: the name of the collection; 1 for the database.
-    :param pipeline: the stages.
+    :param target: the name of the collection; 1 if the pipeline runs on the database.
+    :param pipeline: the stages of the pipeline.
     :param fields: optional fields of the command, with the server's field names.
     :param acknowledged: False if the pipeline writes to a collection with the write concern w=0.
     :param batch_size: the maximum number of documents in the first batch; None lets the server choose.
     :param decoding: the codec options for the documents; None uses the codec options of `context`.
-    :param raw: True to return batches as undecoded BSON.
+    :param raw: True if the result contains batches as undecoded BSON.
     """
 
     name = "aggregate"

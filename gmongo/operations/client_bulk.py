@@ -1,4 +1,7 @@
-"""The `bulkWrite` command: encoding of write models, and selection of the operations that fit into one message."""
+"""The `bulkWrite` command.
+
+This module encodes write models, and selects the operations that fit into one message.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +49,14 @@ class Limits(NamedTuple):
     message_size: int
     document_size: int
     batch_size: int
-    """The maximum size of a message with several operations. A single operation may be larger."""
+    """The maximum size of a message with several operations.
+
+    A message with a single operation may be larger.
+    """
 
 
-# The limits of every server since MongoDB 3.6, until a hello reply contains the limits of the actual server.
+# Limits that the driver assumes until the hello reply of the server contains the actual limits. All
+# servers since MongoDB 3.6 have these limits.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
@@ -81,7 +88,8 @@ class Write:
     def refer_to(self, namespace_index: int) -> None:
         """Set the index of the namespace in ``nsInfo``.
 
-        The index is the value of the first field, so its position in the encoded bytes is known.
+        Overwrite the index in the encoded bytes: the position is known, because the index is the
+        value of the first field.
         """
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
@@ -91,7 +99,9 @@ class Write:
 
 
 class Writes:
-    """Remaining operations of a client bulk write, encoded on demand.
+    """Remaining operations of a client bulk write.
+
+    An operation is encoded when a batch needs the operation.
 
     :param models: the models that :func:`checked_models` has returned.
     """
@@ -101,7 +111,7 @@ class Writes:
     def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
         self._codec_options = codec_options
-        self._encoded: deque[Write] = deque()  # operations that are encoded, but not yet part of a batch
+        self._encoded: deque[Write] = deque()  # encoded operations that are not yet part of a batch
 
     def __bool__(self) -> bool:
         return self._peek() is not None
@@ -109,7 +119,7 @@ class Writes:
     def take(self, limits: Limits, command_size: int) -> list[Write]:
         """Remove and return as many operations as fit into one message.
 
-        The list is empty if no operation remains, or if the next operation alone does not fit.
+        The list is empty if no operation remains, or if the next operation does not fit even alone.
 
         :param command_size: the size of the command without operations and namespaces, in bytes.
         """
@@ -132,11 +142,11 @@ class Writes:
         return taken
 
     def put_back(self, writes: Sequence[Write]) -> None:
-        """Put operations back to the front, because the operations did not fit into a message."""
+        """Put operations that did not fit into a message back before the remaining operations."""
         self._encoded.extendleft(reversed(writes))
 
     def too_large(self, limits: Limits) -> DocumentTooLarge:
-        """Return the exception for the case that the next operation alone does not fit into a message."""
+        """Return the exception for the next operation, which does not fit into a message even alone."""
         write = self._peek()
         assert write is not None
         return DocumentTooLarge(
@@ -154,7 +164,7 @@ class Writes:
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
-    """Check the size of an unacknowledged operation. The server would not report an error.
+    """Check the size of the document in an unacknowledged operation, because the server would not report an error.
 
     :raises DocumentTooLarge: the document exceeds the server's maximum size.
     """
@@ -193,7 +203,7 @@ def checked_models(models: object) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Check that no model of an unacknowledged bulk write has an option whose errors the server would not report.
+    """Check the models of an unacknowledged bulk write for options whose errors the server would not report.
 
     :raises ConfigurationError: a model has the option `collation` or `array_filters`.
     """
@@ -204,7 +214,10 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
 
 
 def _document_of(model: _Model) -> DocumentDict:
-    """Convert a model to an element of ``ops``. The index of the namespace is 0 until :meth:`Write.refer_to`."""
+    """Convert a model to an element of the command field ``ops``.
+
+    The namespace index is 0, until :meth:`Write.refer_to` sets the index.
+    """
     if isinstance(model, InsertOne):
         check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
@@ -230,7 +243,10 @@ def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
 
 
 def _with_id_first(document: Value) -> Value:
-    """Return a document to insert. If the document has no ``_id``, create an ``_id`` as the first field."""
+    """Return the document to insert.
+
+    If the document has no ``_id``, the first field is a new ``_id``.
+    """
     has_id = "_id" in document
     ensure_id(document)
     fields = document if isinstance(document, dict) else plain(document)
@@ -247,13 +263,16 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command with as many operations as fit. The reply is a cursor over the results of the operations.
+    """One `bulkWrite` command with as many operations as fit into a message.
+
+    The reply has a cursor over the results of the operations.
 
     :param writes: the remaining operations of the bulk write.
     :param fields: optional fields of the command, such as ``ordered``.
-    :param limits: the assumed limits. The limits in the server's hello reply replace the assumed limits.
+    :param limits: the assumed limits, until the hello reply of the server contains the actual
+        limits.
     :param operation_id: the operation ID of the whole bulk write in command events.
-    :param acknowledged: True if the server replies.
+    :param acknowledged: True if the write concern requests a reply of the server.
     """
 
     name = "bulkWrite"
@@ -269,7 +288,8 @@ class BulkWriteBatch(CursorOperation):
         operation_id: int,
         acknowledged: bool,
     ) -> None:
-        # The counts and indexes of the reply are decoded to plain Python types instead of custom types.
+        # Ignore the document class of the application, because the driver reads the counts and
+        # indexes in the reply.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
@@ -280,7 +300,8 @@ class BulkWriteBatch(CursorOperation):
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self._fitted = False
         self.taken = writes.take(limits, self._size)
-        # A write that may change several documents is not retryable, because the server cannot recognise the retry.
+        # If an operation may change several documents, the command is not retryable, because the
+        # server cannot recognise the retry.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
         self._namespaces: list[str] = []
 
@@ -288,7 +309,7 @@ class BulkWriteBatch(CursorOperation):
         """Return the command.
 
         :raises InvalidOperation: the server does not support `bulkWrite`.
-        :raises DocumentTooLarge: the first operation alone does not fit into a message.
+        :raises DocumentTooLarge: the first operation does not fit into a message even alone.
         """
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
@@ -301,7 +322,7 @@ class BulkWriteBatch(CursorOperation):
     def _fit(self, limits: Limits) -> None:
         """Take the operations that fit into a message for this server, and set the index of each namespace.
 
-        A retry does not call this method again, and sends the same operations.
+        Only the first attempt calls this method, so that a retry sends the same operations.
         """
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.put_back(self.taken)
@@ -333,7 +354,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # if a retry fails, the reply to the first attempt remains
+            self.reply = reply  # if a retry fails, `reply` is still the reply to the first attempt
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -345,7 +366,7 @@ class BulkWriteBatch(CursorOperation):
         return opened
 
     def check_one(self, result: Value) -> None:
-        """Check one document of the cursor: the result of one operation.
+        """Check one document of the cursor, which contains the result of one operation.
 
         :raises ProtocolError: `result` is malformed.
         """

@@ -1,4 +1,4 @@
-"""The commands that read from and kill cursors: `getMore` and `killCursors`."""
+"""The commands `getMore`, which reads from a cursor, and `killCursors`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 class GetMore(CursorOperation):
     """`getMore` command, which requests the next batch of a cursor.
 
-    :param context: the context with the namespace of the cursor.
+    :param context: namespace of the cursor, and options.
     :param address: the address of the server that has the cursor.
     :param pin: the pinned connection of the cursor, or None.
     :param batch_size: the maximum number of documents in the batch; 0 lets the server choose.
-    :param max_time_ms: how long the server may wait for new documents of a tailable cursor, in milliseconds.
-    :param raw: True to return the batch as undecoded BSON.
+    :param max_time_ms: for a tailable cursor, the milliseconds that the server may wait for new
+        documents.
+    :param raw: True if the result contains the batch as undecoded BSON.
     """
 
     name = "getMore"
     retryable = False
-    opens_cursor = False  # the cursor is already open, and already has its pinned connection
+    opens_cursor = False  # the command opens no cursor, but continues an open cursor
     takes_max_time = False
     waits_for_documents = True
     batch_field = "nextBatch"
@@ -55,7 +56,7 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
-        self.wire_version = 0  # the wire version of the server, set when the command is built
+        self.wire_version = 0  # maximum wire version of the server, which `command` sets
 
     def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version
@@ -69,14 +70,17 @@ class GetMore(CursorOperation):
         return command
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> None:
-        return None  # the object that sent the getMore still owns the cursor
+        return None  # kill no cursor, because the object that sent the getMore owns the cursor
 
     def late_cursor(self, body: Buffer, address: Address) -> None:
         return None
 
 
 class GetMoreAhead(GetMore):
-    """`getMore` command of a driver greenlet that reads ahead. The parameters equal those in :class:`GetMore`."""
+    """`getMore` command of a driver greenlet that reads ahead.
+
+    :class:`GetMore` describes the parameters.
+    """
 
     in_background = True
 
@@ -92,9 +96,9 @@ class GetMoreAhead(GetMore):
         return super().decode(body)
 
     def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
-        """Return the `getMore` that follows this `getMore`.
+        """Return the `getMore` command for the next batch.
 
-        :param reply: the reply to this `getMore`.
+        :param reply: the reply to this command.
         """
         return GetMoreAhead(
             context_of(reply.namespace, self.decoding),
@@ -107,10 +111,10 @@ class GetMoreAhead(GetMore):
 
 
 class ExhaustGetMore(GetMore):
-    """`getMore` command of an exhaust cursor. The parameters equal the parameters of :class:`GetMore`.
+    """`getMore` command of an exhaust cursor. :class:`GetMore` describes the parameters.
 
-    After the first `getMore`, the server streams the batches. The connection then sends no further `getMore`, and
-    reads the next message as the reply.
+    After the first `getMore`, the server streams all batches. For each further `getMore`, the
+    connection sends nothing, and reads the next message as the reply.
     """
 
     __slots__ = ()
@@ -122,7 +126,7 @@ class ExhaustGetMore(GetMore):
 class KillCursors(Operation):
     """`killCursors` command, which closes cursors on the server.
 
-    :param context: the context with the namespace of the cursors.
+    :param context: namespace of the cursors, and options.
     :param address: the address of the server that has the cursors.
     :param pin: the pinned connection of the cursors, or None.
     """
@@ -146,9 +150,9 @@ class KillCursors(Operation):
 
 
 def context_of(namespace: str, codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
-    """Return the operation context of the `getMore` and `killCursors` commands of a cursor.
+    """Return the operation context for the `getMore` and `killCursors` commands of a cursor.
 
-    :param namespace: the namespace of the cursor in the server's reply.
+    :param namespace: namespace of the cursor, which the reply of the server contains.
     :param codec_options: the codec options for the documents.
     """
     database, _, collection = namespace.partition(".")

@@ -27,7 +27,7 @@ class Distinct(CollectionOperation):
 
 
 class Count(CollectionOperation):
-    """`count` command, which returns the number of documents according to the collection's metadata."""
+    """`count` command, which returns the number of documents in the metadata of the collection."""
 
     name = "count"
     takes_read_concern = True

@@ -17,7 +17,9 @@ _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """`endSessions` command. Without this command, the server ends unused sessions only after 30 minutes.
+    """`endSessions` command, which ends unused sessions.
+
+    Without this command, the server ends the sessions only after 30 minutes.
 
     :param ids: at most 10,000 session identifiers.
     """
@@ -34,7 +36,7 @@ class EndSessions(Operation):
 
     @classmethod
     def batches(cls, ids: list[DocumentDict]) -> Iterator[EndSessions]:
-        """Yield one operation for each 10,000 session identifiers."""
+        """Yield operations for any number of session identifiers: one operation for each 10,000 identifiers."""
         for start in range(0, len(ids), _MAX_IDS):
             yield cls(ids[start : start + _MAX_IDS])
 

@@ -1,4 +1,4 @@
-"""The `find` command, and the base class of commands that open cursors."""
+"""The `find` command, and the base class of operations whose reply contains a cursor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
-# Modifier of a legacy query -> field of the find command.
+# Name of a modifier in a legacy query -> name of the field in the find command.
 _MODIFIERS = {
     "$comment": "comment",
     "$explain": "explain",
@@ -36,16 +36,17 @@ _MODIFIERS = {
     "$showRecordId": "showRecordId",
     "$snapshot": "snapshot",
 }
-# Fields of a legacy query that give no command field. The collection determines the read preference.
+# Fields of a legacy query that are no fields of the find command. The collection, not the query,
+# sets the read preference.
 _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
     """Split a legacy query ``{"$query": ..., "$orderby": ...}`` into a filter and command fields.
 
-    Another filter is returned unchanged.
+    Return any other filter unchanged.
 
-    :param fields: the command fields, to which this function adds the fields of the modifiers.
+    :param fields: other fields of the command, which the returned command fields include.
     """
     if "$query" not in filter:
         return filter, fields
@@ -61,7 +62,7 @@ def _batch(value: object) -> str | None:
 
 
 class CursorReply(NamedTuple):
-    """Reply with a batch of a cursor."""
+    """Checked reply that contains a batch of a cursor."""
 
     cursor_id: int
     namespace: str
@@ -72,11 +73,12 @@ class CursorReply(NamedTuple):
 
 
 class CursorOperation(Operation):
-    """Base class of commands whose reply contains a cursor.
+    """Base class of operations whose reply contains a cursor.
 
-    :param decoding: the codec options for the documents; None uses the codec options of `context`. Other codec options
-        are necessary for documents that the application did not write, such as descriptions of collections.
-    :param raw: True to return the batch as undecoded BSON.
+    :param decoding: the codec options for the documents; None uses the codec options of `context`.
+        Documents that the application did not write, such as descriptions of collections, need
+        other codec options.
+    :param raw: True if the result contains the batch as undecoded BSON.
     """
 
     retryable = True
@@ -103,7 +105,8 @@ class CursorOperation(Operation):
         except InvalidBSON:
             if not is_well_formed(body):
                 raise
-            # When the iteration reaches the invalid document, the cursor raises the error and is closed.
+            # Do not raise the error now: the cursor raises the error and is closed when the
+            # iteration reaches the invalid document.
             return cut_batch(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -124,7 +127,7 @@ class CursorOperation(Operation):
         return self._checked(reply, address)
 
     def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
-        """Check each field of the reply, and return the :class:`CursorReply`.
+        """Check each field of the reply, and return a :class:`CursorReply`.
 
         :raises ProtocolError: a field is missing or malformed.
         """
@@ -162,11 +165,11 @@ class CursorOperation(Operation):
 class Find(CursorOperation):
     """`find` command, which opens a cursor over the documents that match.
 
-    :param filter: a query.
+    :param filter: query that selects the documents.
     :param fields: optional fields of the command, with the server's field names.
-    :param raw: True to return the batch as undecoded BSON.
-    :param takes_max_time: True if a deadline sets ``maxTimeMS``; False for a tailable cursor, which outlives the
-        deadline.
+    :param raw: True if the result contains the batch as undecoded BSON.
+    :param takes_max_time: True if a deadline sets ``maxTimeMS`` of the command; False for a
+        tailable cursor, which outlives the deadline.
     """
 
     name = "find"
@@ -198,7 +201,7 @@ class Find(CursorOperation):
 class ExhaustFind(Find):
     """`find` command of an exhaust cursor.
 
-    After the first `getMore`, the server streams all batches on this connection.
+    After the first `getMore`, the server streams all further batches on the pinned connection.
     """
 
     pins_connection = True
@@ -208,8 +211,9 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command.
 
-        :raises InvalidOperation: the server is a mongos without exhaust support. Behind a load balancer, such a mongos
-            raises no error, because other mongos may be newer. The cursor then sends a `getMore` for each batch.
+        :raises InvalidOperation: the server is a mongos that does not support exhaust cursors.
+            Behind a load balancer, this method raises no error, because another mongos may be
+            newer. With an old mongos, the cursor then sends a `getMore` for each batch.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:

@@ -14,9 +14,12 @@ from gmongo.wire.reply import decode_field
 
 
 class FindAndModify(CollectionOperation):
-    """`findAndModify` command, which changes or deletes one document, and returns the original or the new document.
+    """`findAndModify` command, which changes or deletes one document.
 
-    :param acknowledged: False for the write concern w=0. The write is then not retried.
+    The result is the original or the new document.
+
+    :param acknowledged: False for the write concern w=0, with which the driver does not retry the
+        write.
     """
 
     name = "findAndModify"

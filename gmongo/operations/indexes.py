@@ -1,4 +1,4 @@
-"""Names of indexes, and conversion of the server's index descriptions to the form of the public API."""
+"""Functions for names of indexes, and for the conversion of index descriptions to the form of the public API."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return the name of an index. For keys, return the default name of an index with these keys."""
+    """Return `index_or_name` if it is a name.
+
+    Otherwise return the default name of an index with these keys.
+    """
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
 def names_created(reply: Document, count: int) -> list[str]:
     """Return the index names in the reply to ``createSearchIndexes``.
 
-    :param count: the number of indexes in the command.
+    :param count: number of indexes that the command creates.
     :raises ProtocolError: the number of names in the reply differs from `count`.
     """
     created = required_field(reply, "indexesCreated", DOCUMENTS)

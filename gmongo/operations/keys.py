@@ -1,4 +1,4 @@
-"""Index keys, sort orders, hints and projections: conversion from the public API to the server's form."""
+"""Functions that convert index keys, sort orders, hints and projections of the public API to the form of commands."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | 
 def index_list(
     key_or_list: KeyOrList, direction: Direction | None = None, option: str = "keys"
 ) -> list[tuple[str, Direction]]:
-    """Return the keys as a list of ``(field, direction)``.
+    """Return index keys or a sort order as a list of ``(field, direction)`` pairs.
 
     :param key_or_list: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names
         to directions. A name without a direction is ascending.
     :param direction: the direction of a single field name; not allowed with a list or a mapping.
-    :param option: the name of the option in error messages.
+    :param option: the name of the option, which error messages contain.
 
     Raises :class:`TypeError` if a name is not a string, a direction has the wrong type, or `key_or_list` has another
     type. Raises :class:`ValueError` if there is no key or a pair does not have two items.
@@ -72,19 +72,20 @@ def index_list(
 
 
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
-    """Return the keys as an ordered document, for ``createIndexes``, ``sort`` and ``hint``.
+    """Return index keys or a sort order as a document, the form for ``createIndexes``, ``sort`` and ``hint``.
 
-    :param keys: the keys in a form that :func:`index_list` accepts. This function raises the same exceptions.
-    :param option: the name of the option in error messages.
+    :param keys: the keys in a form that :func:`index_list` accepts. :func:`index_list` describes
+        the exceptions.
+    :param option: the name of the option, which error messages contain.
     """
     return dict(index_list(keys, option=option))
 
 
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
-    """Return a sort order as an ordered document.
+    """Return a sort order as a document.
 
-    :param sort: the order in a form that :func:`index_list` accepts, except a field name without a direction. This
-        function raises the same exceptions.
+    :param sort: the order in a form that :func:`index_list` accepts, but not a single field name.
+        :func:`index_list` describes the exceptions.
     """
     if isinstance(sort, str):
         raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
@@ -92,10 +93,11 @@ def sort_document(sort: KeyOrList) -> dict[str, Direction]:
 
 
 def index_name(keys: KeyOrList, option: str = "keys") -> str:
-    """Return the default name of an index: ``a_1_b_-1``.
+    """Return the default name of an index with these keys, such as ``a_1_b_-1``.
 
-    :param keys: the keys in a form that :func:`index_list` accepts. This function raises the same exceptions.
-    :param option: the name of the option in error messages.
+    :param keys: the keys in a form that :func:`index_list` accepts. :func:`index_list` describes
+        the exceptions.
+    :param option: the name of the option, which error messages contain.
     """
     return "_".join(f"{name}_{direction}" for name, direction in index_list(keys, option=option))
 
@@ -103,8 +105,9 @@ def index_name(keys: KeyOrList, option: str = "keys") -> str:
 def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
     """Return a projection as a document.
 
-    :param fields: the names of the fields to include, or a mapping, which is returned unchanged.
-    :param option: the name of the option in error messages.
+    :param fields: the names of the fields to include, or a mapping, which the function returns
+        unchanged.
+    :param option: the name of the option, which error messages contain.
 
     Raises :class:`TypeError` if `fields` has another type or a name is not a string.
     """

@@ -1,6 +1,6 @@
 """Write models for ``bulk_write``, index models, and the checks of the models' arguments.
 
-Models contain checked data in the form that commands use. Other modules build the commands.
+A model contains checked arguments in the form that commands use. Other modules build the commands.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
 
 
 class ReturnDocument:
-    """The values of ``return_document`` in ``find_one_and_replace`` and ``find_one_and_update``.
+    """The values of the argument ``return_document`` of ``find_one_and_replace`` and ``find_one_and_update``.
 
     Specification: CRUD API, "Find And Modify".
     """
@@ -57,10 +57,11 @@ class ReturnDocument:
 
 
 class _Model:
-    """Base class of models, with equality and ``repr``. `_fields` has the names of the constructor's parameters.
+    """Base class of models, with equality and ``repr``.
 
-    In-memory databases read the attributes by the private names of PyMongo's models. For example, ``_filter`` returns
-    `filter`.
+    `_fields` contains the names of the constructor's parameters. In-memory databases read the
+    private attributes of PyMongo's models. Therefore a model also has attributes with these names:
+    ``_filter`` returns `filter`.
     """
 
     __slots__ = ()
@@ -73,7 +74,7 @@ class _Model:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def _options(self) -> DocumentDict:
-        """Return the options that are not None, as keyword arguments for `_add_to_bulk`."""
+        """Return the options that are not None, which `_add_to_bulk` passes as keyword arguments."""
         options = ((name, getattr(self, name)) for name in _BULK_OPTIONS if name in self._fields)
         return {name: value for name, value in options if value is not None}
 
@@ -93,8 +94,8 @@ class InsertOne(_Model, Generic[DocumentType]):
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param document: the document. The bulk write checks that the document is a mapping, and adds an ``_id`` if the
-        document has no ``_id``.
+    :param document: the document. When a bulk write runs, it checks that the document is a mapping,
+        and adds a missing ``_id``.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
     :raises TypeError: `namespace` is not a string.
@@ -116,7 +117,7 @@ class InsertOne(_Model, Generic[DocumentType]):
 
 
 class _OtherBulk(Protocol):
-    """Bulk write of another library, such as mongomock."""
+    """The methods of a bulk write of another library, such as mongomock."""
 
     add_insert: Callable[..., object]
     add_update: Callable[..., object]
@@ -377,7 +378,7 @@ class SearchIndexModel(_Model):
     Specification: Index Management, "Search Indexes".
 
     :param definition: the definition of the index, such as ``{"mappings": {"dynamic": True}}``.
-    :param name: the name; None lets the server choose ``"default"``.
+    :param name: the name of the index; None lets the server choose ``"default"``.
     :param type: ``"search"`` or ``"vectorSearch"``; None lets the server choose ``"search"``.
     :param kwargs: further fields of the specification.
     :raises TypeError: `definition` is not a mapping.
@@ -407,11 +408,11 @@ def _arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """Return `value`, or a copy of `value` as a dict if `value` is another mapping.
+    """Return `value` if it is a dict. Return a copy of `value` as a dict if `value` is another mapping.
 
     Raises :class:`TypeError` if `value` is not a mapping.
 
-    :param option: the name of the option in the error message.
+    :param option: the name of the option, which the error message contains.
     """
     if isinstance(value, dict):
         return value
@@ -423,17 +424,18 @@ def checked_mapping(option: str, value: Document) -> Document:
 def check_is_mapping(option: str, value: object) -> None:
     """Raise :class:`TypeError` if `value` is not a mapping.
 
-    :param option: the name of the option in the error message.
+    :param option: the name of the option, which the error message contains.
     """
-    if not isinstance(value, (dict, Mapping)):  # the check for dict is faster
+    # `dict` comes first, because this check is faster than the check for `Mapping`
+    if not isinstance(value, (dict, Mapping)):
         raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
 
 
 def checked_update(update: Update) -> Update:
     """Check that `update` is a pipeline or begins with an operator, and return `update`.
 
-    Raises :class:`TypeError` if `update` has another type. Raises :class:`ValueError` if `update` is empty or does not
-    begin with an operator.
+    Raises :class:`TypeError` if `update` is neither a mapping nor a list or tuple. Raises
+    :class:`ValueError` if `update` is empty or does not begin with an operator.
     """
     if not isinstance(update, (dict, list, tuple, Mapping)):
         raise TypeError(f"update must be a mapping or a list of pipeline stages, not {short(update)}")
@@ -445,20 +447,21 @@ def checked_update(update: Update) -> Update:
 
 
 def checked_replacement(replacement: Document) -> Document:
-    """Check that `replacement` does not begin with an operator, and return `replacement`.
+    """Check that `replacement` does not begin with an update operator, and return `replacement`.
 
     Raises :class:`TypeError` if `replacement` is not a mapping. Raises :class:`ValueError` if the first field name
     begins with ``$``.
     """
     replacement = checked_mapping("replacement", replacement)
-    # A raw document is not checked, because a read of the first field name would decode the whole document.
+    # Do not check a raw document, because a read of its first field name would decode the whole
+    # document.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
         raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")
     return replacement
 
 
 def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
-    """Return the update or replacement of a model.
+    """Check and return the update or replacement of a model.
 
     Raises the exceptions of :func:`checked_update` or :func:`checked_replacement`.
     """
@@ -466,16 +469,19 @@ def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
 
 
 def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Document] | None:
-    """Return `filters`. Raises :class:`TypeError` if `filters` is neither None nor a list or a tuple."""
+    """Check and return `filters`.
+
+    Raises :class:`TypeError` if `filters` is neither None nor a list or tuple.
+    """
     if filters is not None and not isinstance(filters, (list, tuple)):
         raise TypeError(f"array_filters must be a list of filters, not {short(filters)}")
     return filters
 
 
 def checked_hint(hint: Hint) -> str | DocumentDict | None:
-    """Return the hint in the form for commands: the name of an index, or a document with the keys of an index.
+    """Return a hint in the form that commands use: the name of an index, or a document with the keys of an index.
 
-    Raises :class:`TypeError` or :class:`ValueError` as :func:`gmongo.operations.keys.index_list` does.
+    Raises the exceptions of :func:`gmongo.operations.keys.index_list`.
     """
     return hint if hint is None or isinstance(hint, str) else index_document(hint, "hint")
 
@@ -506,12 +512,15 @@ def _begins_with_operator(document: Document) -> bool:
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """Return `value`. Raises :class:`TypeError` if `value` is neither True nor False."""
+    """Check and return `value`. Raises :class:`TypeError` if `value` is neither True nor False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {short(value)}")
     return value
 
 
 def checked_let(let: Document | None) -> Document | None:
-    """Return the variables for the field ``let``. Raises :class:`TypeError` if `let` is neither None nor a mapping."""
+    """Check and return the variables for the command field ``let``.
+
+    Raises :class:`TypeError` if `let` is neither None nor a mapping.
+    """
     return None if let is None else checked_mapping("let", let)

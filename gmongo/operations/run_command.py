@@ -1,4 +1,4 @@
-"""Commands whose document the caller has built: commands of the application, and administrative driver commands."""
+"""Operations that receive a complete command: from the application, or an administrative command of the driver."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
 from gmongo.wire.reply_schema import OWN_FIELDS
 
-# Fields of commands with secrets, which are removed from the reply.
+# Command fields that contain secrets. If the reply to a sensitive command repeats the value of such
+# a field, the driver removes the value.
 _SECRET_FIELDS = ("pwd", "payload", "key")
-# Command name -> operation name in the API specifications. The value of the first command field is the collection.
+# Command name -> operation name in the API specifications. The first field of these commands
+# contains the collection name.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
-    """Command that the driver sends unchanged.
+    """Operation that sends a command of the caller. The executor adds its fields, such as ``lsid``.
 
-    :param command: the command document. The first field has the command name.
-    :param selector_is_explicit: True if the caller has set the read preference of `context` for this command.
+    :param command: the command document. The name of the first field is the command name.
+    :param selector_is_explicit: True if `context` has a read preference that the caller set for
+        this command.
     """
 
     is_generic = True
@@ -52,7 +55,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # The driver reads these fields of the reply, so the fields must not have custom types.
+            # Decode the fields that the driver reads without the custom types of the application.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
@@ -62,7 +65,10 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """Command of the driver. The operation name is the command name, except for the names in `_TITLES`."""
+    """Administrative command of the driver.
+
+    Unless `_TITLES` contains the command, the operation name is the command name.
+    """
 
     is_generic = False
 
@@ -80,7 +86,8 @@ class _OwnCommand(RunCommand):
 class WriteCommand(_OwnCommand):
     """Command that changes the schema.
 
-    The command has a write concern, raises a write concern error, and is not retried.
+    The command has a write concern. A write concern error raises an exception. The driver does not
+    retry the command after network errors.
     """
 
     is_write = True
@@ -102,7 +109,7 @@ class WriteCommand(_OwnCommand):
 
 
 class ReadCommand(_OwnCommand):
-    """Retryable read command whose result is the server's reply."""
+    """Retryable command that reads. The result is the reply of the server."""
 
     retryable = True
 
@@ -133,9 +140,9 @@ class ExplainedQuery(Explain):
 
 
 class CursorCommand(CursorOperation):
-    """Command that the driver sends unchanged, and whose reply contains a cursor.
+    """Operation that sends a command of the caller, whose reply contains a cursor.
 
-    :param command: the command document. The first field has the command name.
+    :param command: the command document. The name of the first field is the command name.
     :param decoding: the codec options for the documents.
     """
 
@@ -151,7 +158,10 @@ class CursorCommand(CursorOperation):
 
 
 class RunCursorCommand(CursorCommand):
-    """Command of the application whose reply must contain a cursor. The command is not retried."""
+    """Command of the application whose reply must contain a cursor.
+
+    The driver does not retry the command after network errors.
+    """
 
     retryable = False
     title = "runCursorCommand"

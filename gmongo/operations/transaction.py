@@ -1,4 +1,4 @@
-"""The commands that end transactions: `commitTransaction` and `abortTransaction`."""
+"""The commands `commitTransaction` and `abortTransaction`, which end transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from gmongo.wire.address import Address
 
 
 class _EndTransaction(Operation):
-    """Base class of `commitTransaction` and `abortTransaction`, which are retried even with ``retryWrites=False``.
+    """Base class of `commitTransaction` and `abortTransaction`.
+
+    The driver retries them even with ``retryWrites=False``.
 
     :param transaction: the transaction to end.
     """
@@ -33,7 +35,7 @@ class _EndTransaction(Operation):
 
     @property
     def context(self) -> OperationContext:  # type: ignore[override]
-        """The operation context, which contains the write concern of the next attempt."""
+        """The operation context. Its write concern may differ between the attempts."""
         return OperationContext("admin", write_concern=self._write_concern())
 
     def _write_concern(self) -> Document:
@@ -86,19 +88,20 @@ class AbortTransaction(_EndTransaction):
         self.in_background = in_background
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        # After an overload error, the transaction is still open, and the retry needs the pinned connection.
+        # After an overload error, the transaction is still open, and a retry needs the pinned
+        # connection.
         if not overloaded:
             transaction.unpin()
 
 
 class AbortAgain(Operation):
-    """Second `abortTransaction` command, for a transaction that an interrupted command starts after the first abort.
+    """Second `abortTransaction` command, for a transaction that an interrupted command may start after the first abort.
 
-    The session may already have another transaction. Therefore the command contains the session ID and the transaction
-    number of the aborted transaction.
+    The command contains the session ID and the number of the aborted transaction, because the
+    session may already have another transaction.
 
     :param transaction: the transaction to abort.
-    :param session: the session of the transaction.
+    :param session: the server session of the transaction.
     """
 
     name = "abortTransaction"

@@ -1,4 +1,7 @@
-"""The `insert`, `update` and `delete` commands. The statements are in a document sequence of the OP_MSG message."""
+"""The `insert`, `update` and `delete` commands.
+
+A document sequence of the OP_MSG message contains the statements.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,12 @@ from gmongo.wire.reply_schema import WRITE, check, unexpected
 _UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
-# Fields that an unacknowledged write must not have, because the server would not report an error.
+# Fields that an unacknowledged write must not have, because the server would not report errors of
+# these fields.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers reject. For an unacknowledged write, the server would not report the error.
-# Each row: command, field, minimum wire version, release with this wire version.
+# Fields that an unacknowledged write must not send to older servers, which would reject the fields
+# without reporting an error. Each row: command, field, minimum wire version, release with this wire
+# version.
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
@@ -45,10 +50,13 @@ _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """Statements of an insert, update or delete, which are encoded batch by batch.
+    """Remaining statements of an insert, update or delete.
+
+    Each batch takes and encodes the next statements.
 
     :param kind: ``insert``, ``update`` or ``delete``.
-    :param documents: the documents to insert, or the update or delete statements. Each document is encoded once.
+    :param documents: the documents to insert, or the update or delete statements. Each document is
+        encoded only once.
     """
 
     __slots__ = ("_ahead", "_codec_options", "_documents", "has_reply", "kind")
@@ -57,14 +65,15 @@ class Statements:
         self.kind = kind
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
-        self.has_reply = True  # True if the server replies to the next message
-        # Statement that is encoded, but did not fit into the last message.
+        self.has_reply = True  # True if the server will reply to the next message
+        # Statement with its encoded form that did not fit into the last message.
         self._ahead: tuple[Document, bytes] | None = None
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Remove and return the statements that fit into one message, and the encoded statements.
+        """Remove the statements that fit into one message.
 
-        Both lists are empty if no statement remains.
+        Return these statements and their encoded forms. Both lists are empty if no statement
+        remains.
 
         :raises DocumentTooLarge: the first statement does not fit into a message, or an unacknowledged write contains a
             statement above ``maxBsonObjectSize``.
@@ -95,17 +104,17 @@ class Statements:
         codec_options = self._codec_options
         for document in self._documents:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
-            # The server reports an error for a document that is too large, but only if the server sends a reply.
+            # If the server sends no reply, it cannot report that a document is too large.
             if not self.has_reply and len(body) > hello.max_bson_size:
                 raise _too_large(body, hello)
             yield document, body
 
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
-    """Check the field names of an unacknowledged write, because the server does not report an error.
+    """Check the field names of an unacknowledged write, because the server would not report errors of these fields.
 
     :param kind: the name of the unacknowledged command.
-    :param fields: the field names of the command, or of a statement.
+    :param fields: the field names of the command or of a statement.
     :param hello: the hello reply of the server.
     :raises ConfigurationError: an unacknowledged write cannot use a field, or a field needs a newer server.
     """
@@ -118,7 +127,7 @@ def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> Non
 
 
 def needs_a_reply(name: str) -> ConfigurationError:
-    """Return the exception for a field that an unacknowledged write cannot use."""
+    """Return the exception for the field `name`, which an unacknowledged write cannot use."""
     return ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
 
 
@@ -144,8 +153,9 @@ class _Write(Operation):
     :param kind: ``insert``, ``update`` or ``delete``.
     :param taken: the statements of the command.
     :param fields: optional fields of the command, such as ``ordered``.
-    :param acknowledged: True if the server replies.
-    :param retryable: True if the write may be retried; False for updates and deletes of many documents.
+    :param acknowledged: True if the write concern requests a reply of the server.
+    :param retryable: True if the driver may retry the write; False for updates and deletes of many
+        documents.
     """
 
     is_write = True
@@ -168,7 +178,7 @@ class _Write(Operation):
         self.retryable = retryable
         self.taken = taken
         self._fields = fields
-        self._encoded: list[bytes] | None = None  # the encoded statements, which a retry sends again
+        self._encoded: list[bytes] | None = None  # the encoded statements, which a retry reuses
 
     def command(self, hello: Hello) -> DocumentDict:
         return {self.name: self.context.collection, **self._fields}
@@ -179,7 +189,10 @@ class _Write(Operation):
         return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
     def encode(self, hello: Hello) -> list[bytes]:
-        """Encode the statements of the command. A batch also sets `taken` to these statements."""
+        """Return the encoded statements of the command.
+
+        A batch first takes its statements, and stores them in `taken`.
+        """
         raise NotImplementedError
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -196,12 +209,12 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    :param statements: the remaining statements.
+    :param statements: the remaining statements of the bulk write.
     :param takes_session: True if the command uses a session.
     :param takes_write_concern: True if the command contains the write concern.
     :param operation_id: the operation ID of the whole bulk write in command events.
-    :param unacknowledged_fields: for an unacknowledged bulk write, the field names of all commands and statements, by
-        command name. For an acknowledged bulk write, an empty mapping.
+    :param unacknowledged_fields: for an unacknowledged bulk write: command name -> field names of
+        all commands and statements with this name. Empty for an acknowledged bulk write.
     """
 
     __slots__ = ("_statements", "_unacknowledged_fields", "operation_id", "reply", "takes_write_concern")
@@ -225,7 +238,8 @@ class WriteBatch(_Write):
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # the last reply without an error. If a retry fails, the reply remains
+        # last reply without an error, even if a later retry fails
+        self.reply: DocumentDict | None = None
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
@@ -244,7 +258,7 @@ class WriteBatch(_Write):
         return reply
 
     def free(self) -> None:
-        """Free the sent buffers in pieces, because a single step for thousands of buffers would take milliseconds."""
+        """Free the sent buffers in several steps, because a single step for thousands of buffers takes milliseconds."""
         encoded, self._encoded = self._encoded, None
         work = LongWork()
         while encoded:
@@ -253,9 +267,9 @@ class WriteBatch(_Write):
 
 
 class SingleWrite(_Write):
-    """`insert`, `update` or `delete` command with a single statement. A write error is raised as an exception.
+    """`insert`, `update` or `delete` command with a single statement.
 
-    The parameter `taken` contains only this statement.
+    A write error raises an exception. The parameter `taken` contains only this statement.
     """
 
     __slots__ = ()
@@ -278,7 +292,7 @@ class SingleWrite(_Write):
         return [encoded]
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
-        # Fast path for usual replies.
+        # Fast path for replies without errors and upserts.
         if _UNUSUAL.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
             return reply
         check_written(reply, 1)
@@ -304,9 +318,10 @@ def check_written(reply: Document, count: int) -> None:
 
 
 def ensure_id(document: Value) -> Value:
-    """Add an ``_id`` to a document without ``_id``, in place.
+    """Add an ``_id`` to `document` if it has no ``_id``.
 
-    :returns: the ``_id``; None for a raw document, which this function does not change.
+    :returns: the ``_id`` of the document; None for a raw document, which this function does not
+        change.
     """
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
@@ -326,7 +341,7 @@ def update_statement(
     hint: Value,
     sort: Value,
 ) -> DocumentDict:
-    """Return a statement of an update command."""
+    """Return a statement for the field ``updates`` of an `update` command."""
     statement: DocumentDict = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
     if collation is not None:
         statement["collation"] = collation
@@ -340,7 +355,7 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return a statement of a delete command.
+    """Return a statement for the field ``deletes`` of a `delete` command.
 
     :param limit: 1 to delete the first document that matches, 0 to delete all documents that match.
     """

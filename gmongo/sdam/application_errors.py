@@ -1,6 +1,7 @@
-"""Effect of application errors on server descriptions and pools (SDAM specification, "Error handling").
+"""Effect of errors of operations on server descriptions and pools (SDAM specification, "Error handling").
 
-The rules are pure functions. :func:`handle_error` applies them to the topology.
+Pure functions implement the rules of the specification. :func:`handle_error` applies the rules to
+the topology.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from gmongo.wire.transport import without_frames
 
 
 class ErrorAction(Enum):
-    """Action of the topology on a server after an error."""
+    """Action by which a topology handles an error of a connection to a server."""
 
     NOTHING = "nothing"
     UNKNOWN = "mark the server Unknown and request a check"
@@ -43,21 +44,25 @@ class ErrorAction(Enum):
 
 
 def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
-    """Return the action on a server after an error on a connection to this server.
+    """Return the action by which the topology must handle an error of a connection.
 
     :param during_handshake: True if the error occurred before the connection was established.
-    :param max_wire_version: wire version of the server; 0 before the hello.
+    :param max_wire_version: highest wire version of the server; 0 before the hello.
     """
     if isinstance(error, PoolClearedError):
         return ErrorAction.NOTHING
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
-            return ErrorAction.NOTHING  # an overloaded server is reachable, and a pool clear would add load
-        if is_network_error(error):  # otherwise a streaming monitor would continue its wait
+            # do not clear the pool, because the overloaded server is reachable, and a clear would
+            # add load
+            return ErrorAction.NOTHING
+        # cancel the check, because a streaming monitor would otherwise continue to wait
+        if is_network_error(error):
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    # The write succeeded, so this error is not a NotPrimaryError, but the state of the server has changed.
+    # Because the write succeeded, such a write concern error is no NotPrimaryError. However, the
+    # error reports that the state of the server has changed.
     changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
     if changed or isinstance(error, NotPrimaryError):
         disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
@@ -69,7 +74,7 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
 
 
 def is_state_change(reply: Document) -> bool:
-    """Return True if an error reply or a write concern error reports that the server is not primary or recovers."""
+    """Return True if an error reply reports that the server is not primary or is recovering."""
     code = reply.get("code")
     if code is not None:
         return code in codes.STATE_CHANGE
@@ -78,14 +83,17 @@ def is_state_change(reply: Document) -> bool:
 
 
 class ErrorTarget(Protocol):
-    """Attributes and methods of a topology that :func:`handle_error` uses."""
+    """The attributes and methods of a topology that :func:`handle_error` uses."""
 
     settings: TopologySettings
     description: TopologyDescription
     servers: dict[Address, Server]
 
     def apply(self, new: ServerDescription, clear_for: BaseException | None = None) -> None:
-        """Apply a new server description. If `clear_for` is an error, also clear the pool because of this error."""
+        """Apply a new server description.
+
+        If `clear_for` is an error, this error also clears the pool of the server.
+        """
 
 
 def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:
@@ -108,7 +116,7 @@ def handle_error(topology: ErrorTarget, connection: Connection, error: BaseExcep
 
 
 def _is_stale_error(current: ServerDescription, server: Server, connection: Connection, error: BaseException) -> bool:
-    """Return True if, since the error, the pool was cleared or the client received a newer topology version."""
+    """Return True if a clear or a newer topology version makes the error stale (SDAM specification)."""
     if connection.generation < server.pool.generations.of(connection.service_id):
         return True
     return is_stale(current.topology_version, topology_version_of(error), equal_is_stale=True)
@@ -122,7 +130,8 @@ def _mark_unknown(
     action: ErrorAction,
     during_handshake: bool,
 ) -> None:
-    cause = without_frames(error)  # the description keeps the error while the server is Unknown
+    # store no traceback, because the description keeps the error while the server is Unknown
+    cause = without_frames(error)
     topology.apply(current.to_unknown(cause), None if action is ErrorAction.UNKNOWN else cause)
     if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
         server.monitor.cancel_check()
@@ -131,8 +140,9 @@ def _mark_unknown(
 
 
 def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:
-    """Clear the connections of one service in the pool, behind a load balancer."""
-    if connection.service_id is None:  # the error occurred before the hello
+    """Behind a load balancer, clear the connections to the service of `connection`."""
+    if connection.service_id is None:
+        # the service is unknown, because the error occurred before the hello
         return
     if action in (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL):
         server.pool.clear(without_frames(error), connection.service_id)

@@ -1,4 +1,4 @@
-"""Log of recent SDAM events, for statistics: failed checks, elections, servers that joined or left the topology."""
+"""Log of recent SDAM events for the client statistics: failed checks, elections, servers that joined or left."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """SDAM event of a server. Consecutive events of a server are merged if kind and class of the error are equal.
+    """SDAM event of a server.
 
-    :param moment: time of the last merged event, on the clock of :mod:`gmongo._clock`.
-    :param kind: kind of the event, as text.
+    Consecutive events of a server with equal kinds and error classes are merged into one event.
+
+    :param moment: time of the last merged event, as measured by :mod:`gmongo._clock`.
+    :param kind: kind of the event, such as "check failed".
     :param address: address of the server.
     :param error: error that caused the last merged event, or None.
     :param times: number of merged events.
-    :param first: time of the first merged event, on the clock of :mod:`gmongo._clock`.
+    :param first: time of the first merged event, as measured by :mod:`gmongo._clock`.
     """
 
     moment: float
@@ -46,7 +48,10 @@ class EventLog:
         self._add("check failed", description.address, description.error)
 
     def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
-        """Record an event for each server that differs in two topology descriptions. Does not switch greenlets."""
+        """Record the events that explain the difference between old and new server descriptions.
+
+        Does not switch greenlets.
+        """
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():

@@ -1,4 +1,4 @@
-"""Reply to a heartbeat, for heartbeat listeners."""
+"""Reply to the hello command of a heartbeat, as heartbeat listeners receive it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.wire.address import Address
 
 
 def _description_property(name: str) -> Any:
-    """Return a property whose value is an attribute of the :class:`ServerDescription` for the reply."""
+    """Return a property that returns the attribute `name` of the :class:`ServerDescription` of the reply."""
 
     def value(reply: DocumentDict) -> object:
         return getattr(ServerDescription(("", None), reply), name)
@@ -22,7 +22,7 @@ def _description_property(name: str) -> Any:
 
 
 def _reply_property(name: str, doc: str, default: object = None) -> Any:
-    """Return a property whose value is a field of the reply, or `default` if the field is missing."""
+    """Return a property that returns the field `name` of the reply, or `default` if the field is missing."""
 
     def value(reply: DocumentDict) -> object:
         return reply.get(name, default)
@@ -31,9 +31,9 @@ def _reply_property(name: str, doc: str, default: object = None) -> Any:
 
 
 class HelloReply(DocumentDict):
-    """Reply to a hello: a document with the attributes of PyMongo's ``Hello``.
+    """Reply to a hello command: a document that also has the attributes of PyMongo's ``Hello``.
 
-    :param document: the reply; the new document is a shallow copy.
+    :param document: the reply of the server, of which this object is a shallow copy.
     :param awaitable: True for the reply to an awaitable hello. The server sends this reply after a change of its state.
     """
 
@@ -43,7 +43,7 @@ class HelloReply(DocumentDict):
 
     @property
     def document(self) -> DocumentDict:
-        """Shallow copy of the reply as a plain document."""
+        """Shallow copy of the reply as a plain dict."""
         return dict(self)
 
     server_type: int = _description_property("server_type")
@@ -77,6 +77,6 @@ class HelloReply(DocumentDict):
 
     @property
     def last_write_date(self) -> datetime | None:
-        """Time of the last write that the member applied."""
+        """Time of the last write that this member has applied."""
         date: datetime | None = self.get("lastWrite", {}).get("lastWriteDate")
         return date

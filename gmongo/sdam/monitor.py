@@ -1,7 +1,8 @@
 """Monitor greenlet of one server (Server Monitoring specification).
 
-The monitor uses the streaming protocol with servers that support this protocol, and polls other servers. A streaming
-server replies to an awaitable hello after each change of its state. Between checks, the greenlet sleeps on a wakeup.
+The monitor uses the streaming protocol with servers that support this protocol, and polls other
+servers. A streaming server replies to an awaitable hello after each change of its state. Between
+checks, the greenlet sleeps until the next check is due or requested.
 """
 
 from __future__ import annotations
@@ -36,20 +37,21 @@ from gmongo.wire.transport import without_frames
 
 
 class MonitorOwner(Protocol):
-    """Method of a topology that receives the results of checks."""
+    """The method of a topology that receives the results of checks."""
 
     def server_checked(self, description: ServerDescription) -> None:
-        """Apply the result of a check."""
+        """Apply the result of a check to the topology."""
 
 
 class CheckCancelled(AutoReconnect):
-    """Error of a check that the client cancels at its close, or after a network error of an operation."""
+    """Error of a check that the client cancels, because the client is closed or an operation had a network error."""
 
 
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     """Return True if ``serverMonitoringMode`` allows the streaming protocol.
 
-    The mode `auto` does not allow the protocol in a serverless function, which is frozen between its calls.
+    The mode `auto` does not allow the protocol in a serverless function, because the platform
+    freezes the process between calls.
 
     :param variables: environment variables of the process.
     """
@@ -61,7 +63,7 @@ class Monitor:
 
     :param address: address of the server.
     :param settings: topology settings of the client.
-    :param events: publisher of events.
+    :param events: publisher of heartbeat events.
     :param owner: receives the results of checks. The monitor has a weak reference to the owner, and stops when the
         owner is deleted.
     """
@@ -78,16 +80,17 @@ class Monitor:
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
-        self._may_retry_from = 0.0  # earliest time of an immediate check after a network error
+        self._may_retry_from = 0.0  # before this time, no check follows a network error immediately
         self._last_id = 0  # ID of the newest connection of the monitor. The first ID is 1
         self._hello_command: str  # hello command of the current connection
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
-        # Result of the last check. The topology may use Unknown instead of this result (for a stale primary or a wrong
-        # set name). The next awaitable hello must still contain the topology version of this result. Otherwise the
-        # server would reply immediately.
+        # Result of the last check. The topology may replace this result by Unknown (for a stale
+        # primary or a wrong set name). The next awaitable hello must contain the topology version
+        # of this result, because the server replies immediately to another topology version.
         self._outcome = ServerDescription(address)
-        self._heartbeat: tuple[float, bool] | None = None  # start and `awaited` of the heartbeat in progress, or None
+        # heartbeat in progress: its start, and True if its hello is awaitable
+        self._heartbeat: tuple[float, bool] | None = None
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
@@ -106,12 +109,16 @@ class Monitor:
         return None if progress is None else f"{address_text(self.address)}: {progress}"
 
     def cancel_check(self) -> None:
-        """Close the connection, which cancels a check in progress. Does not switch greenlets."""
+        """Cancel a check in progress, and close the connection of the monitor.
+
+        Does not switch greenlets.
+        """
         connection = self._connection
         if connection is None:
             return
-        # During a check, the greenlet owns the connection: the interruption ends the check, and the greenlet then
-        # closes the connection. Between checks, no greenlet uses the connection.
+        # During a check, the monitor greenlet uses the connection. Interrupt the check, so that the
+        # greenlet closes the connection. Between checks, no greenlet uses the connection, so close
+        # the connection here.
         if self._checking:
             connection.interrupt(self._cancelled())
         else:
@@ -130,7 +137,7 @@ class Monitor:
         """Stop the greenlet, and publish the failure of a heartbeat in progress. Call before the ServerClosed event."""
         connection = self._connection
         self.stop()
-        self._announce_failed(connection, self._cancelled())
+        self._publish_heartbeat_failure(connection, self._cancelled())
 
     def _cancelled(self) -> CheckCancelled:
         return CheckCancelled(f"check of {address_text(self.address)} cancelled")
@@ -144,8 +151,9 @@ class Monitor:
             self._rtt_monitor.mark_forked(error)
 
     def _owner_was_deleted(self, _reference: object) -> None:
-        # Garbage collection may run in any thread and inside a critical section.
-        # A callback of the event loop runs in the right thread, outside of critical sections.
+        # Do not call `stop` directly: garbage collection may run in any thread and inside a
+        # critical section. A callback of the event loop runs in the thread of the monitor, outside
+        # of critical sections.
         self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
@@ -154,12 +162,16 @@ class Monitor:
         work = LongWork()
         while not self._stopped:
             if self._check_and_report():
-                work.checkpoint()  # many hello replies may already have arrived
+                # let other greenlets run, because many hello replies may have arrived already
+                work.checkpoint()
             else:
                 self._pause()
 
     def _check_and_report(self) -> bool:
-        """Perform one check, and report the result. Return True if the next check follows without a pause."""
+        """Perform one check, and report its result.
+
+        Return True if the next check follows without a pause.
+        """
         self._checking = True
         previous = self._outcome
         try:
@@ -169,7 +181,8 @@ class Monitor:
         if description is None:
             return False
         self._outcome = description
-        # Ignore requests for a check during this check (SM-25), but not requests from listeners of its result.
+        # Forget check requests that arrived during this check (SM-25). Requests of listeners that
+        # receive the result take effect.
         self._wakeup.clear()
         self._report(description)
         return self._skips_pause(previous, description)
@@ -198,8 +211,8 @@ class Monitor:
         The minimum pause is 500 ms.
         """
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
-        # If a listener called `stop` during this check, the end of the check cleared the wakeup. Without this
-        # condition, the greenlet would then sleep for the whole interval.
+        # If a listener called `stop` during this check, the end of the check cleared the wakeup, so
+        # a sleep would last for the whole interval.
         if not self._stopped:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:
@@ -212,14 +225,16 @@ class Monitor:
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set `_heartbeat` before the event. If a listener closes the client, `close` publishes the heartbeat failure.
+        # Set `_heartbeat` before the event. If a listener then closes the client, `close` publishes
+        # the heartbeat failure.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._request_hello(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
             return self._failed(error)
-        except BaseException:  # a kill or a timeout, which the server did not cause, but the connection is unusable
+        except BaseException:
+            # after a kill or a timeout, report no server error, but close the unusable connection
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:
@@ -228,7 +243,7 @@ class Monitor:
         reply = HelloReply(hello.reply, awaited)
         duration = _clock.monotonic() - started
         self._publish(self._events.heartbeat_succeeded, self.address, connection, duration, reply, awaited)
-        self._start_measuring(hello)
+        self._start_rtt_monitor(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
     def _failed(self, error: Exception) -> ServerDescription | None:
@@ -239,15 +254,16 @@ class Monitor:
         return unknown(self.address, without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
-        # Reset the attribute first: the next check must open a connection, even if an exception interrupts a listener.
+        # Reset the attribute first, so that the next check opens a connection even if an exception
+        # interrupts a listener.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        self._announce_failed(connection, error)
+        self._publish_heartbeat_failure(connection, error)
 
-    def _announce_failed(self, connection: ServerConnection | None, error: Exception) -> None:
-        # Reset the attribute before the event. The greenlet and `close` may both call this method, but each heartbeat
-        # has only one end event.
+    def _publish_heartbeat_failure(self, connection: ServerConnection | None, error: Exception) -> None:
+        # Reset the attribute before the event, so that a heartbeat has only one end event. The
+        # monitor greenlet and `close` may both call this method.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
@@ -255,7 +271,7 @@ class Monitor:
             self._publish(self._events.heartbeat_failed, self.address, connection, duration, error, awaited)
 
     def _publish(self, publish: Callable[..., None], *arguments: object) -> None:
-        """Deliver an event. Do not wait for listeners that other greenlets are calling."""
+        """Deliver an event, without waiting for listener calls of other greenlets."""
         self._events.delivery.note(publish, *arguments)
         self._events.delivery.deliver(wait=False)
 
@@ -268,7 +284,10 @@ class Monitor:
         return self._record_hello(hello)
 
     def _new_connection(self) -> ServerConnection:
-        """Return a new connection without a socket. The check opens the socket, so a failure is a failed check."""
+        """Return a new connection without a socket.
+
+        The check opens the socket, so that a failure to connect fails the check.
+        """
         self._hello_command = first_hello(self._settings.connection)
         self._connection = ServerConnection(self.address, ref=False, monitors=True)
         self._last_id += 1
@@ -307,14 +326,17 @@ class Monitor:
 
     @property
     def _await_timeout(self) -> float | None:
-        """Seconds until an awaited reply must arrive: the connect timeout plus the heartbeat interval (SM-69)."""
+        """Limit for the reply to an awaitable hello: the connect timeout plus the heartbeat interval (SM-69)."""
         limit = self._connect_timeout
         return None if limit is None else limit + self._settings.heartbeat_frequency
 
-    def _start_measuring(self, hello: Hello) -> None:
-        """Start the RTT monitor if the server supports streaming. It uses its own connection (SM-70, SM-71)."""
+    def _start_rtt_monitor(self, hello: Hello) -> None:
+        """Start the RTT monitor if the server supports streaming.
+
+        The RTT monitor has its own connection (SM-70, SM-71).
+        """
         if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
             self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
-            # A listener may have called `stop` during this check, before the RTT monitor existed.
+            # Do not start the RTT monitor if a listener called `stop` during this check.
             if not self._stopped:
                 self._rtt_monitor.start()

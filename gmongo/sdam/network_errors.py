@@ -1,4 +1,4 @@
-"""Classification of network errors. Pure functions."""
+"""Functions that classify errors as network errors and network timeouts."""
 
 from __future__ import annotations
 

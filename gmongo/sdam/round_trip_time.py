@@ -28,7 +28,7 @@ class RoundTripTime:
 
     @property
     def average(self) -> float | None:
-        """Exponentially weighted moving average, or None without samples."""
+        """Exponentially weighted moving average, or None if there is no sample."""
         return self._average
 
     @property

@@ -20,7 +20,8 @@ from gmongo.wire.address import Address
 class RttMonitor:
     """Measures the round trip time of one server every ``heartbeatFrequencyMS``.
 
-    :param samples: receives the round trip times. Only the monitor of the server removes samples.
+    :param samples: receives the round trip times. Only the :class:`~gmongo.sdam.monitor.Monitor` of
+        the server removes samples.
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
@@ -54,7 +55,8 @@ class RttMonitor:
         while not self._stopped:
             try:
                 hello = self._measure()
-            except (PyMongoError, BSONError):  # the monitor of the server will also detect the failure
+            except (PyMongoError, BSONError):
+                # report no error, because the monitor of the server will detect the failure
                 self._disconnect()
             else:
                 self._samples.add_sample(hello.duration)

@@ -1,4 +1,7 @@
-"""Servers that are suitable for an operation (Server Selection specification). Pure functions of descriptions."""
+"""Selection of the servers that are suitable for an operation (Server Selection specification).
+
+All functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
 
 _PRIMARY, _PRIMARY_PREFERRED, _SECONDARY, _SECONDARY_PREFERRED, _NEAREST = range(5)
 
-# Seconds between the no-op writes of an idle primary (idleWritePeriodMS of the specification).
+# An idle primary writes a no-op entry once in this number of seconds (idleWritePeriodMS of the
+# specification).
 _IDLE_WRITE_PERIOD = 10.0
 _SMALLEST_MAX_STALENESS = 90
 
@@ -26,7 +30,7 @@ class WritableServer:
     """Selector of servers that accept writes."""
 
     mode = _mode = _PRIMARY
-    document: Document = {}  # writes have no $readPreference
+    document: Document = {}  # commands that write contain no $readPreference
     tag_sets: Sequence[Document] = ({},)
     max_staleness = -1
 
@@ -43,7 +47,7 @@ _Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
 
 
 class Candidates(Protocol):
-    """Attributes of a topology description that server selection uses."""
+    """The attributes of a topology description that the functions in this module use."""
 
     topology_type: int  # one of TOPOLOGY_TYPE
 
@@ -59,7 +63,7 @@ class Candidates(Protocol):
 def suitable_servers(
     topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
-    """Return the suitable servers. Omit the deprioritized servers if other servers are suitable.
+    """Return the servers that match `selector`. Omit deprioritized servers if another server matches.
 
     :raises ConfigurationError: ``maxStalenessSeconds`` is too small for this client.
     """
@@ -79,7 +83,7 @@ def _suitable_among(
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
         return servers
-    if kind == TOPOLOGY_TYPE.Sharded:  # `servers` may also contain servers of other types
+    if kind == TOPOLOGY_TYPE.Sharded:  # a known server may have another type
         return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
     if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
         return _suitable_members(topology, selector, servers)
@@ -107,7 +111,7 @@ def _matching(topology: Candidates, selector: Selector, servers: list[ServerDesc
 
 
 def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
-    """Return the servers that match the first tag set that any server matches."""
+    """Return the servers that match a tag set: the first tag set in the list that at least one server matches."""
     for tag_set in tag_sets:
         matching = [server for server in servers if _has_tags(server.tags, tag_set)]
         if matching:
@@ -182,7 +186,7 @@ def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
 
 
 def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:
-    """Return the servers whose round trip time exceeds the shortest by at most `local_threshold` seconds."""
+    """Return the servers whose round trip time is at most the shortest round trip time plus `local_threshold`."""
     if not servers:
         return servers
     fastest = min(server.round_trip_time or 0.0 for server in servers)

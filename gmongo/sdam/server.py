@@ -14,7 +14,8 @@ class Server:
     :param pool: connection pool of the server.
     :param monitor: monitor of the server; None behind a load balancer.
 
-    The topology copies `supports_retryable_writes` from the server description after each change.
+    After each change of the server description, the topology copies `supports_retryable_writes`
+    from the description.
     """
 
     __slots__ = ("address", "monitor", "pool", "supports_retryable_writes")
@@ -26,7 +27,7 @@ class Server:
         self.supports_retryable_writes = monitor is None
 
     def request_check(self) -> None:
-        """Request a check by the monitor."""
+        """Request that the monitor checks the server soon."""
         if self.monitor is not None:
             self.monitor.request_check()
 

@@ -57,7 +57,9 @@ def _addresses(hello: Document) -> Iterator[Address]:
 
 
 def read_only(name: str, doc: str) -> Any:
-    """Return a read-only property for an attribute. The property is fast, because it calls no Python function.
+    """Return a read-only property that returns the attribute `name`.
+
+    The property is fast, because it calls no Python function.
 
     :param name: attribute name.
     :param doc: documentation of the property.
@@ -77,7 +79,8 @@ class ServerDescription:
     :param min_round_trip_time: minimum of the last ten round trip times in seconds.
     :param server_type: server type; None means the type from `hello`.
     :param topology_version: topology version; None means the topology version from `hello`.
-    :param last_update_time: time of the check on the clock of :mod:`gmongo._clock`; None means now.
+    :param last_update_time: time at which the hello or the error arrived, as measured by
+        :mod:`gmongo._clock`; None means now.
     """
 
     __slots__ = (
@@ -201,12 +204,12 @@ class ServerDescription:
 
     @property
     def election_tuple(self) -> tuple[int | None, ObjectId | None]:
-        """Set version and election ID."""
+        """Pair of the set version and the election ID."""
         return self.set_version, self.election_id
 
     @property
     def last_write_date(self) -> float | None:
-        """Time of the last write that the member applied, in seconds since 1970."""
+        """Time of the last write that this member has applied, in seconds since 1970."""
         date: datetime | None = self._hello.get("lastWrite", {}).get("lastWriteDate")
         if date is None:
             return None
@@ -225,7 +228,7 @@ class ServerDescription:
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
     def _identity(self) -> tuple[object, ...]:
-        """Return the values that are equal in equal descriptions. Times may differ."""
+        """Return the values by which two descriptions are compared. Times may differ."""
         return (
             self._address,
             self._server_type,
@@ -260,7 +263,10 @@ class ServerDescription:
 
 
 def unknown(address: Address, error: BaseException | None) -> ServerDescription:
-    """Return the description of an Unknown server, with the topology version from the error, if present."""
+    """Return a description of an Unknown server.
+
+    Its topology version is the topology version in `error`, or None.
+    """
     return ServerDescription(address, error=error, topology_version=topology_version_of(error))
 
 

@@ -1,6 +1,7 @@
-"""Server selection for operations, with a cache of suitable servers and a queue of greenlets that wait for a server.
+"""Server selection for operations.
 
-The pure functions in `selection` find suitable servers. This module has the state: the cache and the queue.
+The selector has a cache of suitable servers, and a queue of waiting greenlets. The pure functions
+in `selection` find suitable servers. This module has the state: the cache and the queue.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from gmongo.wire.timeout import Seconds, limit_text
 
 Found = TypeVar("Found")
 
-# Greatest number of cache entries. Each entry belongs to a read preference. A change of the topology description clears
-# the cache.
+# Greatest number of cache entries. The cache has an entry for each read preference. A change of the
+# topology description clears the cache.
 _CHOICES_KEPT = 64
 _NEGLIGIBLE = 0.001  # seconds
 
 
 class Selectable(Protocol):
-    """Attributes and methods of a topology that server selection uses."""
+    """The attributes and methods of a topology that server selection uses."""
 
     description: TopologyDescription
     servers: dict[Address, Server]
     hub: object
 
     def open(self) -> None:
-        """Start the monitors on first use.
+        """Start the monitors at the first use of the client.
 
         :raises InvalidOperation: the client is closed, or belongs to another native thread.
         """
@@ -47,7 +48,7 @@ class Selectable(Protocol):
 
 
 class SelectingOperation(Protocol):
-    """Attributes of an operation that server selection uses."""
+    """The attributes of an operation that server selection uses."""
 
     @property
     def name(self) -> str:
@@ -55,11 +56,13 @@ class SelectingOperation(Protocol):
 
     @property
     def operation_id(self) -> int | None:
-        """ID that is equal in the log messages of all commands of the operation, or None."""
+        """ID of the operation, which the log messages of all its commands contain, or None."""
 
 
 class ServerSelector:
-    """Selects servers of one topology. The topology is a parameter of each method, to avoid a reference cycle.
+    """Selects servers of one topology.
+
+    Each method has the topology as a parameter, because an attribute would form a reference cycle.
 
     :param settings: topology settings of the client.
     """
@@ -68,7 +71,8 @@ class ServerSelector:
         self._settings = settings
         self._events = SelectionEvents(silent=settings.silent)
         self._is_logged = self._events.is_enabled
-        # id() of a selector -> (the selector, the only suitable server or None, all suitable servers)
+        # id() of a selector -> (the selector, the suitable server if it is the only one, all
+        # suitable servers)
         self._choices: dict[int, tuple[Selector, Server | None, list[Server]]] = {}
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()
 
@@ -82,10 +86,10 @@ class ServerSelector:
     ) -> Server:
         """Select a server for an operation, and wait if no server is suitable.
 
-        :param topology: topology that has the servers.
+        :param topology: topology that contains the servers.
         :param selector: a read preference, or ``WRITABLE``.
-        :param deadline: end of the operation on the clock of ``gmongo._clock``; None means no deadline.
-            ``serverSelectionTimeoutMS`` is also a limit.
+        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
+            means no deadline. ``serverSelectionTimeoutMS`` also limits the wait.
         :param deprioritized: servers to select only if no other server is suitable.
         :raises ServerSelectionTimeoutError: no server became suitable in time.
         :raises ConfigurationError: the wire versions of a server are not supported.
@@ -124,10 +128,10 @@ class ServerSelector:
             is_known = description is not None and description.is_server_type_known
             return server if is_known or not wait else None
 
-        def describe() -> str:
+        def explain_failure() -> str:
             return f"server {address_text(address)}, which has the cursor or the transaction, is not known now"
 
-        return find() or self._wait(topology, find, self._end(deadline), describe)
+        return find() or self._wait(topology, find, self._end(deadline), explain_failure)
 
     @property
     def waiting(self) -> int:
@@ -135,27 +139,30 @@ class ServerSelector:
         return len(self._queue.waiters)
 
     def waiters(self) -> list[Waiter[TopologyDescription]]:
-        """Return the waiters in the queue, the longest wait first."""
+        """Return the waiters in the queue in order of arrival."""
         return list(self._queue.waiters)
 
     def clear_cache(self) -> None:
-        """Clear the cache after a change of the topology description. Does not switch greenlets."""
+        """Clear the cache, because the topology description has changed. Does not switch greenlets."""
         self._choices.clear()
 
     def wake(self, description: TopologyDescription) -> None:
-        """Wake all waiters in order of arrival, to repeat their selections. Does not switch greenlets."""
+        """Wake all waiters in order of arrival, so that each waiter repeats its selection.
+
+        Does not switch greenlets.
+        """
         self._queue.hand_over_to_all(description)
 
     def fail(self, make_error: Callable[[], Exception]) -> None:
-        """End all waits with an error. Does not switch greenlets.
+        """End the waits of all waiters with an error. Does not switch greenlets.
 
-        :param make_error: makes a separate error for each waiter.
+        :param make_error: returns a new error object for each waiter.
         """
         self._choices.clear()
         self._queue.evict(self._queue.detach(), make_error)
 
     def _suitable(self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]) -> list[Server]:
-        """Return the servers in the latency window, and cache the servers until the topology description changes."""
+        """Return the suitable servers in the latency window, and store them in the cache."""
         topology.description.check_compatible()
         custom = self._settings.server_selector
         suitable = topology.description.apply_selector(selector, None, custom, deprioritized)
@@ -190,47 +197,53 @@ class ServerSelector:
         topology: Selectable,
         find: Callable[[], Found | None],
         end: float,
-        describe: Callable[[], str],
+        explain_failure: Callable[[], str],
         operation: str | None = None,
     ) -> Found:
-        """Wait until `find` succeeds. Every change of the topology wakes all waiters in order.
+        """Wait until `find` succeeds, and return its result.
 
-        The waiter keeps its place in the queue until `find` succeeds. If the waiter rejoined the queue after each
-        change, waiters that have not run since the last change would precede it.
+        Every change of the topology wakes all waiters in order. The waiter keeps its place in the
+        queue until `find` succeeds. If each woken waiter rejoined the queue, the order of the
+        waiters would change.
 
-        :param find: returns the result of the wait, or a false value if the wait must continue.
-        :param end: end of the wait on the clock of :mod:`gmongo._clock`.
-        :param describe: returns the reason why no server is suitable, for the error.
-        :param operation: operation name, for error messages and statistics.
+        :param find: returns the result, such as suitable servers, or a false value if the wait must
+            continue.
+        :param end: time at which the wait times out, as measured by :mod:`gmongo._clock`.
+        :param explain_failure: returns the reason why no server is suitable, which the error text
+            contains.
+        :param operation: name of the operation, for error messages and statistics.
         """
         waiter, limit = self._queue.join(operation), end - _clock.monotonic()
         try:
             while True:
-                waiter.item = None  # before `find`, so that a change during `find` ends the next sleep
+                # reset before `find`, so that a topology change during `find` ends the next sleep
+                waiter.item = None
                 result = find()
                 if result:
                     return result
                 left = end - _clock.monotonic()
-                if left <= 0:  # A change in the loop iteration of the timeout suppresses its exception.
-                    raise self._timed_out(topology, describe(), limit, end)
+                if left <= 0:
+                    # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
+                    raise self._timed_out(topology, explain_failure(), limit, end)
                 topology.request_checks()
-                waiter.sleep(left, lambda: self._timed_out(topology, describe(), limit, end))
+                waiter.sleep(left, lambda: self._timed_out(topology, explain_failure(), limit, end))
         finally:
             self._queue.leave(waiter)
 
     def _end(self, deadline: float | None) -> float:
-        """Return the end of server selection, on the clock of :mod:`gmongo._clock`."""
+        """Return the time at which server selection times out, as measured by :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
     def _timed_out(self, topology: Selectable, reason: str, limit: float, end: float) -> ServerSelectionTimeoutError:
-        """Return the error for a wait of `limit` seconds until `end`."""
+        """Return the timeout error for a wait that had a limit of `limit` seconds and ended at `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
-        # The error mentions TLS, which may be the cause of the timeout. A server without TLS interprets a TLS handshake
-        # as the start of a message, and waits for the rest of this message.
+        # The error mentions TLS, because TLS may be the cause of the timeout. A server without TLS
+        # interprets a TLS handshake as the start of a message, and waits for the rest of this
+        # message.
         is_connecting = topology.servers and not description.has_known_servers
         tls = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
         return ServerSelectionTimeoutError(
@@ -239,13 +252,13 @@ class ServerSelector:
 
 
 def less_busy_of_two(servers: list[Server]) -> Server:
-    """Return the server with fewer operations in progress among two random servers."""
+    """Choose two random servers, and return the server with fewer operations in progress."""
     first, second = _random.sample(servers, 2)
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 
 def _checks_in_progress(topology: Selectable) -> list[str]:
-    """Return, for each server whose first check is in progress, a text with the stage and its age."""
+    """Return a text with the stage and its duration for each server whose first check is in progress."""
     progress = [
         server.monitor.progress
         for address, server in topology.servers.items()
@@ -255,9 +268,9 @@ def _checks_in_progress(topology: Selectable) -> list[str]:
 
 
 def _reason(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
-    """Return the reason why no server is suitable, for an error message.
+    """Return the reason why no server is suitable, which the error message contains.
 
-    :param checks: for each server whose first check is in progress, a text with the stage and its age.
+    :param checks: the texts from :func:`_checks_in_progress`.
     """
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]

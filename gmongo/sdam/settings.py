@@ -1,4 +1,4 @@
-"""Options of a topology."""
+"""Settings of a topology, which result from the options of the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.wire.address import Address
 if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
 
-MIN_HEARTBEAT_FREQUENCY = 0.5  # seconds, and not configurable (SM-34, SM-35)
+MIN_HEARTBEAT_FREQUENCY = 0.5  # seconds. Applications cannot change this value (SM-34, SM-35)
 SRV_RESCAN_INTERVAL = 60.0  # seconds
 
 
@@ -23,7 +23,7 @@ class SrvRecords(Protocol):
     """SRV records of the host name in a ``mongodb+srv`` URI."""
 
     def verified_hosts(self) -> tuple[Sequence[Address], int]:
-        """Query DNS for the hosts, and omit hosts in other domains than the URI allows.
+        """Query DNS for the hosts, and omit the hosts whose domain the URI does not allow.
 
         Return the hosts, and the time to live of the records in seconds.
 
@@ -36,15 +36,17 @@ class TopologySettings:
     """Settings of server discovery, monitoring and server selection. Times are in seconds.
 
     :param seeds: seed addresses.
-    :param listeners: event listeners of the client, of all kinds.
+    :param listeners: all event listeners of the client.
     :param server_selector: custom selector of the application, which filters the suitable servers.
     :param monitoring_mode: ``serverMonitoringMode``: ``auto``, ``poll`` or ``stream``.
-    :param srv: SRV records of the seeds, or None.
-    :param resolve: queries DNS, and returns settings with the seeds and options from DNS. None if the seeds are known.
+    :param srv: SRV records of the host name in the URI, or None.
+    :param resolve: queries DNS, and returns settings that contain the seeds and options from DNS.
+        None if the seeds are known.
     :param srv_max_hosts: greatest number of hosts from SRV records; 0 means no limit.
-    :param connection_made: called for each new connection, with the address and the seconds of the establishment.
-    :param silent: True to log nothing and to hide the client from statistics.
-    :param srv_rescan_interval: minimum seconds between SRV queries.
+    :param connection_made: called for each new pool connection, with the address of the server and
+        the seconds that the establishment took.
+    :param silent: True if the client logs nothing and statistics omit the client.
+    :param srv_rescan_interval: least number of seconds between SRV queries.
     """
 
     seeds: tuple[Address, ...]

@@ -1,4 +1,4 @@
-"""SRV monitor, the greenlet that queries DNS (Polling SRV Records for mongos Discovery).
+"""SRV monitor: the greenlet that queries DNS for SRV records (Polling SRV Records for mongos Discovery).
 
 The SRV monitor queries DNS once for the seeds, and then regularly for the hosts of a sharded cluster.
 """
@@ -25,7 +25,7 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 
 
 class SrvOwner(Protocol):
-    """Methods of a topology that receive the results of DNS queries."""
+    """The methods of a topology that the SRV monitor calls."""
 
     def seeds_found(self, settings: TopologySettings) -> None:
         """Start the topology with the seeds from DNS."""
@@ -37,17 +37,19 @@ class SrvOwner(Protocol):
         """Return True if the SRV monitor must continue to query DNS for the hosts of the topology."""
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
-        """Apply the hosts from a new SRV query."""
+        """Replace the hosts of the topology by the hosts from an SRV query."""
 
 
 class SrvMonitor:
-    """Queries DNS in an interval: the longer of `srv_rescan_interval` and the time to live of the records.
+    """Queries DNS repeatedly.
 
-    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
+    The interval is the longer of `srv_rescan_interval` and the time to live of the records. If the
+    settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query
+    fails.
 
     :param settings: topology settings of the client, with ``srv``.
-    :param owner: receives the hosts. The monitor has a weak reference to the owner, and stops when the owner is
-        deleted.
+    :param owner: topology that receives the hosts. The monitor has a weak reference to the owner,
+        and stops when the owner is deleted.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
@@ -60,7 +62,11 @@ class SrvMonitor:
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Start the greenlet. The first query is immediate if the seeds are missing, otherwise after an interval."""
+        """Start the greenlet.
+
+        If the settings have no seeds yet, the first query is immediate. Otherwise an interval
+        precedes the first query.
+        """
         self._background.start()
 
     def stop(self) -> None:

@@ -1,9 +1,10 @@
-"""Topology of one client: its description, its servers and its changes.
+"""Topology of one client: the topology description, the servers, and their changes.
 
-A change replaces the immutable description. In a ``with self._delivery`` block, without a greenlet switch, the topology
-replaces the description, creates and drops servers, and marks pools ready. In this block, the topology and its pools
-record events, which keeps the order of the events. After the block, the delivery publishes the events.
-`server_selector` selects servers, and `application_errors` handles errors of operations.
+Each change replaces the immutable description. The topology replaces the description, creates and
+drops servers, and marks pools ready in a ``with self._delivery`` block, without a greenlet switch.
+In this block, the topology and its pools record events in order. After the block, the delivery
+publishes the events. `server_selector` selects servers, and `application_errors` handles errors of
+operations.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, address_text
 
-_GRACE = 10.0  # seconds that operations in progress may continue after a close
+_GRACE = 10.0  # seconds for which operations in progress may continue after a close
 
 
 class _PoolOwner:
-    """Owner of pools with a weak reference to the topology, so that a deleted client is freed immediately."""
+    """Object that forwards the callbacks of pools to the topology.
+
+    Its reference to the topology is weak, so that Python frees a deleted client immediately.
+    """
 
     __slots__ = ("_topology",)
 
@@ -73,13 +77,14 @@ class Topology:
         self.settings = settings
         self.description = initial_description(settings)
         self.history = EventLog()
-        self.cluster_time: Document | None = None  # the newest cluster time in the replies of all servers
+        self.cluster_time: Document | None = None  # the newest cluster time in any reply of a server
         self._delivery = Delivery()
         self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery, silent=settings.silent)
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Hub of the thread that uses the client, or None before the first use, after a fork and after a close.
+        # Hub of the thread that uses the client. None before the first use, after a close, and in a
+        # forked child until the child uses the client.
         self.hub: Hub | None = None
         self.epoch = 0  # number of forks
         self._opened = False
@@ -92,7 +97,9 @@ class Topology:
     # Opening and closing
 
     def open(self) -> None:
-        """Start the monitors on first use. If DNS must return the seeds, the monitors start later.
+        """Start the monitors at the first use of the client.
+
+        If the seeds come from DNS, the monitors start after the DNS query.
 
         :raises InvalidOperation: the client is closed, or belongs to another thread.
         """
@@ -102,15 +109,15 @@ class Topology:
         if self.hub is hub:
             return
         self.check_thread()
-        # Critical section: from here to the end of the block. When another greenlet sees the hub, the monitors must
-        # exist, because the other greenlet may wait for the results of the monitors.
+        # Critical section: from here to the end of the block. If another greenlet finds that `hub`
+        # is set, the greenlet may wait for results of the monitors, so the monitors must exist.
         self.hub = hub
         with self._delivery:
             if self._opened:
                 self._restart_in_child()
             elif self.settings.resolve is None:
                 self._begin()
-        self._watch_srv()
+        self._replace_srv_monitor()
         self._delivery.deliver()
 
     def check_thread(self) -> None:
@@ -145,7 +152,7 @@ class Topology:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
     def _restart_in_child(self) -> None:
-        """Create new monitors and reset the pools, at the first use of the client in a forked child."""
+        """In a forked child, create new monitors and reset the pools at the first use of the client."""
         self.description = self.description.reset()
         self.selector.clear_cache()
         servers, self.servers = self.servers, {}
@@ -156,7 +163,7 @@ class Topology:
             self.servers[server.address] = self._monitored(server.address, server.pool)
         self._mark_load_balancer_known()
 
-    def _watch_srv(self) -> None:
+    def _replace_srv_monitor(self) -> None:
         if self._srv_monitor is not None:  # a forked child inherited the SRV monitor of the parent process
             self._srv_monitor.stop()
             self._srv_monitor = None
@@ -171,8 +178,9 @@ class Topology:
         """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
         if self._closed:
             return
-        # Critical section: from here to the end of the block. Later checks and errors have no effect without servers.
-        # Without a hub, the next use of the client calls `open`, which raises InvalidOperation.
+        # Critical section: from here to the end of the block. Because there are no servers, later
+        # checks and errors have no effect. Because there is no hub, the next use of the client
+        # calls `open`, which raises InvalidOperation.
         self._closed = True
         self.hub = None
         note, events = self._delivery.note, self._events
@@ -191,8 +199,9 @@ class Topology:
                 note(events.topology_closed)
         pools = [server.pool for server in servers if server.pool.machine.in_use]
         if pools:
-            # The monitors, which would interrupt these connections after a failure, have stopped. Therefore a timer
-            # interrupts the connections. The timer does not keep the event loop alive.
+            # If a server failed now, no monitor would interrupt these connections, because the
+            # monitors have stopped. Therefore a timer, which does not keep the event loop alive,
+            # interrupts the connections.
             get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
         self._delivery.deliver()
 
@@ -202,9 +211,13 @@ class Topology:
         return self._closed
 
     def mark_forked(self) -> None:
-        """Mark the resources of the parent process in a forked child before any greenlet runs. Does no I/O."""
-        # Copies of the parent's greenlets continue in the child. An operation in such a copy detects the changed epoch.
-        # Without a hub, the next operation creates new monitors and resets the pools.
+        """In a forked child, mark the resources of the parent process before any greenlet runs.
+
+        Does no I/O.
+        """
+        # Copies of the parent's greenlets continue in the child. An operation in such a copy
+        # detects the changed epoch. Because there is no hub, the next operation creates new
+        # monitors and resets the pools.
         self.hub = None
         self._delivery.reset_after_fork()
         self.epoch += 1
@@ -216,7 +229,7 @@ class Topology:
 
     # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
-        """Select a server for another purpose than an operation.
+        """Select a server for a purpose that is not an operation of the application.
 
         :meth:`ServerSelector.select` describes the other parameters.
 
@@ -225,7 +238,9 @@ class Topology:
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
 
     def ensure_open(self) -> None:
-        """Check that the client is open and belongs to this thread, and start the monitors on first use.
+        """Check that the client is open and belongs to this thread.
+
+        Start the monitors at the first use of the client.
 
         :raises InvalidOperation: the client is closed, or belongs to another thread.
         """
@@ -235,9 +250,9 @@ class Topology:
     def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
         """Return the server at `address`, for the next command of a cursor or a transaction.
 
-        :param deadline: end of the operation on the clock of ``gmongo._clock``; None means no deadline.
-            ``serverSelectionTimeoutMS`` is also a limit.
-        :param wait: True to wait until an Unknown server is known again.
+        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
+            means no deadline. ``serverSelectionTimeoutMS`` also limits the wait.
+        :param wait: True if this method waits while the server is Unknown.
         :raises AutoReconnect: the server is no longer part of the topology.
         :raises ServerSelectionTimeoutError: the server was still Unknown after the timeout.
         """
@@ -262,14 +277,19 @@ class Topology:
         error = description.error
         if error is not None:
             self.history.check_failed(description)
-        # Critical section: mark the server Unknown and clear its pool in one step. After a switch between these
-        # actions, an operation that had selected the server could check out an old connection.
+        # Critical section: mark the server Unknown and clear its pool. If greenlets switched
+        # between these actions, an operation that has selected the server could check out an old
+        # connection.
         with self._delivery:
             self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
-        self._delivery.deliver(wait=False)  # a monitor does not wait for listeners of other greenlets
+        # a monitor does not wait for listener calls of other greenlets
+        self._delivery.deliver(wait=False)
 
     def is_polled(self) -> bool:
-        """Return True if the SRV monitor must query DNS for the hosts: not for replica sets and load balancers."""
+        """Return True if the SRV monitor must query DNS for the hosts.
+
+        The SRV monitor does not query the hosts of replica sets and load balancers.
+        """
         # `hub` is None in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
@@ -279,7 +299,8 @@ class Topology:
 
         :param settings: topology settings with the seeds from DNS.
         """
-        if self.hub is None or self._opened:  # closed, forked, or already started by another query
+        if self.hub is None or self._opened:
+            # the client is closed or forked, or an earlier query has started the topology
             return
         self.settings, self.description = settings, initial_description(settings)
         with self._delivery:
@@ -308,7 +329,7 @@ class Topology:
         if current is None or server is None or self.settings.load_balanced:
             return
         if connection.generation != server.pool.generation:
-            return  # the hello is older than the error that cleared the pool
+            return  # ignore the hello, which is older than the error that cleared the pool
         rtt, smallest = current.round_trip_time, current.min_round_trip_time
         if rtt is None:
             rtt = connection.hello.duration
@@ -318,8 +339,8 @@ class Topology:
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply an error on a connection to the topology, unless the error is stale."""
-        # Critical section: check the staleness of the error, and apply the error. After a switch between these
-        # actions, an old error could replace the result of a newer check.
+        # Critical section: check that the error is not stale, and apply the error. If greenlets
+        # switched between these actions, an old error could replace the result of a newer check.
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)
@@ -334,9 +355,11 @@ class Topology:
             self.cluster_time = cluster_time
 
     def apply(self, new: ServerDescription, clear_for: BaseException | None = None, interrupt: bool = False) -> None:
-        """Apply a new server description. Does not switch greenlets.
+        """Apply a new server description: update the topology description, the servers and the pool.
 
-        :param clear_for: error that also clears the pool of the server, or None.
+        Does not switch greenlets.
+
+        :param clear_for: error because of which this method clears the pool of the server, or None.
         :param interrupt: True if the clear interrupts connections in use.
         """
         previous = self.description.get(new.address)
@@ -345,10 +368,11 @@ class Topology:
         after = updated(self.description, new)
         current = after.get(new.address)
         self._replace(after, (previous, current or new))
-        if current is None:  # the hello of the server removed the server
+        if current is None:  # the new description removed the server from the topology
             return
         server = self.servers[new.address]
-        # Operations run on arbiters and uninitiated members only over direct connections.
+        # Operations may use an arbiter or an uninitiated member only over a direct connection, so
+        # their pools become ready only in this case.
         if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
         if clear_for is not None:
@@ -357,7 +381,9 @@ class Topology:
     def _replace(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
-        """Replace the description, and record events in the order of the specification. Does not switch greenlets.
+        """Replace the topology description, and record events in the order of the specification.
+
+        Does not switch greenlets.
 
         :param changed: old and new description of the server that caused the change.
         """
@@ -365,8 +391,8 @@ class Topology:
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
-        # All heartbeat events of a server lie between its opened event and its closed event. Therefore checks end
-        # before the closed event, and monitors start after the opened event.
+        # All heartbeat events of a server must be between its opened event and its closed event.
+        # Therefore checks end before the closed event, and monitors start after the opened event.
         for server in dropped:
             server.end_checks()
         is_changed = changed is not None and changed[0] != changed[1]
@@ -384,7 +410,8 @@ class Topology:
         self._update_servers(new)
         for server in dropped:
             server.pool.close()
-        # Wake waiters last, because a waiter selects among the new servers when it runs.
+        # Wake the waiters after the update of the servers, because the waiters select from the new
+        # servers.
         self.selector.clear_cache()
         self.selector.wake(after)
 
@@ -416,14 +443,14 @@ def forked() -> AutoReconnect:
 
 
 def _copy_error(error: Exception) -> Exception:
-    """Copy an error for another greenlet, because raising an error changes the error."""
+    """Return a copy of an error for another greenlet, because raising an error changes its traceback."""
     duplicate = copy(error)
     duplicate.__cause__ = error.__cause__
     return duplicate
 
 
 def _interrupt(pools: list[Pool]) -> None:
-    """Interrupt the operations in progress of a closed client."""
+    """Interrupt the operations of a closed client that are still in progress."""
     for pool in pools:
         where = address_text(pool.address)
         pool.interrupt(AutoReconnect(f"{where}: the operation was in progress {_GRACE:g} s after MongoClient.close()"))

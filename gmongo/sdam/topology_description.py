@@ -19,7 +19,7 @@ from gmongo.wire.address import Address
 
 
 class TopologyDescription:
-    """State of the deployment, which consists of the last state of each server.
+    """State of the deployment: the topology type, and the last known state of each server.
 
     :param topology_type: one of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.
     :param server_descriptions: server descriptions by address.
@@ -28,8 +28,9 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is the time in seconds after its last use in which a session may be used again. This time is one
-    minute less than the session timeout of the servers, and infinite if no session timeout is known.
+    `sessions_usable` is a number of seconds: a session is usable for this time after its last use.
+    This time is one minute less than the session timeout of the servers, and infinite if no session
+    timeout is known.
     """
 
     __slots__ = (
@@ -83,7 +84,7 @@ class TopologyDescription:
 
     @property
     def compatibility_error(self) -> str | None:
-        """Error text that names a server with unsupported wire versions, or None."""
+        """Error text that names a server whose wire versions gmongo does not support, or None."""
         return self._incompatible
 
     def server_descriptions(self) -> dict[Address, ServerDescription]:
@@ -119,7 +120,7 @@ class TopologyDescription:
 
     @property
     def has_known_servers(self) -> bool:
-        """True if the last check of any server succeeded."""
+        """True if the last check of at least one server succeeded."""
         return any(server.is_server_type_known for server in self._servers.values())
 
     @property
@@ -163,12 +164,14 @@ class TopologyDescription:
         custom_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None,
         deprioritized_servers: Iterable[Address] | None = None,
     ) -> list[ServerDescription]:
-        """Return the suitable servers for a selector that are in the latency window.
+        """Return the servers that are suitable for a selector and are in the latency window.
 
         :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
-        :param address: return only the server with this address, if the server is known; None means all servers.
-        :param custom_selector: receives the suitable servers, and returns a part of these servers.
-        :param deprioritized_servers: addresses of servers to select only if no other server is suitable.
+        :param address: restrict the result to the server with this address; None means all servers.
+        :param custom_selector: function of the application that receives the suitable servers, and
+            returns a part of these servers.
+        :param deprioritized_servers: addresses of servers that are returned only if no other server
+            is suitable.
         """
         if address is not None:
             server = self._servers.get(address)
@@ -197,9 +200,9 @@ class TopologyDescription:
         return self.replaced(topology_type=kind, server_descriptions=servers)
 
     def replaced(self, **changes: Any) -> TopologyDescription:
-        """Return a copy with changed constructor arguments.
+        """Return a copy of the description with some changed constructor arguments.
 
-        :param changes: names and values of the changed arguments.
+        :param changes: names and new values of the changed arguments.
         """
         fields = {
             "topology_type": self._topology_type,

@@ -1,7 +1,7 @@
-"""Transitions of topology descriptions after new server descriptions. Pure functions, no I/O.
+"""Pure functions that compute the next topology description from a new server description.
 
-The methods implement the "TopologyType table" of the SDAM specification. A method implements the rows of one topology
-type, or one action on a replica set.
+The methods implement the "TopologyType table" of the SDAM specification. Each method implements the
+rows of one topology type, or one action on a replica set.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _NULL_ID = ObjectId("0" * 24)
 def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
     """Return True if the topology version `new` is older than `current`.
 
-    A topology version is never stale if a version is missing or comes from another server process.
+    Return False if a topology version is missing, or if the versions come from different server
+    processes.
 
-    :param equal_is_stale: True if `new` is also stale when equal to `current`.
+    :param equal_is_stale: True if `new` is stale even if the versions are equal.
     """
     if current is None or new is None or current["processId"] != new["processId"]:
         return False
@@ -41,9 +42,9 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
 
 
 def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
-    """Return the topology description after a check or an error of one server.
+    """Return the topology description that results from a new description of one server.
 
-    :param server: new description of the server.
+    :param server: new description of the server, after a check or an error.
     """
     return _Update(topology, server).result()
 
@@ -54,10 +55,12 @@ def with_srv_hosts(
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """Return the topology description with the `hosts` from DNS. Known servers that are in `hosts` stay unchanged.
+    """Return the topology description after a DNS query that returned `hosts`.
 
-    :param max_hosts: greatest number of hosts; 0 means no limit.
-    :param sample: returns a random sample of the new hosts.
+    Known servers that are in `hosts` stay unchanged.
+
+    :param max_hosts: greatest number of hosts in the topology; 0 means no limit.
+    :param sample: returns a random sample of a list of hosts.
     """
     known = topology.server_descriptions()
     unchanged = {address: server for address, server in known.items() if address in hosts}
@@ -69,12 +72,15 @@ def with_srv_hosts(
 
 
 def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
-    """Return the sort key of an election. A missing value sorts before all other values."""
+    """Return a key that orders elections from old to new.
+
+    A missing value sorts before all other values.
+    """
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
 
 class _Update:
-    """Update of a topology description by one server description."""
+    """Computation of the topology description that results from one new server description."""
 
     def __init__(self, topology: TopologyDescription, server: ServerDescription) -> None:
         self.topology = topology
@@ -153,7 +159,7 @@ class _Update:
     # Actions on a replica set
 
     def _update_from_primary(self) -> None:
-        """Apply the action updateRSFromPrimary."""
+        """Apply the action updateRSFromPrimary of the specification."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
@@ -198,7 +204,7 @@ class _Update:
                 self.servers[address] = ServerDescription(address, error=error)
 
     def _update_from_member_without_primary(self) -> None:
-        """Apply the action updateRSWithoutPrimary."""
+        """Apply the action updateRSWithoutPrimary of the specification."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
@@ -209,7 +215,7 @@ class _Update:
             self._remove_server()
 
     def _update_from_member_with_primary(self) -> None:
-        """Apply the action updateRSWithPrimaryFromMember."""
+        """Apply the action updateRSWithPrimaryFromMember of the specification."""
         if self.set_name != self.server.replica_set_name or (
             self.server.me is not None and self.server.me != self.server.address
         ):
@@ -217,7 +223,8 @@ class _Update:
         self._check_for_primary()
 
     def _add_members_of(self, server: ServerDescription) -> None:
-        for address in sorted(server.all_hosts):  # sorted for a fixed order in events and messages
+        # sort the addresses, so that events and messages have a fixed order
+        for address in sorted(server.all_hosts):
             if address not in self.servers:
                 self.servers[address] = ServerDescription(address)
 

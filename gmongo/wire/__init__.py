@@ -1,1 +1,4 @@
-"""Lowest layer: message bytes and sockets. It does not depend on commands, pools or servers."""
+"""Lowest layer of the driver: message bytes and sockets.
+
+This layer does not depend on commands, pools or servers.
+"""

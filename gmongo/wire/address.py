@@ -1,4 +1,4 @@
-"""Server addresses: host and port, or a path and None for a Unix domain socket."""
+"""Server addresses: a pair of host and port, or a pair of path and None for a Unix domain socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def parse_address(text: str) -> Address:
 
     :raises ValueError: the host is empty or not printable, or the port is not a number from 1 to 65535.
     """
-    if not text.isprintable():  # not a valid host name, and unsafe in terminals
+    if not text.isprintable():
+        # reject such a text, because it is no host name, and could control a terminal
         raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):
         return text, None

@@ -1,7 +1,8 @@
 """CRC-32C, the optional checksum at the end of an OP_MSG. Sources: OP_MSG specification, "sections", and RFC 3720.
 
-MongoDB servers send checksums only to clients that send checksums, and gmongo sends none. Other servers may always send
-a checksum, which gmongo verifies. The calculation is slow (about 10 MB per second), but needs no library.
+MongoDB servers send checksums only to clients that send checksums, and gmongo sends no checksums.
+Other servers may always send a checksum, which gmongo verifies. This Python code is slow (about 10
+MB per second), but needs no library.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import TypeAlias
 from gmongo._background import LongWork
 from gmongo.errors import ProtocolError
 
-# Castagnoli polynomial with reversed bits.
+# Castagnoli polynomial of CRC-32C, with its bits in reverse order.
 _POLYNOMIAL = 0x82F63B78
 _WORDS = struct.Struct("<II")
 _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
-# Bytes that one step processes in about 1 ms. The calculation needs a multiple of 8 bytes (two words).
+# Number of bytes that one step processes, in about 1 ms. The number is a multiple of 8, because the
+# calculation reads two words at a time.
 _PIECE = 8 * 1024
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -55,7 +57,10 @@ def _add_piece(piece: memoryview, value: int) -> int:
 
 @cache
 def _tables() -> Sequence[Sequence[int]]:
-    """Return eight tables. Table n contains the CRC remainder of each byte value, followed by n zero bytes."""
+    """Return eight tables.
+
+    For each byte value, table n contains the CRC remainder of this byte followed by n zero bytes.
+    """
     first = []
     for byte in range(256):
         for _bit in range(8):
@@ -68,7 +73,10 @@ def _tables() -> Sequence[Sequence[int]]:
 
 
 def with_checksum(message: bytes) -> bytes:
-    """Append the checksum to a message. The length and flags of the message must already include the checksum."""
+    """Append the checksum to a message.
+
+    The length and flags of the message must already announce the checksum.
+    """
     return message + _CHECKSUM.pack(crc32c(message))
 
 

@@ -1,4 +1,4 @@
-"""OP_COMPRESSED: compressors, and checks of compressed messages from servers."""
+"""OP_COMPRESSED: compress requests, and check and decompress replies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from gevent import get_hub
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-# Size in bytes from which a native thread compresses or decompresses a message, to avoid blocking the event loop.
+# A native thread compresses or decompresses messages of at least this size in bytes, because the
+# work would block the event loop.
 _IN_A_THREAD = 128 * 1024
-# Offset of the command name: after header, flags, section kind, document length and element type.
+# Offset of the command name in an OP_MSG: after header, flags, section kind, document length and
+# element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
 _NEVER_COMPRESSED = frozenset(
     {
@@ -41,7 +43,7 @@ SNAPPY = 1
 ZLIB = 2
 ZSTD = 3
 _IDS = {"snappy": SNAPPY, "zlib": ZLIB, "zstd": ZSTD}
-# Name of a compressor -> (module, package to install).
+# Name of a compressor -> (Python module, package that contains the module).
 _LIBRARIES = {"snappy": ("snappy", "gmongo[snappy]"), "zstd": ("zstandard", "gmongo[zstd]")}
 
 
@@ -57,7 +59,7 @@ class Compressor(NamedTuple):
 
 
 class _Mismatch(Exception):
-    """Error of compressed content that is truncated, or has another size than OP_COMPRESSED states."""
+    """Error: the compressed content is truncated, or its size differs from the size in OP_COMPRESSED."""
 
 
 def missing_package(name: str) -> str | None:
@@ -76,9 +78,10 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return the compressor with a name. The library of the compressor must be installed.
+    """Return the compressor `name`. The library of the compressor must be installed.
 
-    :param zlib_level: from 0 (no compression) to 9 (best compression); -1 means the default level of zlib.
+    :param zlib_level: compression level from 0 (no compression) to 9 (best compression); -1 means
+        the default level of zlib.
     """
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
@@ -93,7 +96,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
     """Wrap a message in OP_COMPRESSED if its command allows compression. May switch greenlets for a long message."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
-        return buffers  # an OP_QUERY with the legacy hello
+        return buffers  # the message is an OP_QUERY with the legacy hello
     name = first[_NAME_AT : first.index(0, _NAME_AT)].lower()
     if name in _NEVER_COMPRESSED:
         return buffers
@@ -108,7 +111,9 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
 
 
 def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch greenlets for a long message.
+    """Return the opcode and the payload of the message that an OP_COMPRESSED contains.
+
+    May switch greenlets for a long message.
 
     :param payload: OP_COMPRESSED message without its header.
     :raises ProtocolError: the compressor is unknown, the content is corrupt, or its size is wrong.
@@ -124,7 +129,8 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    data = _without_blocking(decompress, content, size, size)  # returns exceptions of `decompress`
+    # `_without_blocking` returns an exception of `decompress` as its result
+    data = _without_blocking(decompress, content, size, size)
     if isinstance(data, ImportError):
         raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
     if isinstance(data, Exception):  # each library has its own exception class
@@ -135,9 +141,10 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
 
 
 def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """Return the result or the exception of `work`.
+    """Call `work` in a native thread, and return its result or its exception.
 
-    If this function raises an exception, another greenlet threw the exception into the current greenlet.
+    An exception that this function raises comes from another greenlet, which threw it into the
+    current greenlet.
     """
     if size < _IN_A_THREAD:
         return _result_or_error(work, data, *arguments)
@@ -175,7 +182,8 @@ def _varint(data: bytes) -> int:
 
 def _decompress_zlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
-    inflated = stream.decompress(data, size + 1)  # a limit of 0 would mean no limit
+    # at least 1, because `zlib` decompresses without a limit if the limit is 0
+    inflated = stream.decompress(data, size + 1)
     if not stream.eof and len(inflated) <= size:
         raise _Mismatch("it is truncated")
     return inflated
@@ -199,7 +207,7 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 
 
 def choose(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
-    """Return the first of the offered compressors that the server supports, or None.
+    """Return the first offered compressor that the server supports, or None if there is none.
 
     :param accepted: field ``compression`` of the hello reply.
     """

@@ -1,4 +1,4 @@
-"""Opening of sockets: name resolution and non-blocking connections."""
+"""Name lookup and non-blocking connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
-# Keepalive detects dead peers after about 210 seconds: 120 idle seconds, then 9 probes at intervals of 10 seconds.
+# TCP keepalive detects a dead peer after about 210 seconds: 120 idle seconds, and 9 probes at
+# intervals of 10 seconds.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
 _getaddrinfo = _socket.getaddrinfo
 AddressInfo: TypeAlias = tuple[int, int, int, str, SocketAddress]
@@ -25,9 +26,10 @@ _NUMERIC_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
 def connect(
     address: Address, attach: Callable[[Transport | Race], None], ref: bool = True, tls: Tls | None = None
 ) -> Transport:
-    """Connect to `address`. The caller limits the time.
+    """Connect to `address`. The caller limits the duration.
 
-    :param attach: receives each object that the caller must be able to interrupt or close.
+    :param attach: receives each transport or race, so that the caller can interrupt or close the
+        connection attempt.
     :param ref: True if waiting on the socket keeps the event loop alive.
     :param tls: TLS settings; None disables TLS.
     :returns: the connected transport, which `attach` received last.
@@ -55,7 +57,7 @@ def connect(
 def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transport:
     """Open an unconnected socket, and return its transport.
 
-    :raises TransportError: the process cannot open such a socket.
+    :raises TransportError: the process cannot open a socket of this family.
     """
     sock = _open(family)
     return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
@@ -71,14 +73,15 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
     host, port = address
     if port is None:
         return [(_socket.AF_UNIX, host)]
-    for family in _NUMERIC_FAMILIES:  # IP literals need no resolver, which would use a thread
+    for family in _NUMERIC_FAMILIES:  # parse IP addresses here, because the resolver would use a thread
         try:
             _socket.inet_pton(family, host)
         except OSError:
             continue
         return [(family, (host, port))]
     try:
-        host.encode("idna")  # gevent would print an error in the resolver thread
+        # reject invalid names here, because gevent would print the error of the resolver thread
+        host.encode("idna")
     except UnicodeError as error:
         raise TransportError(f"{host!r} cannot be a host name: {error}") from error
     results = _look_up(host, port, ref)
@@ -86,7 +89,8 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
         try:
             raise TransportError(*results.args) from results
         finally:
-            del results  # an error in the results refers to this frame
+            # an error in `results` refers to this frame, and must not form a cycle with the frame
+            del results
     endpoints = list(dict.fromkeys((int(family), sockaddr) for family, _, _, _, sockaddr in results))
     if not endpoints:
         raise TransportError(f"{host} has no address")
@@ -98,8 +102,9 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
     """Query the gevent resolver that the application has configured.
 
-    The default resolver calls `getaddrinfo` in a thread, and always keeps the event loop alive. Instead of the default
-    resolver, this function calls `getaddrinfo` in a native thread. The event loop stays alive only if `ref` is true.
+    The default resolver of gevent calls `getaddrinfo` in a thread, and always keeps the event loop
+    alive. This function replaces the default resolver with its own native thread, which keeps the
+    event loop alive only if `ref` is true.
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:
@@ -117,7 +122,7 @@ def _open(family: int) -> _socket.socket:
         sock.setblocking(False)
         if family != _socket.AF_UNIX:
             _tune(sock)
-    except OSError as error:  # an error such as "too many open files"
+    except OSError as error:  # such as "too many open files"
         raise TransportError(*error.args) from error
     return sock
 

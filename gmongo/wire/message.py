@@ -1,7 +1,7 @@
 """Messages of the MongoDB wire protocol: OP_MSG, and OP_QUERY/OP_REPLY for the legacy hello.
 
-All functions are pure functions of bytes, which check every length from the network before its use. For invalid data,
-a function raises :class:`~gmongo.errors.ProtocolError` with the field and the value.
+The functions do no I/O, and check every length from the network before its use. For invalid data, a
+function raises :class:`~gmongo.errors.ProtocolError`, whose text names the field and the value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADER_SIZE = 16
 BEFORE_BODY = 21
 _JOIN_BELOW = 64 * 1024
 
-# Clients must reject messages with unknown flags in the low 16 bits.
+# A client must reject an OP_MSG that sets an unknown flag in the low 16 bits.
 _UNKNOWN_REQUIRED_FLAGS = 0xFFFF & ~(CHECKSUM_PRESENT | MORE_TO_COME)
 
 _HEADER = struct.Struct("<iiii")
@@ -37,15 +37,17 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# Reads the start of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, and size of its document.
+# Reads these fields at the start of an OP_MSG: length, responseTo, opcode, flags, kind of the first
+# section, and size of its document.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
-# Header of a message, 16 bytes: length, request ID, responseTo, opcode.
+# Header of a message (16 bytes): length, request ID, responseTo, opcode.
 Header = tuple[int, int, int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
-# Encoded body of a reply, and True if another reply follows without a request.
+# Pair: the encoded body of a reply, and True if another reply follows without a request.
 Reply = tuple[Buffer, bool]
-# Name and encoded documents of a document sequence section, such as the ``documents`` of an insert.
+# Pair: the name and the encoded documents of a document sequence section, such as ``documents`` of
+# an insert.
 DocumentSequence = tuple[str, Sequence[bytes]]
 
 
@@ -55,7 +57,7 @@ next_request_id: Callable[[], int] = chain.from_iterable(repeat(REQUEST_IDS)).__
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
-    """Return the buffers of an OP_MSG: one buffer, or many for large document sequences (see :func:`joined`)."""
+    """Return an OP_MSG as one buffer, or as many buffers if it has large document sequences (see :func:`joined`)."""
     if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
@@ -72,9 +74,11 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
 
 
 def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes) -> list[bytes]:
-    """Return the buffers of an OP_MSG with one sequence of one document, for single writes.
+    """Return the buffers of an OP_MSG with one document sequence that contains one document.
 
-    :param identifier: encoded name of the document sequence, with a zero byte at the end.
+    Single writes use this function.
+
+    :param identifier: encoded name of the document sequence, which ends with a zero byte.
     """
     section = 4 + len(identifier) + len(document)
     length = 22 + len(body) + section
@@ -101,18 +105,18 @@ def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]
     """Return the buffers of an OP_QUERY that requests one document. Only the legacy hello uses OP_QUERY."""
     target = namespace.encode() + b"\x00"
     length = HEADER_SIZE + 4 + len(target) + 8 + len(body)
-    # Flag 4 is secondaryOk, so that any member replies.
+    # Flag 4 is secondaryOk, which allows any member to reply.
     head = _HEADER.pack(length, request_id, 0, OP_QUERY) + _INT32.pack(4)
     return [head + target + _INT32.pack(0) + _INT32.pack(-1) + body]
 
 
 def allows_stream(buffers: Sequence[bytes]) -> bool:
-    """Return True if an OP_MSG request allows several replies."""
+    """Return True if an OP_MSG request allows the server to send several replies."""
     return bool(_FLAGS.unpack_from(buffers[0], HEADER_SIZE)[0] & EXHAUST_ALLOWED)
 
 
 class OutOfStepError(ProtocolError):
-    """Error of a connection on which the received data is not a reply to the request."""
+    """Error: the received data is not a reply to the request, so the connection is unusable."""
 
 
 def decode_header(
@@ -120,7 +124,7 @@ def decode_header(
 ) -> Header:
     """Read and check the header at `offset` of a reply to `request_id`.
 
-    :param or_to: a second allowed value of responseTo, or None.
+    :param or_to: a second request ID that responseTo may have, or None.
     :raises OutOfStepError: the length is not from 16 to `max_message_size` bytes, or responseTo is wrong.
     """
     header: Header = _HEADER.unpack_from(buffer, offset)
@@ -137,7 +141,7 @@ def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id
     :param payload: reply without its header.
     :param reply_id: request ID in the header of the reply, for the checksum.
     :param request_id: responseTo in the header of the reply, for the checksum.
-    :raises ProtocolError: the opcode is not the opcode of a reply, or a length or the checksum is wrong.
+    :raises ProtocolError: the message is not a reply, or a length or the checksum is wrong.
     """
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
@@ -155,7 +159,7 @@ def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id
 
 
 def _find_body(payload: memoryview, end: int) -> memoryview:
-    """Find the body among several sections of an OP_MSG, and skip document sequences."""
+    """Return the body of an OP_MSG with several sections. Skip its document sequences."""
     body = None
     position = 4
     while position < end:

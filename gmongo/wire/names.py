@@ -10,12 +10,12 @@ from cryptography import x509
 from service_identity import CertificateError, VerificationError
 from service_identity.cryptography import verify_certificate_hostname
 
-_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags
-_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # object identifier of the extension in DER
+_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags of the name types
+_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # DER encoding of the object identifier of the extension
 
 
 class _Certificate(NamedTuple):
-    """Part of a certificate that `verify_certificate_hostname` reads."""
+    """Object with the method of a certificate that `verify_certificate_hostname` uses."""
 
     extensions: x509.Extensions
 
@@ -23,10 +23,10 @@ class _Certificate(NamedTuple):
 def certificate_matches(certificate: bytes, server: str) -> bool:
     """Return True if a name in a certificate matches a server. Invalid names do not match.
 
-    This function reads only the names in a certificate. `cryptography` would reject a certificate with a malformed
-    extension, but OpenSSL accepts such a certificate.
+    This function parses only the names. The package `cryptography` would reject a certificate
+    because of any malformed extension, but OpenSSL accepts such a certificate.
 
-    :param certificate: certificate in DER, which OpenSSL has accepted.
+    :param certificate: certificate in DER, whose trust chain OpenSSL has accepted.
     :param server: host name or IP address.
     """
     address = ip_of(server)

@@ -1,7 +1,8 @@
 """Adapter from pyOpenSSL to the interface of the module ``ssl``, which does not support stapled OCSP responses.
 
-A context has ``wrap_bio``, which returns an object for TLS in memory. :class:`~gmongo.wire.tls.TlsTransport` works with
-``ssl`` and with this adapter. The extra ``gmongo[ocsp]`` installs the required packages.
+:class:`~gmongo.wire.tls.TlsTransport` works with the contexts of ``ssl`` and of this module. Their
+method ``wrap_bio`` returns an object that performs TLS in memory. The extra ``gmongo[ocsp]``
+installs the required packages.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _PIECE = 64 * 1024
-# OpenSSL's messages for the numbers of certificate errors, because pyOpenSSL returns only the numbers.
+# Number of a certificate error -> message of OpenSSL. The table is necessary, because pyOpenSSL
+# returns only the number.
 _REFUSALS = {
     3: "unable to get certificate CRL",
     7: "certificate signature failure",
@@ -40,7 +42,8 @@ _REFUSALS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Names of TLS alerts -> prefix of the name in the module ``ssl``. The names of all other alerts have the prefix SSLV3.
+# Name of a TLS alert -> prefix of this name in the module ``ssl``. Alerts that are not in the table
+# have the prefix SSLV3.
 _PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 
 
@@ -49,9 +52,10 @@ class Trust:
     """Certificate settings. All files are PEM files that the client has already read successfully.
 
     :param ciphers: ciphers of TLS 1.2 in the syntax of OpenSSL.
-    :param ca_file: certificate authorities; None means the authorities of the system.
-    :param crl_file: certificate revocation list, or None.
-    :param key_file: client certificate and its key, or None.
+    :param ca_file: file of trusted certificate authorities; None means the authorities of the
+        system.
+    :param crl_file: file of the certificate revocation list, or None.
+    :param key_file: file of the client certificate and its key, or None.
     :param password: password of the key, or None.
     :param check_name: True if the server certificate must match the server name.
     """
@@ -65,9 +69,12 @@ class Trust:
 
 
 class Session:
-    """TLS session, which shortens the next handshake. In a shortened handshake, the server sends no certificate.
+    """TLS session that shortens the next handshake.
 
-    :param valid_until: end of the validity in seconds since 1970; None means that the next handshake must be full.
+    In a shortened handshake, the server does not send its certificate.
+
+    :param valid_until: time at which the certificate status becomes invalid, in seconds since 1970;
+        None means that the next handshake must be full.
     """
 
     __slots__ = ("raw", "valid_until")
@@ -78,14 +85,17 @@ class Session:
 
     @property
     def has_ticket(self) -> bool:
-        """True if the next handshake may use the session."""
+        """True if the next handshake may use the session.
+
+        ``ssl.SSLSession`` has an attribute with this name.
+        """
         return self.valid_until is not None
 
 
 class OpenSslContext:
     """TLS context of a client.
 
-    :param trust: certificate settings.
+    :param trust: certificate settings of the client.
     """
 
     verify_mode = ssl.CERT_REQUIRED
@@ -96,7 +106,8 @@ class OpenSslContext:
         context.set_min_proto_version(SSL.TLS1_2_VERSION)
         context.set_cipher_list(trust.ciphers.encode("ascii"))
         context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
-        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # `Tls` caches sessions by host
+        # disable this cache, because `Tls` caches sessions by host
+        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
         context.set_verify(SSL.VERIFY_PEER, _verify)
         context.set_ocsp_client_callback(_keep_staple)
         if trust.key_file is not None:
@@ -129,14 +140,14 @@ class OpenSslContext:
 
 
 class Peer:
-    """Results of a handshake with a server.
+    """Results of a TLS handshake with a server.
 
     :param name: requested server name.
     :param check_name: True if the server certificate must match the name.
 
-    `shown` is true if the server sent its certificate. In a resumed session, the server sends no certificate. `staple`
-    is the stapled OCSP response, or empty. `refusal` is the reason to reject the certificate, or empty. `valid_until`
-    is the end of the validity of the session.
+    `shown` is true if the server sent its certificate. In a resumed session, the server sends no
+    certificate. `staple` is the stapled OCSP response, or empty. `refusal` is the reason to reject
+    the certificate, or empty. `valid_until` is the time at which the session becomes invalid.
     """
 
     __slots__ = ("check_name", "name", "refusal", "shown", "staple", "valid_until")
@@ -153,7 +164,7 @@ class Peer:
 class OpenSslObject:
     """TLS object with the methods and exceptions of ``ssl.SSLObject`` that a transport uses.
 
-    :param connection: pyOpenSSL connection in memory.
+    :param connection: pyOpenSSL connection without a socket.
     :param peer: receives the results of the handshake.
     :param incoming: bytes from the server.
     :param outgoing: bytes for the server.
@@ -167,11 +178,14 @@ class OpenSslObject:
         self._connection = connection
         self._incoming = incoming
         self._outgoing = outgoing
-        self._may_have_more = False  # True if OpenSSL may have another unread record
+        self._may_have_more = False  # True if the incoming bytes may contain another unread TLS record
         self.peer = peer
 
     def do_handshake(self) -> None:
-        """Perform the handshake. This method and the next four members have the interface of ``SSLObject``."""
+        """Perform the handshake.
+
+        This method and the next four members have the interface of ``SSLObject``.
+        """
         self._step(self._connection.do_handshake)
 
     def write(self, data: bytes | memoryview) -> int:
@@ -209,7 +223,7 @@ class OpenSslObject:
         except SSL.WantReadError:
             self._may_have_more = False
             raise ssl.SSLWantReadError from None
-        except SSL.ZeroReturnError:  # the server closed TLS normally
+        except SSL.ZeroReturnError:  # the server ended TLS with a close_notify alert
             return None
         except SSL.Error as error:
             raise _as_ssl_error(error, self.peer.refusal) from None
@@ -224,10 +238,13 @@ class OpenSslObject:
             pass
 
 
-def _verify(connection: SSL.Connection, certificate: crypto.X509, number: int, depth: int, ok: int) -> bool:
-    """Accept or reject one certificate of a chain. OpenSSL calls this function for the server certificate last.
+def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int) -> bool:
+    """Accept or reject one certificate of a chain.
 
-    :param number: number of the error that OpenSSL found.
+    OpenSSL calls this function for each certificate of the chain, and for the server certificate
+    last.
+
+    :param error_number: number of the error that OpenSSL found.
     :param depth: position in the chain; 0 for the server certificate.
     :param ok: 1 if OpenSSL found no error, otherwise 0.
     """
@@ -237,7 +254,7 @@ def _verify(connection: SSL.Connection, certificate: crypto.X509, number: int, d
         if peer.check_name:
             peer.refusal = _name_mismatch(peer.name, certificate)
     elif not ok:
-        peer.refusal = _REFUSALS.get(number, f"error {number} of OpenSSL's verification")
+        peer.refusal = _REFUSALS.get(error_number, f"error {error_number} of OpenSSL's verification")
     return not peer.refusal
 
 
@@ -255,7 +272,7 @@ def _name_mismatch(name: str, certificate: crypto.X509) -> str:
 
 
 def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
-    """Convert an error of pyOpenSSL to the corresponding error of the module ``ssl``.
+    """Convert a pyOpenSSL error to the corresponding error of the module ``ssl``.
 
     :param refusal: reason to reject the certificate, or empty.
     """
@@ -287,7 +304,7 @@ def _own_key(path: str, password: str | None) -> Key:
         data = file.read()
     try:
         key = load_pem_private_key(data, None if password is None else password.encode())
-    except TypeError:  # the key is not encrypted
+    except TypeError:  # pass no password, because the key is not encrypted
         key = load_pem_private_key(data, None)
     return cast(Key, key)
 

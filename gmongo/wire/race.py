@@ -1,4 +1,7 @@
-"""Concurrent TCP connections to the addresses of one host (RFC 8305): the first complete connection wins."""
+"""Concurrent TCP connection attempts to the addresses of one host (RFC 8305).
+
+The first complete connection wins.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +29,26 @@ _MOST_REMEMBERED = 256
 
 
 class AttemptsTimedOut(TransportError):
-    """Error of a race in which no attempt connected, and at least one attempt timed out."""
+    """Error: no attempt of the race connected, and at least one attempt timed out."""
 
 
 class AddressOrder:
-    """Order of the addresses of each host. Addresses that failed come last."""
+    """Order in which races try the addresses of a host. Addresses that failed come last."""
 
     __slots__ = ("_failed",)
 
     def __init__(self) -> None:
-        self._failed: dict[SocketAddress, None] = {}  # addresses that failed, the oldest failure first
+        # keys: the addresses that failed, in the order of the failures
+        self._failed: dict[SocketAddress, None] = {}
 
     def __repr__(self) -> str:
         return f"<AddressOrder {len(self._failed)} failed>"
 
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Sort addresses for the next connection. Address families alternate, as RFC 8305 requires."""
+        """Sort addresses in the order in which the next race tries them.
+
+        Address families alternate, as RFC 8305 requires.
+        """
         order = {address: position for position, address in enumerate(self._failed, 1)}
         return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
@@ -53,7 +60,7 @@ class AddressOrder:
             del self._failed[next(iter(self._failed))]
 
     def forget_failure(self, address: SocketAddress) -> None:
-        """Forget the failure of `address`."""
+        """Forget that a connection to `address` failed."""
         self._failed.pop(address, None)
 
 
@@ -75,7 +82,7 @@ class Attempt:
 
     :param address: address of the peer.
     :param transport: transport with the socket. The race owns the transport until the attempt wins.
-    :param began: start of the attempt on the clock of :mod:`gmongo._clock`.
+    :param began: time at which the attempt started, as measured by :mod:`gmongo._clock`.
     """
 
     __slots__ = ("address", "began", "transport")
@@ -90,9 +97,9 @@ class Race:
     """Concurrent connection attempts to the addresses of one host. One greenlet runs all attempts.
 
     :param endpoints: socket family and address of each attempt.
-    :param make_transport: opens a socket of a family.
+    :param make_transport: opens an unconnected socket of a socket family.
     :param seconds: time limit of each attempt; None means no limit.
-    :param order: order of the attempts. The race records failed addresses in this object.
+    :param order: order of the attempts, in which the race also records the addresses that failed.
     :param ref: True if waiting for the sockets keeps the event loop alive.
     """
 
@@ -137,7 +144,8 @@ class Race:
     def run(self) -> Attempt:
         """Connect to the host.
 
-        :returns: the first attempt that connected. The caller owns its transport.
+        :returns: the first attempt that connected. The caller then owns its transport, and must
+            close the transport.
         :raises TransportError: no address accepted the connection.
         """
         try:
@@ -156,7 +164,10 @@ class Race:
                 attempt.transport.close()
 
     def _take_connected(self) -> Attempt | None:
-        """Return a connected attempt, or None. Drop failed and timed-out attempts."""
+        """Return a connected attempt, or None if no attempt is connected.
+
+        Drop failed and timed-out attempts.
+        """
         now = _clock.monotonic()
         for attempt in list(self._attempts):
             try:
@@ -169,7 +180,10 @@ class Race:
         return None
 
     def _start_due(self) -> Attempt | None:
-        """Start the attempts that are due. Return an attempt that connects immediately, or None."""
+        """Start the attempts that are due.
+
+        Return an attempt that connected immediately, or None.
+        """
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()
             now = _clock.monotonic()
@@ -188,7 +202,10 @@ class Race:
         return None
 
     def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt. If this attempt was the newest attempt, the next attempt starts without a delay."""
+        """Close a failed attempt.
+
+        If this attempt started last, the next attempt may start without a delay.
+        """
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
@@ -203,7 +220,9 @@ class Race:
     def _finish(self, winner: Attempt) -> None:
         self._attempts.remove(winner)
         for attempt in self._attempts:
-            if attempt.began < winner.began:  # so that later connections do not wait for this address
+            if attempt.began < winner.began:
+                # move the address of the slower attempt to the end, so that later connections do
+                # not wait for this address
                 self._order.note_failure(attempt.address)
         self._order.forget_failure(winner.address)
 
@@ -248,17 +267,23 @@ class Race:
         if self._greenlet is not None:
             self._greenlet.switch(self)
 
-    # Methods that a transport also has
+    # Methods that a race and a transport have in common
 
     def interrupt(self, error: BaseException) -> None:
-        """End the race with `error`, and close its sockets. Does not switch greenlets."""
+        """End the race: :meth:`run` closes the sockets and raises `error`.
+
+        Does not switch greenlets.
+        """
         if self._interruption is None:
             self._interruption = error
         if self._greenlet is not None:
             self._hub.loop.run_callback(self._wake)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the sockets as inherited in a forked child. The race ends when its greenlet runs."""
+        """Mark the race as inherited in a forked child.
+
+        The race ends with `error` when its greenlet runs.
+        """
         self._interruption = error
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""Decoding of replies that contain documents of the application. The codec options apply to these documents.
+"""Decode replies that contain documents of the application.
 
-Decoding a 15 MB batch takes 0.1 seconds, which would block the event loop. Therefore a large batch is cut out of its
-reply, and decoded in small runs while the application iterates over the cursor.
+The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which
+would block the event loop. Therefore this module removes a large batch from its reply, and decodes
+the batch in small runs while the application iterates over the cursor.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
-# A reply of fewer bytes is decoded in one step. A longer batch is decoded in runs. A step takes about 0.3 ms.
+# The driver decodes a reply of fewer bytes in one step, which takes at most about 0.3 ms. The
+# driver decodes a longer batch in runs.
 WHOLE_BELOW = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
@@ -30,11 +32,13 @@ _DOCUMENT, _ARRAY = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-_LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}  # bytes that the int32 length does not include
+# BSON type of a value that begins with an int32 length -> number of bytes that this length does not
+# include
+_LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}
 
 
 class Batch:
-    """Batch of documents that are decoded in runs.
+    """Batch of encoded documents. The driver decodes the documents in runs.
 
     :param array: BSON array of documents.
     :param codec_options: codec options for the documents.
@@ -46,12 +50,13 @@ class Batch:
         self._array = memoryview(array)
         self._codec_options = codec_options
         self._position = 4
-        self._ready: deque[list[Value]] = deque()  # runs that are decoded but not returned
+        self._ready: deque[list[Value]] = deque()  # decoded runs that `decode_run` has not yet returned
 
     def decode_run(self) -> list[Value]:
-        """Decode the next documents: about 32 KB, but at least one document. Return [] at the end of the batch.
+        """Decode and return the next documents: about 32 KB, but at least one document.
 
-        After an error, the next call starts with the same documents.
+        Return [] at the end of the batch. If this method raises an error, the next call decodes the
+        same documents again.
 
         :raises ProtocolError: an element is not a document, or a length is wrong.
         """
@@ -66,7 +71,8 @@ class Batch:
         if end == start:
             return False
         run = _decode_documents(self._array, start, end, self._codec_options)
-        if self._position == start:  # False if a type decoder switched, and another greenlet has decoded this run
+        # if a type decoder switches greenlets, another greenlet may decode this run first
+        if self._position == start:
             self._position = end
             self._ready.append(run)
         return True
@@ -88,7 +94,7 @@ class Batch:
         return bool(self._ready) or self._array[self._position] != 0
 
     def count(self) -> int:
-        """Return the number of undecoded documents.
+        """Return the number of documents that are not yet decoded.
 
         :raises ProtocolError: a length is wrong.
         """
@@ -102,13 +108,16 @@ class Batch:
         return count
 
     def __iter__(self) -> Iterator[Value]:
-        """Iterate over all documents from the start, and decode them in runs."""
+        """Iterate over all documents of the batch from the first document.
+
+        Decode the documents in runs.
+        """
         fresh = Batch(self._array, self._codec_options)
         while run := fresh.decode_run():
             yield from run
 
     def documents(self) -> list[Value]:
-        """Decode and return all documents from the start."""
+        """Decode and return all documents of the batch from the first document."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
@@ -137,7 +146,8 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
     """Decode the documents in a part of an array, in the order of the array.
 
-    A custom document class may reorder or drop the keys of an array, so this class applies only to the documents.
+    Do not decode the array with a custom document class, which may reorder or drop the keys of the
+    array.
     """
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
@@ -145,7 +155,11 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements. The decoder needs a document, so put the elements into a document with one array field."""
+    """Decode array elements.
+
+    Put the elements into a document with one array field, because the decoder accepts only
+    documents.
+    """
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -153,11 +167,12 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 
 def _run_end(array: memoryview, start: int) -> int:
-    """Return the end of the run of documents that begins at `start`: about 32 KB, but at least one document.
+    """Return the offset after the run of documents that begins at `start`: about 32 KB, but at least one document.
 
     At the end of the array, return `start`.
 
-    Array keys are consecutive numbers, so a key usually has the length of the previous key.
+    The fast path assumes that each key has the length of the previous key, because array keys are
+    consecutive numbers.
 
     :raises ProtocolError: an element is not a document, or a length is wrong.
     """
@@ -172,7 +187,7 @@ def _run_end(array: memoryview, start: int) -> int:
         size = _size_at(array, value)[0] if value + 4 < limit else 0
         if _SHORTEST_DOCUMENT <= size < limit - value:
             end = value + size
-        else:  # `_element_end` raises the error
+        else:  # an invalid element, for which `_element_end` raises an error
             end = _element_end(array, end)
     return end
 
@@ -189,15 +204,17 @@ def decode_cursor(
     :param codec_options: codec options for the documents of the batch.
     :param error_options: codec options for an error reply; None means `codec_options`.
 
-    A small reply is decoded as a whole. In a large reply, or with custom types, ``cursor.firstBatch`` or
-    ``cursor.nextBatch`` becomes a :class:`Batch`, so that custom types do not apply to server fields.
+    Decode a small reply completely. In a large reply, ``cursor.firstBatch`` or ``cursor.nextBatch``
+    becomes a :class:`Batch`. With custom types, a small reply also has a :class:`Batch`, because
+    custom types must not apply to server fields.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
     return cut_batch(body, codec_options, error_options)
 
 
-# Server texts may quote application data that is not valid UTF-8.
+# Replace invalid UTF-8, because error messages of the server may quote invalid UTF-8 of the
+# application.
 PLAIN_REPLY = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_handler="replace")
 
 
@@ -209,7 +226,9 @@ def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply in which `field`, a document or an array, belongs to the application.
+    """Decode a reply whose field `field` is a document or an array of the application.
+
+    Apply the codec options only to this field.
 
     :raises ProtocolError: a length inside the reply is wrong.
     """
@@ -229,12 +248,16 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
 
 
 def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
-    """Return True if these codec options do not change the decoding of server fields."""
+    """Return True if server fields decode equally with these and with the default codec options."""
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
 def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """Return codec options for error replies. Only a document class that derives from dict applies to `details`."""
+    """Return codec options for error replies.
+
+    Use the document class of the application only if it derives from dict, because `details` of an
+    error is a dict.
+    """
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
     return DEFAULT_CODEC_OPTIONS
@@ -246,7 +269,7 @@ _LENIENT: CodecOptions[Value] = CodecOptions(
 
 
 def is_well_formed(body: Buffer) -> bool:
-    """Return True if the most lenient codec options can decode a document."""
+    """Return True if the most lenient codec options can decode `body`."""
     try:
         bson.decode(body, _LENIENT)
     except InvalidBSON:
@@ -257,7 +280,9 @@ def is_well_formed(body: Buffer) -> bool:
 def cut_batch(
     body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply. If the reply has a batch, convert the batch to a :class:`Batch` without decoding its documents.
+    """Decode a reply.
+
+    If the reply has a batch, convert the batch to a :class:`Batch` without decoding its documents.
 
     :param codec_options: codec options for the documents of the batch.
     :param error_options: codec options for an error reply; None means `codec_options`.
@@ -281,13 +306,14 @@ def cut_batch(
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
-    # Copy the batch of a small message, because the next message overwrites the shared buffer.
+    # Copy the batch of a small message, because the next message overwrites the buffer of the
+    # transport.
     reply["cursor"][field] = Batch(bytes(array) if len(view) < WHOLE_BELOW else array, codec_options)
     return reply
 
 
 def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of the value of an element, or None.
+    """Return the offset of the value of an element, or None if the document has no such element.
 
     :param document: offset of the document that may contain the element.
     :param name: name of the element.
@@ -311,7 +337,7 @@ def _value_start(view: memoryview, element: int) -> int:
 
 
 def _element_end(view: memoryview, element: int) -> int:
-    """Return the offset after the element at the offset `element`.
+    """Return the offset of the end of the element that begins at the offset `element`.
 
     :raises ProtocolError: the element does not end within the document.
     """
@@ -334,6 +360,6 @@ def _claimed_end(view: memoryview, element: int) -> int:
         if length < (_SHORTEST_DOCUMENT if kind in (_DOCUMENT, _ARRAY) else 0):
             raise ProtocolError(f"a reply has an element with the length {length}")
         return int(value + length + _LENGTH_PREFIXED[kind])
-    if kind == 11:  # a regular expression consists of two strings with zero bytes at their ends
+    if kind == 11:  # a regular expression consists of two strings, which each end with a zero byte
         return _value_start(view, _value_start(view, value - 1) - 1)
     raise ProtocolError(f"a reply has an element of the unknown BSON type {kind:#x}")

@@ -1,6 +1,7 @@
-"""Schema of reply fields, because a peer may send malformed replies.
+"""Rules for the values of reply fields. A peer may send malformed replies.
 
-The driver checks only the fields that it reads. After a malformed reply, the driver closes only this connection.
+The driver checks only the fields that it reads. After a malformed reply, the driver closes only the
+connection that received the reply.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Greatest size in bytes that a server may state. Ten times the 48 MB of current servers, because later servers may
-# state a greater size. The limit restricts the memory that one reply can use.
+# Greatest message size in bytes that a server may announce, which limits the memory for one reply.
+# Current servers announce 48 MB. The limit is ten times this size, because later servers may
+# announce more.
 _LARGEST_SIZE = 480_000_000
-# Greatest number of addresses in a list. A replica set has at most 50 members.
+# Greatest number of addresses in a list of the reply. A replica set has at most 50 members.
 _MOST_HOSTS = 256
-# Limit in bytes, because every command contains the cluster time. A usual cluster time has about 100 bytes.
+# Greatest size in bytes of a cluster time. The size is limited, because every command contains the
+# cluster time. A typical cluster time has about 100 bytes.
 _LARGEST_CLUSTER_TIME = 1024
 _LONGEST_HASH = 64
 _SHOWN = 100
 
-# Function that returns None for a valid value. For an invalid value, the function returns the rule: the text after
-# "must be" in the error.
+# A check is a function that returns None for a valid value. For an invalid value, the check returns
+# a rule: the text after "must be" in the error.
 Check = Callable[[Value], str | None]
 
 
@@ -45,7 +48,10 @@ def of_type(rule: str, *types: type) -> Check:
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """Return a check that a value is an integer in a range. Some servers send integers as doubles, which are valid."""
+    """Return a check that a value is an integer in a range.
+
+    Doubles with an integer value are valid, because some servers send doubles.
+    """
     rule = f"an integer from {lowest} to {highest}"
 
     def check(value: Value) -> str | None:
@@ -64,7 +70,7 @@ def is_integer(value: object) -> bool:
 def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
     """Return a check that a value is a list whose elements all satisfy `is_valid`.
 
-    :param elements: name of the elements in the error.
+    :param elements: plural noun for the elements, which the error names.
     """
     rule = f"a list of {elements}"
     return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
@@ -108,7 +114,8 @@ def _cluster_time(value: Value) -> str | None:
     if not is_document(value) or not isinstance(value.get("clusterTime"), Timestamp):
         return "a document with a clusterTime"
     signature = value.get("signature")
-    if len(value) == 2 and isinstance(signature, dict) and len(signature) == 2:  # fast path for the usual form
+    if len(value) == 2 and isinstance(signature, dict) and len(signature) == 2:
+        # fast path for a cluster time without additional fields
         mac, key = signature.get("hash"), signature.get("keyId")
         if isinstance(mac, bytes) and len(mac) <= _LONGEST_HASH and isinstance(key, int):
             return None
@@ -213,9 +220,9 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the first field that violates its rule, and this rule. Return None if the document is valid.
+    """Return the name of the first field with an invalid value, and the rule for this field.
 
-    Missing and null fields are valid.
+    Return None if the document is valid. Missing and null fields are valid.
     """
     for field, check in checks.items():
         value = document.get(field)
@@ -226,24 +233,27 @@ def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[st
     return None
 
 
-def check(document: Document, checks: Mapping[str, Check], where: str = "a reply") -> None:
+def check(document: Document, checks: Mapping[str, Check], document_name: str = "a reply") -> None:
     """Check a reply or a part of a reply.
 
-    :param checks: checks by field name.
-    :param where: name of the document, for errors.
+    :param checks: field name -> check of the value.
+    :param document_name: name of the document, which the error names.
     :raises ProtocolError: a field violates its rule.
     """
     violation = first_violation(document, checks)
     if violation is not None:
         field, rule = violation
-        raise unexpected(f"{field} of {where}", rule, document[field])
+        raise unexpected(f"{field} of {document_name}", rule, document[field])
 
 
-def unexpected(what: str, rule: str, value: object) -> ProtocolError:
-    """Return the error for a value that violates its rule, with the beginning of the value."""
-    return ProtocolError(f"{what} must be {rule}, not {_short(value)}")
+def unexpected(subject: str, rule: str, value: object) -> ProtocolError:
+    """Return the error for an invalid value.
+
+    The error text contains the rule and the beginning of the value.
+    """
+    return ProtocolError(f"{subject} must be {rule}, not {_short(value)}")
 
 
 def _short(value: object) -> str:
-    text = short(value)  # `short` limits large and deep values
+    text = short(value)  # `short` truncates large and deep values
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -29,7 +29,7 @@ _REFUSALS = {
 
 
 class ProxyError(TransportError):
-    """Error of a proxy that did not connect to the server."""
+    """Error: the proxy did not connect to the server."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Proxy:
     """SOCKS5 proxy.
 
     :param address: address of the proxy.
-    :param username: username, sent with `password` if the proxy requires authentication.
+    :param username: username for the proxy. The client sends `username` and `password` if the proxy
+        requires authentication.
     """
 
     address: Address
@@ -97,7 +98,7 @@ def _request(transport: Transport, destination: Address) -> None:
         rest = 4 if kind == _IPV4 else 16
     else:
         raise TransportError(f"its reply has an address of the unknown kind {kind}")
-    transport.read_raw(rest + 2)  # skip the address from which the proxy connects
+    transport.read_raw(rest + 2)  # skip the local address of the connection from the proxy to the server
 
 
 def _destination(host: str) -> bytes:

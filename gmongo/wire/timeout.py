@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-# A delay in seconds. If a timer fires later, the application has blocked the event loop.
+# If a timer fires more than this number of seconds late, the application has blocked the event
+# loop.
 _LATE = 0.05
 
 
 class Seconds(float):
-    """Deadline or duration in seconds, and the limit of the operation from which the value results.
+    """Deadline or duration in seconds that also stores the limit of the operation from which it was computed.
 
-    :ivar limit: seconds of the limit, and the name of the option or function that sets the limit.
+    :ivar limit: the limit in seconds, and the name of the option or function that sets the limit.
     """
 
     __slots__ = ("limit",)
@@ -33,7 +34,7 @@ class Seconds(float):
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
-    """Return the deadline or duration `value`, and the limit from which the value results."""
+    """Return `value`, a deadline or duration, as :class:`Seconds` with the limit from which it was computed."""
     seconds = Seconds(value)
     seconds.limit = limit
     return seconds
@@ -48,7 +49,7 @@ def remaining(deadline: float | None) -> float | None:
 
 
 def limit_text(value: float | None) -> str:
-    """Describe the limit from which a deadline or a duration results."""
+    """Return a description of the limit from which a deadline or a duration was computed."""
     if not isinstance(value, Seconds):
         return "the limit of the operation"
     seconds, option = value.limit
@@ -56,25 +57,28 @@ def limit_text(value: float | None) -> str:
 
 
 class Source(Protocol):
-    """Source of the result that a block waits for."""
+    """Object from which the limited code receives its result, such as a transport."""
 
     def has_arrived(self) -> bool:
-        """Return True if a part of the result has arrived. Does not switch greenlets."""
+        """Return True if the first bytes of the result have arrived. Does not switch greenlets."""
 
 
 class TimeLimit:
-    """Reusable time limit, which throws an error into a greenlet at most two loop iterations after the limit.
+    """Reusable time limit.
 
-    The timer fires late if the application blocks the event loop. The reply may have arrived during this delay, so a
-    late timer first checks the socket. If a part of the reply has arrived, the greenlet gets extra time: the delay, but
-    at most the limit. If no byte has arrived, the exchange ends immediately. A limit without a source is extended by
-    one iteration of the event loop.
+    The timer throws an error into the greenlet, at most two loop iterations after the limit. The
+    timer fires late if the application blocks the event loop. The reply may have arrived during
+    this delay, so a late timer first checks the socket. If a part of the reply has arrived, the
+    greenlet gets extra time: the delay, but at most the limit. If no byte has arrived, the timer
+    throws the error immediately. If the limit has no source, a late timer waits one more iteration
+    of the event loop.
 
-    The timer continues after :meth:`end`. If a later use of the limit is in progress when the timer fires, the timer
-    starts again for the rest of this use. A new timer for each exchange would double the time of an exchange in Python.
+    :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer
+    fires, the timer starts again for the rest of this use. A new timer for each exchange would
+    double the Python time of an exchange.
 
-    :param make_error: makes the error from the seconds of the limit. This function must not refer to the owner of the
-        limit, because the event loop would keep the owner alive.
+    :param make_error: returns the error for a limit in seconds. This function must not refer to the
+        owner of the limit, because the event loop would keep the owner alive.
     :param ref: True if the timer keeps the event loop alive.
     """
 
@@ -93,9 +97,9 @@ class TimeLimit:
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
-        self._greenlet: greenlet | None = None  # greenlet that is currently limited
-        # The current use: the limit in seconds, the end on the clock, and True if a late timer has extended the limit.
-        # The source of the result of the current use, or None.
+        self._greenlet: greenlet | None = None  # greenlet of the current use
+        # State of the current use of the limit. `_due` is the time at which the limit ends.
+        # `_extended` is true if a late timer has extended the limit.
         self._seconds: float
         self._due: float
         self._extended: bool
@@ -104,11 +108,15 @@ class TimeLimit:
         self._goes_off = inf
 
     def begin(self, seconds: float, source: Source | None = None, extended: bool = False) -> None:
-        """Start the limit for the current greenlet. The caller must then call :meth:`end`. Does not switch greenlets.
+        """Start the limit for the current greenlet.
 
-        :param seconds: the limit; for 0 or less, the error is raised immediately.
-        :param source: source of the result, such as the transport that receives the reply; otherwise None.
-        :param extended: True if `seconds` already contains the extension by a blocked event loop.
+        After the limited code, the caller must call :meth:`end`. Does not switch greenlets.
+
+        :param seconds: the limit; if 0 or less, this method raises the error.
+        :param source: object that receives the result, such as a transport; None if there is no
+            such object.
+        :param extended: True if `seconds` already includes extra time because of a blocked event
+            loop.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
@@ -121,18 +129,21 @@ class TimeLimit:
             self._start(seconds)
 
     def add(self, seconds: float) -> None:
-        """Add time to the running limit."""
+        """Add `seconds` to the current limit."""
         self._due += seconds
 
     def extend_if_late(self) -> None:
-        """Extend the limit if it ended while the event loop was blocked. The caller has received a result."""
+        """Extend the limit if it ended while the event loop was blocked.
+
+        The caller has received the result of a stage.
+        """
         late = _clock.monotonic() - self._due
         if late > _LATE and not self._extended:
             self._extended = True
             self._due += late + min(late, self._seconds)
 
     def end(self) -> None:
-        """End the limit."""
+        """End the current use of the limit."""
         self._greenlet = self._source = None
 
     def close(self) -> None:
@@ -154,7 +165,7 @@ class TimeLimit:
         if self._greenlet is None:
             return
         late = _clock.monotonic() - self._due
-        if late < 0:  # the timer was started for an earlier use
+        if late < 0:  # the timer belongs to an earlier use
             self._start(-late)
         elif late > _LATE and not self._extended and (self._source is None or self._source.has_arrived()):
             self._extended = True
@@ -166,7 +177,7 @@ class TimeLimit:
 
 
 class _TimeoutBlock:
-    """Context manager that limits the time of its body."""
+    """Context manager that limits the duration of its body."""
 
     __slots__ = ("_limit", "_seconds")
 
@@ -183,9 +194,10 @@ class _TimeoutBlock:
 
 
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager that raises `error` in its body after `seconds`. None means no limit and no timer.
+    """Return a context manager that raises `error` in its body after `seconds`.
 
-    The body raises the object `error`, not a copy, so callers can distinguish `error` from timeouts of the application.
+    If `seconds` is None, the body has no limit. The body raises the object `error`, not a copy, so
+    callers can distinguish `error` from timeouts of the application.
 
     :param ref: True if the timer keeps the event loop alive; False for background greenlets.
     """
@@ -195,5 +207,5 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
         try:
             raise error
         finally:
-            del error  # the error refers to this frame
+            del error  # the error refers to this frame, and must not form a cycle with the frame
     return _TimeoutBlock(TimeLimit(lambda _seconds: error, ref), seconds)

@@ -1,6 +1,8 @@
-"""TLS over a transport. OpenSSL works in memory, and the transport sends and receives the encrypted bytes.
+"""Transport with TLS.
 
-Therefore interruption, closing and forks work as in a transport without TLS. A close sends no TLS alert to the server.
+OpenSSL works in memory, and the transport sends and receives the encrypted bytes. Therefore
+interruption, closing and forking work as in a transport without TLS. A close sends no TLS alert to
+the server.
 """
 
 from __future__ import annotations
@@ -16,20 +18,21 @@ from gmongo._background import LongWork
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of the OCSP package. The PyMongo stand-in renames only the loggers of loaded modules, so this module, which is
-# always loaded, creates the logger.
+# Logger of the OCSP package. This module creates the logger, because it is always loaded: the
+# PyMongo stand-in renames only the loggers of loaded modules.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
-# Bytes that are encrypted in one step, so that a long message does not block the event loop.
+# Number of bytes that the driver encrypts in one step. The steps are short, so that a long message
+# does not block the event loop.
 _CHUNK_SIZE = 64 * 1024
 _BUFFER_SIZE = 32 * 1024
 
 
 @dataclass(eq=False)
 class Tls:
-    """TLS settings of a client.
+    """TLS settings and TLS sessions of a client.
 
-    :param context: TLS context with the certificates.
+    :param context: TLS context, which contains the certificates.
     :param renew: returns a new context if the certificate files have changed; None if the options name no files.
     """
 
@@ -42,7 +45,7 @@ class Tls:
         renewed = None if self.renew is None else self.renew()
         if renewed is not None:
             self.context = renewed
-            self._sessions.clear()  # the sessions belong to the old certificates
+            self._sessions.clear()  # drop the sessions, which belong to the old certificates
         return self.context
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:
@@ -57,7 +60,7 @@ class Tls:
         return self._sessions.get(host)
 
     def remember(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
-        """Store a TLS session for the next connection, if `context` is still the current context."""
+        """Store a TLS session for the next connection to `host`, if `context` has the current certificates."""
         if session is not None and session.has_ticket and context is self.context:
             self._sessions[host] = session
 
@@ -104,12 +107,12 @@ class TlsTransport(Transport):
         session = self._tls.session(self._host)
         try:
             return self._context.wrap_bio(self._incoming, self._outgoing, server_hostname=self._host, session=session)
-        except ValueError as error:  # an error such as a label that is too long
+        except ValueError as error:  # the host name is invalid: for example, a label is too long
             raise TransportError(f"{self._host!r} cannot be in a certificate: {error}") from error
 
     def limit_messages(self, max_message_size: int) -> None:
         super().limit_messages(max_message_size)
-        # The session tickets of the server arrive before the first reply, so the session is now complete.
+        # Store the session now: its tickets arrive before the first reply of the server.
         self._tls.remember(self._host, self._engine.session, self._context)
 
     def send(self, buffers: Sequence[bytes]) -> None:
@@ -141,14 +144,17 @@ class TlsTransport(Transport):
 
     def _receive_into(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):
-            self._feed()  # the engine has no data yet
+            self._feed()  # receive more bytes, because the engine has no data
         count: int = self._perform(self._engine.read, len(into), into)
         if count == 0:
             raise TransportError("connection closed by the server")
         return count
 
     def _perform(self, step: Callable[..., Any], *arguments: object) -> Any:
-        """Repeat a step of the TLS engine until the step succeeds. Move bytes between the engine and the socket."""
+        """Repeat a step of the TLS engine until the step succeeds.
+
+        Between the repetitions, move bytes between the engine and the socket.
+        """
         if self._interruption is not None:
             raise without_frames(self._interruption)
         while True:
@@ -177,7 +183,7 @@ class TlsTransport(Transport):
         self._incoming.write(self._chunk[:count])
 
     def _send_alert(self) -> None:
-        """Send the TLS alert with the reason of the failure, if the socket can send the alert without a wait."""
+        """Send the TLS alert that reports the failure to the server, if the socket can send without a wait."""
         try:
             if self._outgoing.pending:
                 self._try_to_send(self._outgoing.read())
@@ -203,7 +209,7 @@ _REASONS = {
 
 
 def reason(error: ssl.SSLError) -> str:
-    """Return the reason of a TLS error, for error messages."""
+    """Return the text that an error message shows as the reason of a TLS error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the server's certificate was not accepted: {error.verify_message.rstrip('.')}"
     known = _REASONS.get(error.reason or "")

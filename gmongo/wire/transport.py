@@ -1,7 +1,8 @@
 """Stream socket under gevent, without a gevent socket object.
 
-A raw non-blocking socket with two reused watchers needs a third of the time of ``gevent.socket`` per round trip. One
-greenlet at a time uses a transport. Any greenlet may call :meth:`Transport.interrupt` or :meth:`Transport.close`.
+Per round trip, a raw non-blocking socket with two reused watchers needs a third of the time of
+``gevent.socket``. One greenlet at a time uses a transport. Any greenlet may call
+:meth:`Transport.interrupt` or :meth:`Transport.close`.
 """
 
 from __future__ import annotations
@@ -28,21 +29,23 @@ if TYPE_CHECKING:
 
 _READ = 1
 _WRITE = 2
-_SHORTEST = BEFORE_BODY + 5  # bytes of a reply with an empty document
-# Most replies fit into a buffer of this size in bytes. Larger replies get separate memory.
+_SHORTEST = BEFORE_BODY + 5  # size in bytes of a reply with an empty document
+# Size of a buffer in bytes. Most replies fit into a buffer. Larger replies get separate memory.
 _BUFFER_SIZE = 64 * 1024
-# Free buffers. A transport uses a buffer from the first byte of a reply until the reply is decoded. Therefore idle
-# connections need no buffer, and busy connections share few buffers, which stay in the processor cache.
+# Free buffers. A transport uses a buffer from the first byte of a reply until the reply is decoded.
+# Therefore idle connections need no buffer. Busy connections share few buffers, which stay in the
+# processor cache.
 _free_buffers: list[memoryview] = []
 _KEPT_FREE = 4
 _CHUNK_SIZE = 512 * 1024
 
 
 class TransportError(OSError):
-    """Error of a socket that failed, was closed, or could not be opened.
+    """Error: a socket failed, was closed, or could not be opened.
 
-    If a transport raises another exception, another greenlet or a timer has thrown the exception into the greenlet.
-    Such an exception may also be an ``OSError``, for example from ``gevent.Timeout(1, TimeoutError)``.
+    If a transport raises an exception of another class, another greenlet or a timer threw this
+    exception. The class may even be an ``OSError``, for example after ``gevent.Timeout(1,
+    TimeoutError)``.
     """
 
 
@@ -70,7 +73,8 @@ class Transport:
         "out_of_step",
     )
 
-    # True to wait for the socket before receiving. False in a subclass that buffers bytes.
+    # True if `_fill` waits for the socket before it receives. False in a subclass that buffers
+    # bytes, because the socket may have no more bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -80,13 +84,15 @@ class Transport:
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
         self._waiting: greenlet | None = None  # greenlet that waits for the socket
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # in bytes, until the hello sets another limit
-        self._view: memoryview | None = None  # the buffer
+        # the default in bytes, until the hello sets another limit
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE
+        self._view: memoryview | None = None  # buffer for received bytes, or None
         self._start = 0  # start of the unread bytes in the buffer
         self._end = 0  # end of the unread bytes in the buffer
         self._large: memoryview | None = None  # message that is too long for the buffer
         self._received_size: int  # number of received bytes of the message in `_large`
-        # True after a partly sent request or a partly received reply, when message boundaries are unknown.
+        # True after a partly sent request or a partly received reply, because the next message
+        # boundary is unknown.
         self.out_of_step = False
 
     def __repr__(self) -> str:
@@ -98,13 +104,13 @@ class Transport:
         return self._socket.fileno() == -1
 
     def limit_messages(self, max_message_size: int) -> None:
-        """Refuse later replies of more than `max_message_size` bytes."""
+        """Reject later replies of more than `max_message_size` bytes."""
         self.max_message_size = max_message_size
 
-    def set_ref(self, hold: bool) -> None:
+    def set_ref(self, keep_loop_alive: bool) -> None:
         """Choose whether waiting on the socket keeps the event loop alive."""
         if not self.closed:
-            self._readable.ref = self._writable.ref = hold
+            self._readable.ref = self._writable.ref = keep_loop_alive
 
     def connect(self, sockaddr: SocketAddress) -> None:
         """Connect the socket.
@@ -116,7 +122,9 @@ class Transport:
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Begin to connect the socket, and return True if it is already connected. Does not switch greenlets.
+        """Begin to connect the socket.
+
+        Return True if the connection is complete immediately. Does not switch greenlets.
 
         :raises TransportError: the connection failed.
         """
@@ -129,7 +137,9 @@ class Transport:
         return True
 
     def is_connected(self) -> bool:
-        """Return True if the connection of :meth:`start_connecting` is complete. Does not switch greenlets.
+        """Return True if the connection that :meth:`start_connecting` began is complete.
+
+        Does not switch greenlets.
 
         :raises TransportError: the connection failed.
         """
@@ -137,7 +147,10 @@ class Transport:
         return self.has_peer()
 
     def has_peer(self) -> bool:
-        """Return True if the connection is complete. Does not switch greenlets or take the error of a failure."""
+        """Return True if the connection is complete.
+
+        Does not switch greenlets, and does not consume the error of a failed connection.
+        """
         try:
             self._socket.getpeername()
         except OSError:
@@ -145,7 +158,10 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed. None stops the watcher."""
+        """Call `callback` when the connection is complete or has failed.
+
+        If `callback` is None, stop the watcher.
+        """
         if callback is None:
             self._writable.stop()
         else:
@@ -160,8 +176,8 @@ class Transport:
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        :returns: the body of a reply that arrives in one piece and has only a body. None for any other reply. After
-            None, the caller calls :meth:`receive`.
+        :returns: the body of the reply, if the reply arrives in one piece and has only a body
+            section. Otherwise None, and the caller must call :meth:`receive`.
         :raises TransportError: the connection is lost.
         """
         if len(buffers) != 1:
@@ -180,7 +196,8 @@ class Transport:
             self._send_rest(memoryview(request)[sent:])
         if self._view is not None:  # unread bytes
             return None
-        # Copy of `_wait` and `_receive_into`, whose calls would cost time.
+        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost
+        # time.
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
         self._waiting = getcurrent()
@@ -204,11 +221,14 @@ class Transport:
         return self._complete_body(data, request_id)
 
     def _complete_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body. Otherwise store `data` for :meth:`receive`."""
+        """Return the body if `data` is one reply with only a body section.
+
+        Otherwise store `data` for :meth:`receive`.
+        """
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
-            # Length, responseTo, opcode, flags, section kind, body length.
+            # The fields are length, responseTo, opcode, flags, section kind and body length.
             and read_beginning(data) == (count, request_id, OP_MSG, 0, 0, count - BEFORE_BODY)
         ):
             return data[BEFORE_BODY:]
@@ -265,8 +285,9 @@ class Transport:
     def receive(self, request_id: int, or_to: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
-        The payload is valid until :meth:`release`. A message above 64 KiB has separate memory, which stays valid.
-        After an interruption, another call continues with the same message.
+        The payload is valid until :meth:`release`. The payload of a message above 64 KiB stays
+        valid, because it has separate memory. If an exception interrupts this method, another call
+        continues with the interrupted message.
 
         :param or_to: a second allowed value of responseTo, or None.
         :raises TransportError: the connection is lost.
@@ -301,9 +322,13 @@ class Transport:
         return True
 
     def _fill(self) -> None:
-        """Read once into the buffer. The buffer has space, because its message fits and is still incomplete."""
+        """Read once from the socket into the buffer.
+
+        The buffer has space, because its message fits and is still incomplete.
+        """
         if self._waits_first:
-            self._wait(self._readable)  # a reply has almost never arrived at this time
+            # do not try to receive first, because the reply has almost never arrived yet
+            self._wait(self._readable)
         view = self._view
         if view is None:
             view = self._view = _free_buffer()
@@ -318,7 +343,10 @@ class Transport:
         self._end = end + self._receive_into(view[end:] if end else view)
 
     def _begin_large(self, length: int) -> memoryview:
-        """Return memory for a message that is too long for the buffer. Copy the received bytes of the message."""
+        """Return separate memory for a message that is too long for the buffer.
+
+        Copy the received bytes of the message into this memory.
+        """
         assert self._view is not None
         message = memoryview(_memory(length))
         have = min(self._end - self._start, length)
@@ -330,7 +358,10 @@ class Transport:
     def _receive_large(
         self, message: memoryview, request_id: int, or_to: int | None
     ) -> tuple[int, int, int, memoryview]:
-        """Read the rest of a long message into its memory. Other greenlets can run between the pieces."""
+        """Receive the rest of a long message into its memory.
+
+        Other greenlets can run between the pieces.
+        """
         header = decode_header(message, 0, self.max_message_size, request_id, or_to)
         length, reply_id, response_to, opcode = header
         while self._received_size < length:
@@ -366,14 +397,20 @@ class Transport:
             pass
         return True
 
-    # Raw stream, for protocols before the first message
+    # Raw bytes, which protocols such as SOCKS5 exchange before the first message
 
     def send_raw(self, data: bytes) -> None:
-        """Send raw bytes. Raises the same exceptions as :meth:`send`."""
+        """Send bytes directly to the socket, without TLS.
+
+        Raises the same exceptions as :meth:`send`.
+        """
         Transport._send_rest(self, memoryview(data))
 
     def read_raw(self, size: int) -> bytes:
-        """Read exactly `size` raw bytes. Raises the same exceptions as :meth:`receive`."""
+        """Receive exactly `size` bytes directly from the socket, without TLS.
+
+        Raises the same exceptions as :meth:`receive`.
+        """
         data = bytearray(size)
         have = 0
         with memoryview(data) as view:
@@ -382,7 +419,10 @@ class Transport:
         return bytes(data)
 
     def receive_some(self, limit: int) -> bytes:
-        """Read the next bytes of the stream, at most `limit`. Raises the same exceptions as :meth:`receive`."""
+        """Receive the next bytes of the stream, at most `limit` bytes.
+
+        Raises the same exceptions as :meth:`receive`.
+        """
         data = bytearray(limit)
         with memoryview(data) as view:
             count = self._receive_into(view)
@@ -410,7 +450,10 @@ class Transport:
             raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt current and later waits with `error`, and close the socket. Does not switch greenlets."""
+        """Raise `error` in current and later waits for the socket, and close the socket.
+
+        Does not switch greenlets.
+        """
         if self._interruption is None:
             self._interruption = error
         self._wake()
@@ -421,7 +464,11 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket. A waiting greenlet gets :class:`TransportError`. Does not switch greenlets."""
+        """Close the socket.
+
+        A greenlet that waits for the socket gets a :class:`TransportError`. Does not switch
+        greenlets.
+        """
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -432,7 +479,7 @@ class Transport:
 
         throw_into = greenlet.throw
 
-        def throw() -> None:  # runs in the hub, so no greenlet runs between check and throw
+        def throw() -> None:  # runs in the hub, so no greenlet runs between the check and `throw_into`
             if self._waiting is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 
@@ -451,23 +498,25 @@ class Transport:
 def _free_buffer() -> memoryview:
     try:
         return _free_buffers.pop()
-    except IndexError:  # a check would not suffice, because another thread may take the last buffer
+    except IndexError:
+        # catch the error, because another thread may take the last buffer after a check of the length
         return memoryview(bytearray(_BUFFER_SIZE))
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """Copy an error without its traceback, because a stored error would keep alive all locals of its frames."""
+    """Return a copy of an error without its traceback, which would keep alive all locals of its frames."""
     try:
         return copy(error)
-    except Exception:  # the constructor of the error has other parameters
+    except Exception:  # the error cannot be copied, because its constructor has other parameters
         return TransportError(f"{type(error).__name__}: {error}")
 
 
 def _memory(length: int) -> bytearray | mmap.mmap:
     """Return memory for a message.
 
-    The system allocates a page of a large message only at the first write to the page. Therefore a wrong length needs
-    no memory, and the driver does not spend time to clear up to 48 MB.
+    The operating system allocates each page of a large message at the first write to the page.
+    Therefore a wrong length wastes no memory, and the driver does not spend time to clear up to 48
+    MB.
     """
     if length <= _CHUNK_SIZE:
         return bytearray(length)

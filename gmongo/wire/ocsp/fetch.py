@@ -20,14 +20,16 @@ from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_RESPONDERS = 4
-# Seconds without new queries after failed queries. Connections in this time do not wait for slow responders.
+# After failed queries, start no queries for this number of seconds, so that new connections do not
+# wait for slow responders.
 _PAUSE = 60.0
 
 
 class Fetch:
-    """Queries about a certificate in background greenlets. The queries end with the first answer or the time limit.
+    """OCSP queries about one certificate in background greenlets.
 
-    All connections that need the answer share the queries. The queries continue if a waiting connection is closed.
+    The queries end with the first answer or at the time limit. All connections that need the answer
+    share the queries. The queries continue if a waiting connection is closed.
 
     :param request: request about the certificate.
     :param seconds: time limit of all queries.
@@ -43,16 +45,17 @@ class Fetch:
         self._pending = len(responders)
         for url in responders:
             greenlet = gevent.Greenlet(self._query, url, request, seconds, remember)
-            greenlet.link(self._query_ended)  # runs even if the greenlet is killed before its start
+            # the link runs even if a kill ends the greenlet before its start
+            greenlet.link(self._query_ended)
             greenlet.start()
 
     @property
     def is_over(self) -> bool:
-        """True if a new connection may start new queries: the queries have ended, and no pause follows."""
+        """True if a new connection may start new queries, because these queries and the pause after them have ended."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:
-        """Wait for the end of the queries.
+        """Wait until the queries end.
 
         :param ref: True if the wait keeps the event loop alive.
         """

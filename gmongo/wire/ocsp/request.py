@@ -40,7 +40,7 @@ class Request:
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
-        """Return the ID of the certificate with another hash algorithm, because a responder may use any algorithm."""
+        """Return the ID of the certificate for `algorithm`, because a response may use any hash algorithm."""
         return _id_of(self._request(algorithm))
 
     def _request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
@@ -48,7 +48,7 @@ class Request:
 
     @property
     def must_be_stapled(self) -> bool:
-        """True if the server must staple the response (Must-Staple, RFC 7633)."""
+        """True if the certificate requires a stapled OCSP response (Must-Staple, RFC 7633)."""
         try:
             features = self._extensions.get_extension_for_class(x509.TLSFeature).value
         except x509.ExtensionNotFound:
@@ -57,10 +57,10 @@ class Request:
 
     @property
     def responders(self) -> list[str]:
-        """URLs of the OCSP responders that use HTTP.
+        """URLs of the OCSP responders in the certificate that use HTTP.
 
-        HTTPS is not necessary, because responses are signed. The TLS certificate of a responder would need another
-        OCSP query.
+        HTTPS is not necessary, because responses are signed. With HTTPS, the certificate of the
+        responder would need another OCSP query.
         """
         try:
             access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
@@ -71,9 +71,9 @@ class Request:
 
 
 def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
-    """Return the extensions of a certificate. Return no extensions if `cryptography` cannot parse an extension.
+    """Return the extensions of a certificate.
 
-    OpenSSL has accepted the extension.
+    Return no extensions if `cryptography` cannot parse an extension that OpenSSL has accepted.
     """
     try:
         return certificate.extensions

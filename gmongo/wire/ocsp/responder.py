@@ -18,7 +18,9 @@ _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
 def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """Return the response of an OCSP responder. The caller limits the time. The query does not keep the loop alive.
+    """Send a request to an OCSP responder, and return its response.
+
+    The caller limits the time. The query does not keep the event loop alive.
 
     :param request: OCSP request in DER.
     :param attach: receives each transport before it connects. The caller closes the transports.
@@ -59,7 +61,7 @@ def _host_of(url: str) -> str:
 
 
 class _Socket:
-    """Object with the method of a socket that ``HTTPResponse`` uses."""
+    """Object with ``makefile``, the only method of a socket that ``HTTPResponse`` calls."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -69,9 +71,9 @@ class _Socket:
 
 
 class _Stream(io.RawIOBase):
-    """Stream of the first bytes that a transport receives. The stream ends at a transport error.
+    """Stream of the bytes that a transport receives, up to the size limit.
 
-    After a transport error, the response is truncated, and therefore invalid.
+    A transport error ends the stream. Then the response is truncated, and therefore invalid.
     """
 
     def __init__(self, transport: Transport) -> None:

@@ -16,20 +16,21 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gmongo import _clock
 from gmongo.wire.ocsp.request import Request
 
-LONGEST = 64 * 1024  # bytes. A usual response with a certificate has about 2,000 bytes
+LONGEST = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
 class NoResponse(Exception):
-    """Error of a response that is invalid or does not match the request."""
+    """Error: a responder sent no response, or the response is invalid or does not match the request."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """Revocation status of a certificate.
+    """Revocation status of a certificate in an OCSP response.
 
     :param revoked: True if the certificate was revoked; None if the responder does not know the certificate.
-    :param valid_until: end of the validity in seconds since 1970. Negative infinity if the answer must not be cached.
+    :param valid_until: time at which the validity of the status ends, in seconds since 1970;
+        negative infinity if the client must not cache the status.
     """
 
     revoked: bool | None
@@ -37,12 +38,12 @@ class Response:
 
     @property
     def is_conclusive(self) -> bool:
-        """True if the status is known."""
+        """True if the responder knows the certificate."""
         return self.revoked is not None
 
     @property
     def is_valid(self) -> bool:
-        """True if the answer is still valid."""
+        """True if the validity of the status has not ended."""
         return _clock.time() < self.valid_until
 
 
@@ -62,7 +63,7 @@ def parse_response(request: Request, data: bytes) -> Response:
         return _current([each for each in response.responses if _is_about(each, request)])
     except NoResponse:
         raise
-    except Exception as error:  # cryptography raises errors of several kinds, such as KeyError
+    except Exception as error:  # the package cryptography raises various exceptions, such as KeyError
         raise NoResponse(f"the OCSP response cannot be read: {error}") from error
 
 
@@ -72,7 +73,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
 
 
 def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Combine the single responses about a certificate, which must all be valid.
+    """Return the combined status of the single responses about a certificate, which must all be valid.
 
     The certificate is revoked if any single response reports a revocation.
     """
@@ -84,7 +85,9 @@ def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
         if each.this_update_utc > now:
             raise NoResponse("the OCSP response is not valid yet")
         if each.next_update_utc is None:
-            until = -inf  # the responder may have newer information at any time, so the answer must not be cached
+            # without `nextUpdate`, the responder may have a newer status at any time, so do not
+            # cache this status
+            until = -inf
         elif each.next_update_utc <= now:
             raise NoResponse("the OCSP response has expired")
         else:
@@ -96,7 +99,7 @@ def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
 
 
 def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
-    """Return the certificate of the signer: the issuer, or a delegate whose certificate the issuer has signed."""
+    """Return the certificate of the signer: the issuer, or a delegate with a certificate of the issuer."""
     if _is_responder(response, issuer):
         return issuer
     delegate = next((each for each in response.certificates if _is_responder(response, each)), None)
@@ -121,7 +124,7 @@ def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> b
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """Return True if the certificate of a delegate allows OCSP signatures (RFC 6960, section 4.2.2.2)."""
+    """Return True if the certificate permits its owner to sign OCSP responses (RFC 6960, section 4.2.2.2)."""
     extensions = certificate.extensions
     try:
         purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value

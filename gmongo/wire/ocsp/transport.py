@@ -31,7 +31,10 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """Connected stream socket with TLS from :mod:`gmongo.wire.openssl`. The base class describes the parameters."""
+    """Connected stream socket with TLS from :mod:`gmongo.wire.openssl`.
+
+    :class:`~gmongo.wire.tls.TlsTransport` describes the parameters.
+    """
 
     __slots__ = ()
 
@@ -49,7 +52,8 @@ class CheckedTransport(TlsTransport):
         if peer.shown:
             try:
                 chain = engine.verified_chain()
-            except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
+            except Exception as error:
+                # the package cryptography rejects some certificates that OpenSSL accepts
                 safely(ocsp_log.warning, "OCSP: the server's certificates cannot be parsed: %r", error)
                 return
             peer.valid_until = tls.revocation.check(chain, peer.staple, self._wait_for)
@@ -57,7 +61,7 @@ class CheckedTransport(TlsTransport):
             raise TransportError("the server has shown no certificate")
 
     def _wait_for(self, fetch: Fetch) -> None:
-        self._waiting = getcurrent()  # `interrupt` also resumes the greenlet in this wait
+        self._waiting = getcurrent()  # an interruption of the transport ends this wait
         try:
             fetch.wait(self._readable.ref)
         finally:

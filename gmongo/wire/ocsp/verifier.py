@@ -1,7 +1,8 @@
 """Revocation check of a server certificate.
 
-The check uses these sources in the order of the OCSP Support specification: stapled response, cached answer,
-responders. If no source has an answer, the connection continues (soft failure).
+The check uses three sources in the order of the OCSP Support specification: the stapled response,
+the cached answer, the responders. If no source knows the revocation status, the client uses the
+connection (soft failure).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _REVOKED = "the server's certificate has been revoked, by OCSP"
 
 
 class Verifier:
-    """Revocation checks and cached answers of a client.
+    """Revocation checks of a client, with a cache of the answers.
 
     :param queries_responders: True to query responders if the stapled response and the cache have no answer.
     :param seconds: time limit of the queries to responders.
@@ -37,7 +38,7 @@ class Verifier:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """Drop the queries of the parent process in a forked child."""
+        """In a forked child, drop the queries of the parent process."""
         for each in self._fetches.values():
             each.mark_forked()
         self._fetches.clear()
@@ -48,8 +49,8 @@ class Verifier:
         :param chain: certificate chain, which begins with the server certificate.
         :param staple: stapled response; empty if the server stapled no response.
         :param wait: waits for the end of the queries to responders.
-        :returns: end of the validity of the answer in seconds since 1970; None without an answer; infinity if no check
-            is possible.
+        :returns: time at which the validity of the answer ends, in seconds since 1970; None if no
+            source has an answer; infinity if the certificate cannot be revoked.
         :raises TransportError: the certificate was revoked, or the stapled response is invalid or missing.
         """
         if len(chain) < 2:
