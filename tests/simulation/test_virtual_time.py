@@ -104,7 +104,7 @@ class TestTimers:
                 gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
                 with pytest.raises(gevent.hub.LoopExit):
                     Event().wait()
-                # Gevent starts a new hub greenlet after a LoopExit.
+                # After a LoopExit, gevent starts a new hub greenlet.
                 with pytest.raises(gevent.hub.LoopExit):
                     Event().wait()
                 return gevent.get_hub().join(timeout=1)
