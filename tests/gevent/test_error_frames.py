@@ -1,4 +1,7 @@
-"""Tests that a handled error releases its frames without the garbage collector. No frame refers to the error."""
+"""Tests that Python releases the frames of a handled error without the garbage collector.
+
+For this, no frame in the traceback may refer to the error.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,7 @@ ERRORS: dict[Callable[[], None], Any] = {
 
 
 class Request:
-    """An object in a local variable of the application."""
+    """An object in a local variable of the application, whose release the tests check."""
 
 
 def releases_locals(call: Callable[[], None], error: Any) -> bool:
@@ -153,7 +156,10 @@ def wait_in_backoff() -> None:
 
 @pytest.mark.parametrize("call", [sleep_with_limit, wait_in_backoff], ids=lambda call: call.__name__)
 def test_killed_greenlet_without_error_handler_releases_locals(call: Callable[[], None]) -> None:
-    """The greenlet refers to the exception and to the frames of the exception. No frame may refer to the greenlet."""
+    """The greenlet refers to the exception, and the exception to its frames.
+
+    No frame may refer to the greenlet, because a cycle would keep the frames alive.
+    """
 
     def use(request: Request) -> None:
         call()
@@ -165,5 +171,5 @@ def test_killed_greenlet_without_error_handler_releases_locals(call: Callable[[]
     gevent.sleep(0)
     waiting.kill()
     del waiting
-    gevent.sleep(0)  # gevent releases its callback, which refers to the greenlet
+    gevent.sleep(0)  # the hub releases its callback, which refers to the greenlet
     assert reference() is None

@@ -1,4 +1,7 @@
-"""Campaign of malformed hello replies. After the following correct hello replies, the client must recover."""
+"""Campaign in which a server first sends malformed hello replies and then correct replies.
+
+With the correct replies, the client must recover.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,8 @@ class _Case:
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
         if self.is_good:
-            # The client must accept this hello reply, because its process ID is new and its election is newer.
+            # The client must accept this hello reply: it has a new process ID, and its electionId
+            # and setVersion are greater than all earlier values.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
             return hello_message(reply, command, number)
@@ -64,9 +68,12 @@ class _Case:
         return damaged(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:
-        """Run an operation of the client during the malformed hellos, and return its error.
+        """Run an operation while the server sends malformed hello replies.
 
-        :raises Violation: the error is undocumented, or the client does not recover.
+        Return the error of the operation, or None.
+
+        :raises Violation: the operation raises an undocumented error, or the client does not
+            recover.
         """
         commands, rng = Commands(), self.rng
         with CallbackServer(self.answer) as self.peer:
@@ -96,8 +103,9 @@ class _Case:
         return error
 
     def _recover(self, client: MongoClient[Any]) -> None:
-        """Check that the client uses the server again, unless the topology has removed the server."""
-        end = monotonic() + 20  # on a busy machine, connections may time out several times
+        """Check that an operation succeeds, unless a malformed reply made the client remove or reject the server."""
+        # Long, because connections may time out several times on a busy machine.
+        end = monotonic() + 20
         address = "127.0.0.1", self.peer.port
         while True:
             error = attempt(client.d.c.find_one)
@@ -113,7 +121,7 @@ class _Case:
 
 
 class MalformedHellos:
-    """Campaign of malformed hello replies. The seed and the case number determine a case."""
+    """Campaign of malformed hello replies. The seed and the case number determine each case."""
 
     name = "hellos"
 
@@ -124,7 +132,7 @@ class MalformedHellos:
     def run(self, cases: int, seconds: float | None = None, first: int = 0) -> CampaignResults:
         """Run at most `cases` cases within the time limit.
 
-        Eight cases run concurrently, because most of the time of a case is a wait.
+        Eight cases run concurrently, because a case mostly waits.
         """
         end = None if seconds is None else monotonic() + seconds
         before = resource_counts()

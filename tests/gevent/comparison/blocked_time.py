@@ -25,7 +25,7 @@ import gevent
 from tests.support.ticker import measure_longest_gap
 
 DOCUMENTS = 15_000
-# Two batches: the documents and the message header of each batch have less than 16 MB.
+# All 15,000 documents fit into one batch, because a document has about 1,000 bytes.
 TEXT = "x" * 1000
 
 client = driver.MongoClient(sys.argv[2])

@@ -198,7 +198,7 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 
 def count_losses(runs: list[Run]) -> Counter[str]:
-    """Return the number of interrupted runs, of runs with a loss, and of runs with each loss."""
+    """Return how many runs were interrupted, how many of these runs lost a resource, and the count of each loss."""
     tally = Counter({"points": len(runs), "points where something is lost": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)

@@ -31,7 +31,7 @@ def forget_frames(*errors: BaseException | None) -> None:
 
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
-    """Return a text if the error that the greenlet raised is not the error that the harness threw."""
+    """Return a text if the greenlet raised another error than the interruption must cause."""
     if scenario.survives or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
@@ -197,7 +197,7 @@ def _watcher_count() -> int:
 
 
 def _living_driver_greenlets(seen: WeakSet[Any]) -> list[Any]:
-    """Return a text for each driver greenlet in `seen` that is still alive."""
+    """Return the driver greenlets in `seen` that have not ended."""
     return [
         each for each in list(seen) if not each.dead and "gmongo" in _origin(each) and "testing" not in _origin(each)
     ]

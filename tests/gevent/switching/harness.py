@@ -34,7 +34,7 @@ MOST_POINTS = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
-    """Recorder of commands and heartbeats without end event, cursor IDs in replies, and servers marked Unknown."""
+    """Recorder of commands and heartbeats that have no end event, of cursor IDs, and of servers marked Unknown."""
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()

@@ -105,7 +105,10 @@ def contents(client: Any) -> Counter[str]:
 
 
 def _document_text(name: str, document: Mapping[str, Any]) -> str:
-    """Return a document as text, without the field ``_id`` or date that differs in each run."""
+    """Return a document as text.
+
+    Omit the ``_id`` of a chunk and the ``uploadDate`` of a file, which differ in each run.
+    """
     varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 

@@ -562,7 +562,7 @@ class CursorOfLateReply(ConnectionAfterLateReply):
 class LateReply(DriverGreenlet):
     """The harness interrupts the driver greenlet that reads a late reply.
 
-    The driver reuses or closes the connection.
+    Afterwards, the connection must be usable, or the driver must close it.
     """
 
     name = "read of a late reply"

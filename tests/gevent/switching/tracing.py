@@ -98,8 +98,8 @@ class Tracer:
             return
         error = self._next_error()
         if error is not None:
-            # gevent's greenlet raises an error of the trace function in the greenlet to which the
-            # hub switches, and then stops the tracing.
+            # If the trace function raises an error, the greenlet to which the hub switches gets the
+            # error, and the tracing ends.
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
