@@ -86,7 +86,8 @@ class Child:
         if self.pid == 0:
             _run_in_child(writes, leave_servers, live)
         os.close(writes)
-        # Wait until the child has closed its copies of the sockets. A copy could block the port of a restarted member.
+        # Wait until the child has closed its copies of the servers' sockets. An open copy could
+        # block the port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
 
