@@ -1,4 +1,4 @@
-"""Fixtures: call runners on the servers for the comparison of gmongo and PyMongo."""
+"""Fixtures that provide call runners on the servers on which gmongo and PyMongo are compared."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
     """Yield a call runner on each available server.
 
-    The runner ends after the tests of this folder, because tests of other folders count greenlets, descriptors and
-    timers.
+    Close the runner after the tests of this folder, because later tests count greenlets,
+    descriptors and timers.
     """
     if request.param == "simulation":
         with DeploymentProcess("--replica-set", "1") as deployment:

@@ -1,7 +1,9 @@
-"""The intended differences from PyMongo, in `differences.jsonl`. If another difference exists, a test fails.
+"""The intended differences from PyMongo, in `differences.jsonl`.
 
-An entry contains a pattern of calls, the parts of an outcome that may differ, a reason, and a text of the
-documentation.
+If the outcomes of a call differ in any other way, a test fails.
+
+An entry has a pattern that matches calls, the parts of an outcome that may differ, the reason, and
+a text of the documentation.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
 
 
 class Kind(Enum):
-    """Category of an intended difference."""
+    """Why a difference from PyMongo is intended."""
 
     LAW = "a specification requires the behaviour of gmongo"
     SAFER = "PyMongo loses data, or fails late or by accident"
@@ -38,11 +40,12 @@ class Difference:
     """An intended difference from PyMongo.
 
     :param reason: One sentence that explains the difference.
-    :param line: Part of the line in `docs/differences.md` or `docs/differences-internals.md` about the difference.
+    :param line: Part of the line that describes the difference in `docs/differences.md` or
+        `docs/differences-internals.md`.
     :param calls: Regular expression that matches the source code of calls with this difference.
-    :param parts: Names of the outcome's fields that may differ in any way.
-    :param accepts: Function that returns True if a value of PyMongo and a value of gmongo differ only by this
-        difference.
+    :param parts: Fields of :class:`Outcome` that may differ in any way.
+    :param accepts: Function that receives a value of PyMongo and a value of gmongo, and returns
+        True if this difference explains both.
     """
 
     kind: Kind
@@ -53,7 +56,7 @@ class Difference:
     accepts: AcceptsParts | None = None
 
     def matches(self, call: str) -> bool:
-        """Return True if a call can have this difference."""
+        """Return True if this difference can occur in the outcomes of a call."""
         return re.search(self.calls, call) is not None
 
 
@@ -78,7 +81,7 @@ def _is_refused_early(theirs: Any, ours: Any) -> bool:
 
 
 def _is_decoded(theirs: Any, ours: Any) -> bool:
-    """Return True if the details of an error are a dictionary in gmongo, and a RawBSONDocument in PyMongo."""
+    """Return True if the details of an error are a dictionary in gmongo, but a RawBSONDocument in PyMongo."""
     if not (isinstance(ours, tuple) and ours[:1] == ("dict",) and isinstance(theirs, tuple)):
         return False
     return bool(theirs == ("RawBSONDocument", ours)) and "errmsg" in dict(ours[1])
@@ -99,7 +102,7 @@ def _is_any_successful(theirs: Any, ours: Any) -> bool:
 
 
 def _is_text(theirs: Any, ours: Any) -> bool:
-    """Return True if the two parts are any texts."""
+    """Return True if both parts are strings, even if they differ."""
     return isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs[:1] == ours[:1] == ("str",)
 
 
@@ -167,7 +170,10 @@ DIFFERENCES = tuple(_read_differences())
 
 
 def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
-    """Return the numbers of the intended differences between two outcomes. Return None if another difference exists."""
+    """Return the indexes of the intended differences that explain all differences of two outcomes.
+
+    Return None if a difference is not explained.
+    """
     applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.matches(call)]
     used: set[int] = set()
 
@@ -188,9 +194,9 @@ def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
 
 
 def check(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
-    """Return the numbers of the intended differences between two outcomes.
+    """Return the indexes of the intended differences that explain all differences of two outcomes.
 
-    :raises AssertionError: The outcomes have a difference that is not intended.
+    :raises AssertionError: The outcomes have a difference that no intended difference explains.
     """
     used = explained(call, theirs, ours)
     if used is None:

@@ -194,7 +194,7 @@ class Reader(Actor):
 class TransferActor(Actor):
     """Actor that moves amounts between accounts in transactions.
 
-    A transaction must make all its changes or no change.
+    Each transaction must make all of its changes or none.
     """
 
     def operate(self, token: str) -> None:

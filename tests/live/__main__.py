@@ -1,8 +1,8 @@
-"""``python -m tests.live URI``: check gmongo on the deployment that a URI selects.
+"""``python -m tests.live URI`` checks gmongo on the deployment that the URI selects.
 
-The program writes ``report.html`` and ``report.json``. By default, the program uses only databases that it creates, and
-sends no command that affects the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need
-the option --disposable.
+The program writes the results to ``report.html`` and ``report.json``. By default, the program uses
+only databases that it creates, and sends no command that affects the whole deployment. Official
+tests, fail points, step-downs and `killAllSessions` need the option --disposable.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the selected parts. Return 1 if a case fails, and 2 if the deployment does not permit the run."""
+    """Run the parts that the command line selects.
+
+    Return 1 if a case fails, and 2 if the deployment does not permit the run.
+    """
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.mongod is not None:
@@ -104,11 +107,11 @@ def _run(name: str, target: Target, report: Report, options: argparse.Namespace)
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.clear()  # the data of earlier parts must not affect this part
+            target.clear()  # this part must not find the data of earlier parts
         PARTS[name](target, report, options)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))
-    except Exception as error:  # the other parts still run
+    except Exception as error:  # an error of one part does not prevent the other parts
         report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 

@@ -18,11 +18,12 @@ _USER, _PASSWORD = "runner", "p@ss:word"
 
 
 class Started(NamedTuple):
-    """A deployment of `mongod` servers that runs.
+    """A running deployment of `mongod` servers.
 
     :param uri: the connection string, with the user and the options of the run.
     :param name: the name of the replica set, or the address of the standalone.
-    :param replica_set: the object that controls the members; None for a standalone.
+    :param replica_set: the object that can kill, stop and restart the members; None for a
+        standalone.
     """
 
     uri: str
@@ -46,9 +47,11 @@ def started(
     :param members: the number of members of a replica set; 0 for a standalone.
     :param program: the path of `mongod`; the installed program by default.
     :param tls: True if clients must use TLS.
-    :param mechanism: one of :data:`MECHANISMS`, for access control; None for no access control.
+    :param mechanism: the authentication mechanism, one of :data:`MECHANISMS`; None if clients need
+        not authenticate.
     :param compressor: the compressor that the URI contains; None for no compression.
-    :param accepts_version_2: True if the servers accept version 2 of the Stable API, which the official tests need.
+    :param accepts_version_2: True if the servers accept version 2 of the Stable API, which official
+        tests use.
     :param api_version: the Stable API version that each command must have; None if commands need no version.
     """
     settings: dict[str, Any] = {

@@ -1,4 +1,7 @@
-"""Tests of the table of differences and its use. ``tox -e pymongo`` runs PyMongo's tests."""
+"""Tests of ``differences.tsv`` and of the functions that read and use the table.
+
+``tox -e pymongo`` runs PyMongo's tests.
+"""
 
 from __future__ import annotations
 
