@@ -121,7 +121,7 @@ def collector_off() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Yield the URI of the server in MONGODB_URI. If the variable is not set, yield the URI of an embedded database."""
+    """Yield the URI in MONGODB_URI or, if the variable is not set, the URI of an embedded database."""
     engine = request.config.getoption("--engine")
     if engine is None:
         with database_uri() as uri:

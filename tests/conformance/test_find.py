@@ -1,4 +1,4 @@
-"""Tests of ``python -m tests.find``, which prints the tests of a requirement, of a file or of words."""
+"""Tests of ``python -m tests.find``, which prints the tests of a requirement or file, or tests with certain words."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Outcome(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Row of the table of calls: lines of Python.
+    """A row of the table of calls, which consists of lines of Python code.
 
     The last line is an expression, whose value is the result of the call.
 

@@ -61,7 +61,7 @@ class Difference:
 
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
-    """Return True if both drivers reject an argument, and PyMongo raises an accidental or another built-in error."""
+    """Return True if both drivers reject an argument, but PyMongo raises an accidental or another built-in error."""
     if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)) or "PyMongoError" in theirs.classes:
@@ -71,7 +71,7 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
 
 
 def _is_refused_early(theirs: Any, ours: Any) -> bool:
-    """Return True if gmongo rejects an argument, and PyMongo sends the argument to the server, which rejects it."""
+    """Return True if gmongo rejects an argument, but PyMongo sends the argument and the server rejects it."""
     return (
         isinstance(theirs, RaisedError)
         and isinstance(ours, RaisedError)

@@ -46,7 +46,7 @@ STARTS = (
 
 
 def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield the possible results of a server check: a name, and the hello reply or None for an error."""
+    """Yield possible results of a server check: the result's name, and the hello reply or None for an error."""
     yield "error", None
     yield "standalone", {**_BASE, "isWritablePrimary": True}
     yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}
@@ -136,7 +136,7 @@ def initial_descriptions(start: Start) -> DescriptionPair:
 
 
 class Exploration(NamedTuple):
-    """Result of an exploration: the numbers of states and checks, and the shortest sequence to each difference."""
+    """Result of an exploration: counts, and for each difference the shortest sequence that leads to it."""
 
     states: int
     steps: int

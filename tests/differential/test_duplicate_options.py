@@ -1,6 +1,6 @@
-"""Tests of options with two values. The places of the values are a URI, keywords or DNS records.
+"""Tests of options that have two values. A URI, keywords or DNS records contain the values.
 
-The values can have the same name or two names of the option.
+The two values can have equal or different spellings of the option's name.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ REJECTED = "refused"
 
 @pytest.fixture(autouse=True)
 def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not load the certificate authorities of the system. Their loading is slow, and no client connects."""
+    """Do not load the system's certificate authorities, because this is slow and no client connects."""
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 
@@ -141,7 +141,7 @@ class DoubleOption(NamedTuple):
         return options.get(self.option.key)
 
     def effective_value(self, driver: Any) -> Any:
-        """Return REJECTED, or for each of the two values whether the value is effective."""
+        """Return for each of the two values whether it takes effect, or REJECTED if the driver rejects both."""
         both = self.value(driver, (0, 1))
         return both if both == REJECTED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
 

@@ -172,7 +172,7 @@ def _is_rejected_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 
 def _raises_before_send(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if gmongo raises an error before the send, because an old server would reject the write silently."""
+    """Return True if gmongo raises an error before it sends a write that an old server would reject silently."""
     return theirs.error is None and "needs MongoDB" in ours.text and not ours.commands
 
 

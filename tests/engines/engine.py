@@ -35,9 +35,9 @@ _HOST = "127.0.0.1"
 
 
 def rows_to_run(rows: list[_Row]) -> list[_Row]:
-    """Return all rows if ``GMONGO_ENGINES`` is set.
+    """Return `rows` if ``GMONGO_ENGINES`` is set.
 
-    Otherwise, return only one row, which pytest skips with a reason.
+    Otherwise return only the first row, so that pytest reports one skipped test with the reason.
     """
     return rows if VARIABLE in os.environ else rows[:1]
 

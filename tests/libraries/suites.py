@@ -48,7 +48,7 @@ class Suite:
 
     @property
     def checkout_variable(self) -> str:
-        """Return the name of the environment variable that can contain the path of a checkout of the library."""
+        """Return the name of the variable in which a user can give the path of a checkout of the library."""
         return f"GMONGO_CHECKOUT_{re.sub('[^A-Z]+', '_', self.distribution.upper())}"
 
     @property

@@ -101,7 +101,7 @@ IMPORTS = """
 def table(request, tmp_path, monkeypatch):
     """Return a function that reads the rows of the report.
 
-    The report has one form with the package rich, one without.
+    The form of the report depends on whether the package rich is installed.
     """
     if request.param == "plain":
         (tmp_path / "rich.py").write_text("raise ImportError")

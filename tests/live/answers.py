@@ -14,9 +14,8 @@ from tests.simulation.fuzz.grammar import Grammar
 
 DOCUMENTED, DRAWN = "documented answers", "random calls"
 
-# Error codes with which a server rejects commands, operators and stages that it does not support:
-# CommandNotFound, CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of
-# unknown stages.
+# Error codes with which a server rejects a command or stage that it does not support: CommandNotFound,
+# CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown stages.
 _UNKNOWN = frozenset({59, 115, 168, 238, 40324})
 # Error codes with which a standalone rejects transactions, snapshot reads and change streams.
 _UNKNOWN_TO_STANDALONE = frozenset({20, 123, 40573})

@@ -1,4 +1,4 @@
-"""Compare the outcomes of calls: gmongo and PyMongo on the deployment, and gmongo on a simulated deployment."""
+"""Compare calls of gmongo with calls of PyMongo on the deployment, and of gmongo on a simulation."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class LiveStep(Step):
     def _check(self, client: MongoClient[Any]) -> None:
         """Check the invariants of the client.
 
-        Check that the servers have no open transaction and no cursor of the run.
+        Also check that the run has left no open transaction and no cursor on the servers.
         """
         deadline = monotonic() + _RECOVERY
         while True:

@@ -22,14 +22,15 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 PART = "official unified tests"
 ATTEMPTS = 5
 # Words in cases that may fail on a busy machine, for two reasons. A short timeout may expire too
-# early. After the fail point `failBeforeCommit` has closed the connection, a busy server still
-# inserts documents one by one, and commits those that it inserts after the end of the fail point.
+# early. The fail point
+# `failBeforeCommit` closes the connection, but a busy server continues to insert documents. The
+# server commits the documents that it inserts after the end of the fail point.
 _DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
 _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """A deployment that already runs. The class has the methods of ``RunningDeployment`` that the runner calls."""
+    """A deployment that runs before the tests, with the methods of ``RunningDeployment`` that a runner calls."""
 
     def __init__(self, target: Target) -> None:
         self._target = target

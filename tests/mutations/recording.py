@@ -87,7 +87,7 @@ class Recording:
         return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
 
     def tests_of_file(self, file: str) -> list[Test]:
-        """Return the tests that reach a function of a file.
+        """Return the tests that reach any function of a file.
 
         These tests may detect changes of code that runs on import.
         """

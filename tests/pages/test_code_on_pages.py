@@ -1,6 +1,6 @@
-"""Tests of the code on documentation pages: Python sessions have the shown output, and other code compiles.
+"""Tests of the code on documentation pages.
 
-The names that the code imports from gmongo exist.
+Python sessions print the shown output, other code compiles, and imported names of gmongo exist.
 """
 
 from __future__ import annotations

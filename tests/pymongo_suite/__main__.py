@@ -32,9 +32,9 @@ Results = dict[tuple[str, str], dict[str, Outcome]]
 
 
 def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str]) -> list[str]:
-    """Return the files with synchronous tests of the driver for a deployment.
+    """Return the files whose synchronous tests run on a deployment.
 
-    Tests that need no server run on one deployment only.
+    Tests that need no server run on only one deployment.
     """
     needed = _USES_PYMONGO if deployment == _ANYWHERE else _USES_A_SERVER
     paths = [*sorted((folder / "test").glob("test_*.py")), *sorted((folder / "test" / "mockupdb").glob("test_*.py"))]
