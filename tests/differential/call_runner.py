@@ -292,7 +292,7 @@ class CallRunner:
                 "uuid": uuid,
                 "U": uuid.UUID(int=7),
                 "datetime": datetime,
-                "raised_by": _raised_by,
+                "raised_by": _result_or_error,
             }
         )
         try:
@@ -322,7 +322,7 @@ class CallRunner:
         First send a ping with each client, after which all unacknowledged commands have arrived.
         """
         for client in names["clients"]:
-            _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
+            _result_or_error(lambda client=client: client.admin.command("ping", comment=_BARRIER))
         return [sent for sent in self._proxy.take_commands() if sent.body.get("comment") != _BARRIER]
 
     def _drop_all(self) -> None:
@@ -384,7 +384,7 @@ def _run_lines(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), source, "eval"), names)
 
 
-def _raised_by(call: Callable[[], Any]) -> Any:
+def _result_or_error(call: Callable[[], Any]) -> Any:
     """Return the result of a function, or the error that it raises.
 
     With this function, a row can continue after an error.

@@ -80,14 +80,14 @@ def _is_refused_early(theirs: Any, ours: Any) -> bool:
     )
 
 
-def _is_decoded(theirs: Any, ours: Any) -> bool:
+def _is_decoded_error_document(theirs: Any, ours: Any) -> bool:
     """Return True if the details of an error are a dictionary in gmongo, but a RawBSONDocument in PyMongo."""
     if not (isinstance(ours, tuple) and ours[:1] == ("dict",) and isinstance(theirs, tuple)):
         return False
     return bool(theirs == ("RawBSONDocument", ours)) and "errmsg" in dict(ours[1])
 
 
-def _is_labelled(theirs: Any, ours: Any) -> bool:
+def _has_additional_retry_label(theirs: Any, ours: Any) -> bool:
     """Return True if only gmongo's error of a bulk write has the server's label RetryableWriteError."""
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)):
         return False
@@ -101,7 +101,7 @@ def _is_any_successful(theirs: Any, ours: Any) -> bool:
     return bool(theirs == ("anySuccessful", ("bool", True)) and ours == ("anySuccessful", ("bool", False)))
 
 
-def _is_text(theirs: Any, ours: Any) -> bool:
+def _are_texts(theirs: Any, ours: Any) -> bool:
     """Return True if both parts are strings, even if they differ."""
     return isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs[:1] == ours[:1] == ("str",)
 
@@ -122,7 +122,7 @@ def _is_overload_policy(theirs: Any, ours: Any) -> bool:
     return bool((theirs, ours) == (("int", 2), ("int", 5)))
 
 
-def _is_numbered(theirs: Any, ours: Any) -> bool:
+def _differs_by_transaction_number(theirs: Any, ours: Any) -> bool:
     """Return True if two commands differ only in the transaction number, which only gmongo sends."""
     if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
         return False
@@ -134,7 +134,7 @@ def _without_field(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(each for each in fields if each != field)
 
 
-def _is_ended(theirs: Any, ours: Any) -> bool:
+def _is_id_of_ended_cursor(theirs: Any, ours: Any) -> bool:
     """Return True if the cursor ID is 0 in gmongo, because the cursor has ended, and a number in PyMongo."""
     return isinstance(theirs, tuple) and theirs[:1] == ("Int64",) and bool(ours == ("int", 0))
 

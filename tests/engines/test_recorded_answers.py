@@ -82,16 +82,16 @@ def _reply_to(case: Case, database: Any) -> Any:
 
 
 def _are_equal_without_ids(first: Any, second: Any) -> bool:
-    return difference(_without_identities(first), _without_identities(second)) is None
+    return difference(_without_generated_ids(first), _without_generated_ids(second)) is None
 
 
-def _without_identities(value: Any) -> Any:
+def _without_generated_ids(value: Any) -> Any:
     """Return a copy of a value without IDs that differ in each run."""
     if is_wrapper(value) and next(iter(value)) in ("$oid", "$timestamp", "$binary"):
         return next(iter(value))
     if isinstance(value, dict):
-        return {name: _without_identities(part) for name, part in value.items()}
-    return [_without_identities(part) for part in value] if isinstance(value, list) else value
+        return {name: _without_generated_ids(part) for name, part in value.items()}
+    return [_without_generated_ids(part) for part in value] if isinstance(value, list) else value
 
 
 def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:

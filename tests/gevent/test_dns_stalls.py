@@ -47,11 +47,11 @@ class SlowNameServer(NameServer):
         self._kind, self.delayed = kind, []
         self.gate.clear()
 
-    def _answer(self, data: bytes, asker: Any) -> None:
+    def _answer(self, data: bytes, client_address: Any) -> None:
         if (kind := QTYPE[DNSRecord.parse(data).q.qtype]) == self._kind:
             self.delayed.append(kind)
             self.gate.wait()
-        super()._answer(data, asker)
+        super()._answer(data, client_address)
 
 
 class SlowResolver(Resolver):

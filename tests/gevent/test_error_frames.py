@@ -46,7 +46,7 @@ def raise_wait_timeout() -> None:
     WaitQueue[str]().join().sleep(0, TimeLimitError)
 
 
-def raise_foreign_timeout() -> None:
+def raise_timeout_of_application() -> None:
     waiter = WaitQueue[str]().join()
     with Timeout(0.001, TimeLimitError()):
         waiter.sleep(5, AssertionError)
@@ -102,7 +102,7 @@ def fail_in_encryption_step() -> None:
 ERRORS: dict[Callable[[], None], Any] = {
     raise_eviction: TimeLimitError,
     raise_wait_timeout: TimeLimitError,
-    raise_foreign_timeout: TimeLimitError,
+    raise_timeout_of_application: TimeLimitError,
     raise_command_error: OperationFailure,
     raise_expired_limit: TimeLimitError,
     connect_to_closed_port: TransportError,

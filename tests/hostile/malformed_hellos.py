@@ -43,7 +43,7 @@ class _Case:
         self.rng = rng = random.Random(f"{seed}:{number}")
         self.bad_hellos = rng.choice((1, 2, 3))  # number of malformed hello replies
         self.damages_bytes = rng.random() < 0.25
-        self.is_good = False
+        self.replies_are_correct = False
         self.count = 0
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
@@ -52,7 +52,7 @@ class _Case:
         reply = hello(self.peer.name)
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
-        if self.is_good:
+        if self.replies_are_correct:
             # The client must accept this hello reply: it has a new process ID, and its electionId
             # and setVersion are greater than all earlier values.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
@@ -96,7 +96,7 @@ class _Case:
                 )
                 error = attempt(rng.choice(operations))
                 attempt(rng.choice(operations))
-                self.is_good = True
+                self.replies_are_correct = True
                 self._recover(client)
             if commands.open or commands.faults:
                 raise Violation(f"commands {commands.open} {commands.faults}")
@@ -146,7 +146,7 @@ class MalformedHellos:
                 pool.join()
         except Violation as violation:
             self.findings.violations.append((-1, str(violation)))
-        self._check_gone(before)
+        self._check_resources(before)
         return self.findings
 
     def _case(self, number: int) -> None:
@@ -156,7 +156,7 @@ class MalformedHellos:
         except Violation as violation:
             self.findings.violations.append((number, str(violation)))
 
-    def _check_gone(self, before: tuple[int, int]) -> None:
+    def _check_resources(self, before: tuple[int, int]) -> None:
         for _ in range(100):
             gc.collect()
             greenlets, descriptors = resource_counts()

@@ -185,13 +185,13 @@ class MalformedReplies:
             self._wrong = 0
             if number % _AT_REST_EVERY == 0:
                 check_nothing_in_use(client, commands)
-                check_good(client, number)
+                check_correct_reply(client, number)
         except Violation as violation:
             what = OPERATIONS.index(operation)
             raise Violation(f"operation {what}: {violation}") from violation
 
 
-def check_good(client: MongoClient[Any], number: int) -> None:
+def check_correct_reply(client: MongoClient[Any], number: int) -> None:
     """Check that the client accepts a correct reply.
 
     :raises Violation: the client rejects the reply, or returns the reply to another request.

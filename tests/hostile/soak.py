@@ -561,7 +561,7 @@ class Soak:
         try:
             with silent_stderr():
                 step.run()
-                self._check_gone(before)
+                self._check_released(before)
         except Violation as violation:
             self.findings.violations.append((number, str(violation)))
         self.interrupts += step.interrupts
@@ -576,7 +576,7 @@ class Soak:
         self._check_cycles(number)
         self.slopes.add(measure_resources())
 
-    def _check_gone(self, before: tuple[int, int]) -> None:
+    def _check_released(self, before: tuple[int, int]) -> None:
         """Check that objects of ended workers and file descriptors are released, without the garbage collector."""
         gevent.sleep(0.01)
         if WorkerObject.alive:

@@ -194,7 +194,7 @@ def test_check_timeout_error_names_connect_timeout():
 
 
 @pytest.mark.real_time
-def test_timeout_before_send_has_no_negative_limit(server):
+def test_error_of_timeout_before_send_contains_no_negative_limit(server):
     """A slow listener runs until the time limit has passed. The client has not sent the command yet."""
     listener = Recorder()
     with MongoClient(server.name, event_listeners=[listener], retryReads=False) as client:

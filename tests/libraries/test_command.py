@@ -63,7 +63,7 @@ def test_missing_file_is_named_without_traceback(name):
     assert completed.stderr == f"{sys.executable}: can't open file {str(ROOT / name)!r}: No such file\n"
 
 
-def test_pytest_with_warnings_as_errors_runs(tmp_path):
+def test_pytest_with_warnings_as_errors_passes(tmp_path):
     # pytest registers each package that has a plugin in this way.
     (tmp_path / "conftest.py").write_text("import pytest\n\npytest.register_assert_rewrite('gmongo')\n")
     (tmp_path / "test_it.py").write_text("def test_it():\n    assert True\n")

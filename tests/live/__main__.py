@@ -21,7 +21,7 @@ from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
 from gmongo.testing import URI_VARIABLE
 from tests.live import answers, calls, campaigns, official, prose_tests
-from tests.live.mongod import MECHANISMS, Started, started
+from tests.live.mongod import MECHANISMS, StartedDeployment, started
 from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
     return _run_all(parser, options, None)
 
 
-def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deployment: Started | None) -> int:
+def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deployment: StartedDeployment | None) -> int:
     try:
         client_options = {"server_api": ServerApi(options.api_version)} if options.api_version else {}
         target = Target(options.uri, client_options, options.one_mongos, deployment and deployment.replica_set)

@@ -17,7 +17,7 @@ MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509")
 _USER, _PASSWORD = "runner", "p@ss:word"
 
 
-class Started(NamedTuple):
+class StartedDeployment(NamedTuple):
     """A running deployment of `mongod` servers.
 
     :param uri: the connection string, with the user and the options of the run.
@@ -41,7 +41,7 @@ def started(
     compressor: str | None = None,
     accepts_version_2: bool = True,
     api_version: str | None = None,
-) -> Iterator[Started]:
+) -> Iterator[StartedDeployment]:
     """Start a deployment, and stop the deployment at the end of the block.
 
     :param members: the number of members of a replica set; 0 for a standalone.
@@ -63,10 +63,10 @@ def started(
     options = {"compressors": compressor} if compressor else {}
     if members:
         with EmbeddedReplicaSet(members, program=program, **settings) as deployment:
-            yield Started(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
+            yield StartedDeployment(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
     else:
         with EmbeddedDatabase(engine="mongod", program=program, **settings) as database:
-            yield Started(_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
+            yield StartedDeployment(_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
 
 
 def _uri(uri: str, mechanism: str | None, options: dict[str, str]) -> str:

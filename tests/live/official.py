@@ -119,7 +119,7 @@ def run(target: Target, report: Report, only: str) -> None:
                         _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
-                        with probes.judged(f"{case} {file.document.get('initialData')}"):
+                        with probes.skip_if_feature_is_missing(f"{case} {file.document.get('initialData')}"):
                             _run_case(live, partial(read, file), index, options, remarks)
     finally:
         live.close()

@@ -140,7 +140,7 @@ class Probes:
         self._results: dict[Probe, str] = {}
 
     @contextmanager
-    def judged(self, text: str) -> Iterator[None]:
+    def skip_if_feature_is_missing(self, text: str) -> Iterator[None]:
         """Run a case in the block.
 
         If the case fails and the server lacks a feature that the case needs, raise Skip.
@@ -152,12 +152,12 @@ class Probes:
         except Skip:
             raise
         except Exception:
-            lacking = self.lacking(text)
+            lacking = self.missing_features(text)
             if lacking:
                 raise Skip(lacking) from None
             raise
 
-    def lacking(self, text: str) -> str:
+    def missing_features(self, text: str) -> str:
         """Return a text that names the features that a case needs and the server lacks, with the errors of the server.
 
         The text is empty if the server has all of these features.

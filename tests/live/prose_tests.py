@@ -105,7 +105,7 @@ class _Results:
         elif report.failed and _TIME_LIMITS in name and self.attempts < ATTEMPTS:
             self.limited.append(str(_TESTS / name))
         elif report.failed:
-            lacking = self._probes.lacking(name)
+            lacking = self._probes.missing_features(name)
             outcome = Outcome.SKIPPED if lacking else Outcome.FAILED
             self._report.add(PART, name, outcome, lacking or report.longrepr.reprcrash.message)
         elif report.when == "call":

@@ -25,7 +25,7 @@ _DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection
 _URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
 _CONNECTIONS = 8
 # The run does not use this mechanism, because it needs a token of an identity provider.
-_UNTRIED = "MONGODB-OIDC"
+_UNUSED_MECHANISM = "MONGODB-OIDC"
 
 
 class RefusedError(Exception):
@@ -35,13 +35,13 @@ class RefusedError(Exception):
 class RestrictedClient(MongoClient[Any]):
     """Client that can use only the databases of the run.
 
-    :ivar fence: Prefix of the names of the permitted databases.
+    :ivar permitted_prefix: Prefix of the names of the permitted databases.
     """
 
-    fence = ""
+    permitted_prefix = ""
 
     def __getitem__(self, name: str) -> Database[Any]:
-        if not name.startswith(self.fence):
+        if not name.startswith(self.permitted_prefix):
             raise Skip(f"not without --disposable: the case uses the database {name}")
         return super().__getitem__(name)
 
@@ -166,7 +166,7 @@ class Target:
         if self._fenced is None:
             one = self.uri_of(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
             self._fenced = RestrictedClient(one, **self.options)
-            self._fenced.fence = "" if self.disposable else self.run
+            self._fenced.permitted_prefix = "" if self.disposable else self.run
         return self._fenced[self.database(name)]
 
     def uri_of(self, *hosts: str, database: str = "") -> str:
@@ -218,7 +218,7 @@ class Target:
         with suppress(PyMongoError):
             parameters = self.client.admin.command({"getParameter": "*"})
         auth = self._parsed["username"] is not None
-        mechanisms = set(parameters.get("authenticationMechanisms", ())) - {_UNTRIED} if auth else ()
+        mechanisms = set(parameters.get("authenticationMechanisms", ())) - {_UNUSED_MECHANISM} if auth else ()
         return DeploymentProperties(
             self.topology,
             self.version,

@@ -86,7 +86,7 @@ def test_failed_case_is_repeated_only_if_it_depends_on_speed_or_an_election(
 def test_failed_case_is_skipped_if_server_lacks_feature(
     target: Target, text: str, kind: type[Exception], reason: str
 ) -> None:
-    with pytest.raises(kind, match=reason), Probes(target).judged(text):
+    with pytest.raises(kind, match=reason), Probes(target).skip_if_feature_is_missing(text):
         raise ValueError("wrong")
 
 

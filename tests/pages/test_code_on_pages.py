@@ -48,7 +48,7 @@ def test_code_compiles_and_its_imports_exist(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", [case for case in CASES if "def test_" in str(case.values[0])])
-def test_test_file_on_page_imports_its_names(code: str) -> None:
+def test_example_test_file_imports_its_names_of_gmongo(code: str) -> None:
     """A user copies a whole test file, so the file must import all names.
 
     Other code may use names that earlier code of the page has imported.

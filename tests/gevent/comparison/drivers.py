@@ -83,7 +83,7 @@ def create_event_counter(driver: Any) -> Any:
         failed = succeeded
 
         @property
-        def unended(self) -> int:
+        def commands_without_end(self) -> int:
             return sum(count > 0 for count in self.open.values())
 
         @property

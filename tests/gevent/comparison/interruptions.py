@@ -137,9 +137,9 @@ class Run:
         self.raised = None
         # A reference to an exception keeps its frames and the objects in the frames alive.
         tracer.thrown[:] = [type(each) for each in tracer.thrown]
-        if self.event_counter.unended:
+        if self.event_counter.commands_without_end:
             gc.collect()
-        if not becomes_true(lambda: not self.event_counter.unended, 0.005):
+        if not becomes_true(lambda: not self.event_counter.commands_without_end, 0.005):
             self.losses.add("a command without an end event")
         if self.event_counter.marked_unknown or self.event_counter.pools_cleared:
             self.losses.add("the server was marked Unknown, or its pool was cleared")

@@ -53,19 +53,19 @@ class InterruptionKind(NamedTuple):
         return self.error_factories is not None
 
 
-def _foreign_timeout() -> Timeout:
+def _application_timeout() -> Timeout:
     return Timeout(1000)
 
 
 KILL = InterruptionKind("kill", EARLY, (GreenletExit,))
-LATE_TIMEOUT = InterruptionKind("foreign timeout", LATE, (_foreign_timeout,))
+LATE_TIMEOUT = InterruptionKind("foreign timeout", LATE, (_application_timeout,))
 SPAWNED = InterruptionKind("kill before the first switch", SPAWN, (GreenletExit,))
 SECOND = InterruptionKind("second greenlet", ENTER, None)
-KILL_AND_TIMEOUT = InterruptionKind("kill and timeout", EARLY, (GreenletExit, _foreign_timeout))
+KILL_AND_TIMEOUT = InterruptionKind("kill and timeout", EARLY, (GreenletExit, _application_timeout))
 KINDS = (
     KILL,
     InterruptionKind("kill", LATE, (GreenletExit,)),
-    InterruptionKind("foreign timeout", EARLY, (_foreign_timeout,)),
+    InterruptionKind("foreign timeout", EARLY, (_application_timeout,)),
     LATE_TIMEOUT,
     InterruptionKind("exception", EARLY, (ApplicationError,)),
     InterruptionKind("exception", LATE, (ApplicationError,)),
@@ -73,7 +73,7 @@ KINDS = (
     InterruptionKind("own timeout", LATE, None),
     InterruptionKind("own outer timeout", EARLY, None, innermost=False),
     KILL_AND_TIMEOUT,
-    InterruptionKind("kill and timeout", LATE, (GreenletExit, _foreign_timeout)),
+    InterruptionKind("kill and timeout", LATE, (GreenletExit, _application_timeout)),
     InterruptionKind("exception and kill", EARLY, (ApplicationError, GreenletExit)),
 )
 

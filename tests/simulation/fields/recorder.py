@@ -55,14 +55,14 @@ class Recorder:
         """Return the lines of the table, sorted by their names."""
         found = templates()
         for template in sorted(found, key=lambda template: template.name != GENERIC):
-            self._add(template)
+            self._record_command(template)
         for line in map(json.loads, DOCUMENTED.read_text(encoding="utf-8").splitlines()):
             old = self._line(line["name"])
             fields = old["fields"] | line.get("fields", {})
             old |= {**line, "fields": fields}
         return sorted(self._lines.values(), key=lambda line: line["name"])
 
-    def _ask(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
+    def _error_code_of(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
         """Send a command.
 
         Return its error code, or 0 if the reply has ``ok: 1`` or the time limit of the command
@@ -78,19 +78,19 @@ class Recorder:
             self.names[code] = reply["codeName"]
         return 0 if code == _EXPIRED else code
 
-    def _add(self, template: Template) -> None:
+    def _record_command(self, template: Template) -> None:
         command = template.command
         base = [(name, value) for name, value in command.items() if name in (template.first, *template.needed)]
-        valid_code = self._ask(template, base)
+        valid_code = self._error_code_of(template, base)
         line = self._line(template.name)
-        if template.name != GENERIC and self._ask(template, [*base, ("fooField", 1)]) not in (0, valid_code):
-            line["unknown"] = self._ask(template, [*base, ("fooField", 1)])
-        refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != valid_code]
+        if template.name != GENERIC and self._error_code_of(template, [*base, ("fooField", 1)]) not in (0, valid_code):
+            line["unknown"] = self._error_code_of(template, [*base, ("fooField", 1)])
+        refused = [name for name, value in _CONCERNS if self._error_code_of(template, [*base, (name, value)]) == 72 != valid_code]
         if refused and template.name != GENERIC:
             line["without"] = refused
-        if self._ask(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:
+        if self._error_code_of(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:
             line["late"] = True
-        other = self._ask(template, base, "gmongo_fields" if template.database == "admin" else "admin")
+        other = self._error_code_of(template, base, "gmongo_fields" if template.database == "admin" else "admin")
         if other == 13 and valid_code != 13:
             line["admin"] = True
         for name, value in command.items():
@@ -98,12 +98,12 @@ class Recorder:
                 continue
             pairs = [pair for pair in command.items() if pair in base or pair[0] == name]
             pair_index = [pair[0] for pair in pairs].index(name)
-            self._field(template, valid_code, pairs, pair_index, [name], value, line)
+            self._record_field(template, valid_code, pairs, pair_index, [name], value, line)
 
     def _line(self, name: str) -> dict[str, Any]:
         return self._lines.setdefault(name, {"name": name, "fields": {}})
 
-    def _field(
+    def _record_field(
         self,
         template: Template,
         valid_code: int,
@@ -126,7 +126,7 @@ class Recorder:
             made = (
                 [] if changed is _MISSING and len(path) == 1 else [(name, with_replaced_part(whole, path[1:], changed))]
             )
-            code = self._ask(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
+            code = self._error_code_of(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
             return 0 if code == valid_code else code
 
         codes = {leaf_of(probe): ask(probe) for probe in PROBES}
@@ -153,7 +153,7 @@ class Recorder:
         if code := ask(with_replaced_part(value, [], {**document, "fooField": 1}, in_array=isinstance(value, list))):
             below["unknown"] = code
         for part in document:
-            self._field(template, valid_code, pairs, pair_index, [*path, part], document[part], below)
+            self._record_field(template, valid_code, pairs, pair_index, [*path, part], document[part], below)
 
 
 def with_replaced_part(value: Any, path: list[str], changed: Any, in_array: bool = False) -> Any:

@@ -64,12 +64,12 @@ class Comparison:
             differs = difference(wanted, found) is not None
             refused = _code(found) == _REFUSED != _code(wanted)
             case = {**fields, "run": [commands[index]] if each else commands[: index + 1]}
-            kind = self._kind(case) if differs and not refused else None
+            kind = self._differing_codes(case) if differs and not refused else None
             differs = kind is not None
             self.counts["refused" if refused else "differ" if differs else "same"] += 1
             self.counts[f"{name} {'refused' if refused else 'differ' if differs else 'same'}"] += 1
             if kind is not None and len(self.shown) < _SHOWN:
-                self._keep(case, kind)
+                self._print_minimised(case, kind)
             if (differs or refused) and not each:
                 break
 
@@ -84,7 +84,7 @@ class Comparison:
             for command, reply in zip(fields["run"], replies, strict=True)
         ]
 
-    def _kind(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
+    def _differing_codes(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
         """Return the error codes of the server and the simulation if their last answers differ, and None otherwise.
 
         Ignore the parts of the answer that differ between two runs on the server.
@@ -98,8 +98,8 @@ class Comparison:
             return None
         return None
 
-    def _keep(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
-        fields = minimised(fields, lambda smaller: self._kind(smaller) == kind)
+    def _print_minimised(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
+        fields = minimised(fields, lambda smaller: self._differing_codes(smaller) == kind)
         answers = [self._answers(side, fields) for side in (self._server, *self._sides)]
         text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
         name = line(fields["run"][-1])[:100]

@@ -404,7 +404,7 @@ def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, k
     assert "other drivers need a DeploymentThread or a DeploymentProcess" in message
 
 
-def test_thread_that_computes_is_not_reported_as_blocked():
+def test_operation_succeeds_after_computation_that_blocks_event_loop():
     # The main thread computes for two times, in which the event loop is blocked. Between them, it
     # runs a function whose module name is `socket`.
     program = """
