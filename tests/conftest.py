@@ -141,7 +141,7 @@ def recorder() -> Recorder:
 def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
     """Yield a function that creates a client.
 
-    Its arguments are deployments, scripted servers, host names or URIs.
+    The arguments of the function are deployments, scripted servers, host names or URIs.
 
     Close these clients at the end of the test.
     """

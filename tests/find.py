@@ -93,7 +93,7 @@ def _files() -> list[Path]:
 
 
 def _requirement_text(name: str) -> str:
-    """Return comment lines with the level and the text of a requirement, as the conformance page has them."""
+    """Return the level and the text of a requirement in its conformance page, as comment lines."""
     row = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
     rows = filter(None, (row.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
     return "".join(f"# {each[1]}: {each[2]}" for each in rows)

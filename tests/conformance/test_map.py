@@ -1,4 +1,4 @@
-"""Tests that ``tests/README.md`` names each test folder, and that each file that it names exists."""
+"""Tests that ``tests/README.md`` names each test folder, and names only files that exist."""
 
 from __future__ import annotations
 

@@ -374,7 +374,10 @@ def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None
 
 
 def _run_lines(source: str, names: dict[str, Any]) -> Any:
-    """Run lines of Python, and return the value of the last line if it is an expression."""
+    """Run lines of Python code.
+
+    If the last line is an expression, return the value of the expression.
+    """
     tree = ast.parse(textwrap.dedent(source))
     last = tree.body[-1]
     if not isinstance(last, ast.Expr):
@@ -385,7 +388,7 @@ def _run_lines(source: str, names: dict[str, Any]) -> Any:
 
 
 def _result_or_error(call: Callable[[], Any]) -> Any:
-    """Return the result of a function, or the error that it raises.
+    """Return the result of a function, or the error that the function raises.
 
     With this function, a row can continue after an error.
     """

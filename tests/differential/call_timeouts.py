@@ -20,8 +20,8 @@ def interrupt_after(seconds: float | None, record: Callable[[], object] = lambda
     """While the block runs, interrupt the main thread every `seconds` by a SilentServerError.
 
     :param seconds: Time limit in seconds, or None for no limit.
-    :param record: Function to call before each interruption. There may be several interruptions,
-        because the interrupted call may catch the error.
+    :param record: Function to call before each interruption. The interruptions repeat, because the
+        interrupted call may catch the error.
     :raises SilentServerError: The block has not ended after `seconds`.
     """
 

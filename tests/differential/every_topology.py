@@ -136,7 +136,7 @@ def initial_descriptions(start: Start) -> DescriptionPair:
 
 
 class Exploration(NamedTuple):
-    """Result of an exploration: counts, and for each difference the shortest sequence that leads to it."""
+    """Result of an exploration: counts, and the shortest sequence that leads to each difference."""
 
     states: int
     steps: int

@@ -20,7 +20,8 @@ SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# If a call may use only one database, it may still send these commands to the database `admin`.
+# Commands to the database `admin` that a call may send, even if the call may use only one other
+# database.
 _HARMLESS = _INTERNAL_COMMANDS | {
     *("ping", "buildInfo", "buildinfo", "listDatabases", "commitTransaction", "abortTransaction", "bulkWrite"),
     *("getMore", "renameCollection"),
@@ -64,7 +65,7 @@ class RecordingProxy:
         fault_of_unacknowledged: str = "",
         permitted_database: str | None = None,
     ) -> None:
-        # Error messages of the server about features that it does not support.
+        # Error messages of the server about unsupported features.
         self.unsupported_features: set[str] = set()
         self.used: set[str] = set()  # Names of the databases that forwarded commands use.
         # Names of the forbidden databases that commands used, and of rejected commands.

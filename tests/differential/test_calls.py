@@ -17,8 +17,8 @@ _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt"
 
 
 # The files of calls that nx-27017 supports. The server nx-27017 has no change streams, fail points
-# and transactions. It sometimes keeps dropped collections after errors, and wrongly replies to
-# unacknowledged writes.
+# and transactions. The server also keeps dropped collections after some errors, and wrongly replies
+# to unacknowledged writes.
 _NX_SUBJECTS = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 

@@ -141,7 +141,7 @@ class DoubleOption(NamedTuple):
         return options.get(self.option.key)
 
     def effective_value(self, driver: Any) -> Any:
-        """Return for each of the two values whether it takes effect, or REJECTED if the driver rejects both."""
+        """Return whether the first and the second value take effect, or REJECTED if the driver rejects the values."""
         both = self.value(driver, (0, 1))
         return both if both == REJECTED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
 

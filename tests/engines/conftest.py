@@ -62,7 +62,7 @@ def runner(server: Server) -> Iterator[CallRunner]:
 def simulation() -> Iterator[Callable[[], CallRunner]]:
     """Return a function that returns a call runner on a simulated deployment, which behaves like MongoDB.
 
-    The function starts the deployment when it is called for the first time.
+    The first call of the function starts the deployment.
     """
     started = []
 

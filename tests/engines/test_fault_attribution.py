@@ -28,7 +28,7 @@ _ROW = "c.find_one({'_id': 1})"
 def simulated() -> Iterator[CallRunner]:
     """Yield a call runner on a simulated deployment.
 
-    It replaces an engine in some tests, and MongoDB in other tests.
+    The deployment replaces an engine in some tests, and MongoDB in other tests.
     """
     with DeploymentProcess("--replica-set", "1") as deployment:
         runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", call_timeout=10)

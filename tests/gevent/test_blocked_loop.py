@@ -1,4 +1,4 @@
-"""Tests of a blocked event loop: before the driver reports a timeout, it reads the replies that have arrived.
+"""Tests of a blocked event loop: the driver reads the replies that have arrived before the driver reports a timeout.
 
 The driver does not mark a server Unknown because the loop was blocked.
 """
@@ -162,7 +162,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
 
 
 def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
-    """When the time limit has passed, the driver still needs several reads for the rest of the reply."""
+    """When the time limit has passed, the driver still needs several reads for the other parts of the reply."""
 
     def send_in_pieces(peer, message):
         for start in range(0, len(message), PIECE):

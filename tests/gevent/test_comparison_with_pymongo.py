@@ -60,7 +60,8 @@ def test_interruption_at_any_switch_loses_nothing():
 def run_outage(driver, selection_timeout, ended_by, recovers=False):
     """Run 1,000 waiting greenlets.
 
-    Return their outcomes, the CPU time, and the maximum number of concurrent handshakes.
+    Return the outcomes of the greenlets, the CPU time, and the maximum number of concurrent
+    handshakes.
 
     :param selection_timeout: the server selection timeout in milliseconds.
     """
@@ -170,7 +171,7 @@ def test_forked_child_sends_nothing_on_connections_of_idle_parent():
 
 def test_fork_keeps_pending_replies_of_parent():
     for outcomes in run_forks("busy").values():
-        # Only the monitor of the parent may send commands.
+        # After the fork, the monitor of the parent may send commands.
         assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}
         output = ["child: works", "child ended with 0", {"answered": 8}, "parent: answered"]
         assert outcomes == {"output": output, "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}

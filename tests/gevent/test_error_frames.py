@@ -1,6 +1,7 @@
 """Tests that Python releases the frames of a handled error without the garbage collector.
 
-For this, no frame in the traceback may refer to the error.
+No frame in the traceback may refer to the error, because a reference cycle would keep the frames
+alive.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ print(reader.get()["_id"], queries)
 
 @pytest.fixture
 def delayed_find(server):
-    """Make the server delay its reply to the next find until it receives the command ``release``."""
+    """Make the server delay its reply to the next find until the server receives the command ``release``."""
     gate = Event()
     server.fail("find", held(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}

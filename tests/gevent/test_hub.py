@@ -227,7 +227,7 @@ print(client.db.c.find_one({"_id": 5}))
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():
-    """In this process, nothing but the server selection keeps the event loop alive."""
+    """In the process of this test, nothing but the server selection keeps the event loop alive."""
     with ScriptedServer() as dead:
         name = dead.name
     program = """

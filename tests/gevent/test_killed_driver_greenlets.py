@@ -1,4 +1,4 @@
-"""Tests that the driver starts its greenlets again after the application has killed them with ``gevent.killall``."""
+"""Tests that the driver replaces its greenlets if the application kills these greenlets with ``gevent.killall``."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.support.wait import becomes_true
 
 COUNT = 9
 NUMBERS = list(range(COUNT))
-# Documents so large that the driver yields to other greenlets while it decodes a batch.
+# Documents so large that the driver yields to other greenlets during the decoding of a batch.
 LARGE = "x" * 20_000
 
 
@@ -91,7 +91,7 @@ def no_action(setup: ReaderSetup) -> Iterator[None]:
 
 
 class InsertStream:
-    """A change stream that behaves like a cursor: it returns the inserts of :data:`NUMBERS`, and then ends."""
+    """A change stream that behaves like a cursor: the stream returns the inserts of :data:`NUMBERS`, and then ends."""
 
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)
@@ -187,7 +187,7 @@ def run(setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number:
     assert len(set(taken)) == len(taken), message
     if kills and entered:
         assert all(isinstance(error, AutoReconnect) for error in errors), message
-        # If the killed greenlet runs `read_to_list`, it cannot return the documents in its list.
+        # If the killed greenlet runs `read_to_list`, the documents in its list are lost.
         assert errors or read is read_to_list or sorted(taken) == NUMBERS, message
     else:
         assert (errors, sorted(taken)) == ([], NUMBERS), message

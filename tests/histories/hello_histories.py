@@ -8,7 +8,7 @@ primary during each period. The invariants are:
 - Each heartbeat has exactly one end event, before the next heartbeat of the connection starts.
 - The previous description in each description event is the new description of the preceding event.
 - In the last period, all servers are members of one replica set. If the client still knows a
-  server, it discovers the primary within one heartbeat interval.
+  server, the client discovers the primary within one heartbeat interval.
 - After the close of the client, no server has an open connection.
 """
 
@@ -128,8 +128,8 @@ class HelloHistory:
         def count(_command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
             self._hellos[server.port] += 1
             if self._hellos[server.port] > 2 * MOST_CHECKS:
-                # So that virtual time advances to the end of the period, although the client checks
-                # without pauses.
+                # Even if the client checks without pauses, virtual time must advance to the end of
+                # the period.
                 gevent.sleep(PERIOD)
             return reply
 

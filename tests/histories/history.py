@@ -29,7 +29,7 @@ from tests.histories.actors import (
 from tests.histories.faults import Faults
 
 TOPOLOGIES = ("standalone", "replica_set", "sharded", "load_balanced")
-_LENGTH = 20.0  # Seconds, at the beginning of a history, in which it causes faults.
+_LENGTH = 20.0  # Seconds, at the beginning of a history, in which the history causes faults.
 _PATIENCE = 3600.0  # Seconds in which all operations must end after all faults are repaired.
 # After 20 s, the server aborts the transaction of a killed greenlet, so that other operations can
 # write its documents.
@@ -130,7 +130,7 @@ class History:
     def _finish(self, actors: list[Actor], greenlets: list[Any], other: MongoClient[Any]) -> None:
         """Wait until all actors except the watchers have ended.
 
-        Then insert a document, whose change event ends the watchers.
+        Finally insert a document, whose change event ends the watchers.
         """
         watchers = [greenlet for actor, greenlet in zip(actors, greenlets, strict=True) if isinstance(actor, Watcher)]
         others = [greenlet for greenlet in greenlets if greenlet not in watchers]

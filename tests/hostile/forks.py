@@ -33,7 +33,7 @@ _READY = b"."
 class InheritedUseDetector(Commands):
     """Listener that records the sessions and cursors in commands.
 
-    In a child, it detects sessions and cursors of the parent.
+    In a child, the listener detects sessions and cursors of the parent.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,8 @@ class Child:
     :param fork: a function in :data:`FORKS`.
     :param leave_servers: function that closes the child's copies of the servers' sockets, without a
         switch to the hub.
-    :param live: function that runs in the child. Its result, a JSON value, is sent to the parent.
+    :param live: function that runs in the child. The result of the function, a JSON value, is sent
+        to the parent.
     """
 
     def __init__(self, fork: Callable[[], int], leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
@@ -119,8 +120,8 @@ class Child:
     def _read(self) -> bytes:
         gevent.socket.wait_read(self._reads)
         if os.getpid() != self._parent:
-            # This greenlet is a copy in a child that was forked later. The copy must not read the
-            # pipe of its parent.
+            # Another child, which was forked later, has a copy of this greenlet. The copy must not
+            # read the pipe of its parent.
             raise GreenletExit
         return os.read(self._reads, 1 << 16)
 
@@ -150,7 +151,7 @@ def _run_in_child(writes: int, leave_servers: Callable[[], None], live: Callable
 
 
 def eventually(action: Callable[[], Any]) -> Any:
-    """Repeat an action until it succeeds.
+    """Repeat an action until the action succeeds.
 
     Ignore its errors, which faults of the deployment may cause.
     """

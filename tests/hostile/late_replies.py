@@ -132,7 +132,7 @@ class _Step:
         self._pace = 0.002  # average duration in seconds of a request that is not interrupted
 
     def run(self) -> None:
-        """Run the workers, interrupt them at random times, and check the invariants.
+        """Run the workers, interrupt the workers at random times, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
@@ -168,8 +168,9 @@ class _Step:
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # The client cannot kill a cursor if it closed the connection before it read the reply
-            # with the cursor ID. With a short wait, each lost connection may leave such a cursor.
+            # If a connection is closed before the client has read a reply, the client cannot kill
+            # the cursor in this reply. With a short wait, each lost connection may leave such a
+            # cursor.
             lost = self.server.peer.lost if self.patience == _SHORT_WAIT else 0
             if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
                 return

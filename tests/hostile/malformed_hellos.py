@@ -53,7 +53,7 @@ class _Case:
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
         if self.replies_are_correct:
-            # The client must accept this hello reply: it has a new process ID, and its electionId
+            # The client must accept this hello reply, because the process ID is new, and electionId
             # and setVersion are greater than all earlier values.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1

@@ -19,7 +19,7 @@ _WARM_UP = 1 / 3  # Share of the steps, at the beginning of a run, that the regr
 # the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE = ("memory",)
-_ERRORS = 3  # A rise is significant if it is larger than this number of standard errors.
+_ERRORS = 3  # A rise above this number of standard errors is significant.
 
 
 def measure_resources() -> dict[str, float]:

@@ -143,7 +143,7 @@ class Step:
     def run(self) -> None:
         """Run the workers while the deployment has faults.
 
-        Then end the faults, and check the invariants.
+        After the workers have ended, end the faults and check the invariants.
 
         :raises Violation: an invariant is violated.
         """

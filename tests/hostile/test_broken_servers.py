@@ -307,7 +307,7 @@ def test_client_recovers_from_malformed_hello_field(extra_bytes):
 
 @pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
 def test_lost_connection_is_replaced_within_two_seconds(streams):
-    """An operation that waits for a server requests an immediate check, so it need not wait for the next heartbeat."""
+    """An operation that waits for a server requests an immediate check, and does not wait for the next heartbeat."""
     with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
         client.db.c.find_one()
         server.fail("find", cut(20))
@@ -434,7 +434,7 @@ def test_reply_without_cursor_raises_protocol_error(client, server, reply):
 def open_cursor(client, server):
     """Return a cursor that has returned its first document.
 
-    Its other documents are still on the server.
+    The other documents of the cursor are still on the server.
     """
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     cursor = client.db.c.find()

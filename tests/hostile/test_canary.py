@@ -81,7 +81,10 @@ def is_allowed(finding: Any) -> bool:
 
 
 def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | None:
-    """Call `use`. If `use` raises an exception, search it for secrets and return it."""
+    """Call `use`.
+
+    If `use` raises an exception, search the exception for secrets, and return the exception.
+    """
     try:
         use()
     except (Exception, gevent.Timeout, gevent.GreenletExit) as error:

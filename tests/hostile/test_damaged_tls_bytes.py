@@ -25,7 +25,7 @@ FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate"
 
 
 class DamagingProxy:
-    """Proxy that forwards bytes between client and server, and damages some of them at random.
+    """Proxy that forwards bytes between client and server, and damages random bytes.
 
     :ivar rate: the share of received pieces that the proxy damages.
     :ivar hit: the number of received pieces that the proxy has damaged.

@@ -180,7 +180,7 @@ def test_operations_and_local_methods_are_all_public_methods() -> None:
 
 
 class FaultyServer:
-    """A server that changes one field of one reply. Its other replies are correct.
+    """A server that changes one field of one reply. All other replies of the server are correct.
 
     :ivar change: the number of the reply to change, the path of the field, and the wrong value.
         Empty to change no reply.

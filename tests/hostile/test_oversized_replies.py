@@ -93,7 +93,7 @@ assert grown < LIMIT, f"{grown // 2**20} MB"
 # For each malformed reply: the memory limit in MB of the process of client and server, and the
 # beginning of the expected output.
 REPLIES = {
-    # This limit is higher, because the client needs memory for the decompressed reply.
+    # A higher limit, because the client needs memory for the decompressed reply.
     "zlib with correct size": (220, "ProtocolError: OP_MSG section length 0"),
     "zlib with too small size": (20, "ProtocolError: OP_COMPRESSED claims 1000 bytes, but contains"),
     "zlib with too large size": (20, "ProtocolError: OP_COMPRESSED claims 47185920 bytes, but contains 1000"),

@@ -100,7 +100,7 @@ OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "Re
 @pytest.mark.parametrize("observed", [False, True])
 @pytest.mark.parametrize("wait", ["no reply", "backoff"])
 def test_killed_greenlet_releases_local_variables(wait: str, observed: bool) -> None:
-    """The killed greenlet does not catch the exception, and therefore refers to it."""
+    """The killed greenlet does not catch the exception, and therefore refers to the exception."""
     options: dict[str, Any] = {"slow_operation_ms": 60_000} if observed else {}
     with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
         client.admin.command("ping")
@@ -187,7 +187,7 @@ def test_handled_connection_error_releases_local_variables() -> None:
 
 
 def test_handled_timeout_before_send_releases_local_variables() -> None:
-    """Such a timeout occurs, for example, if `abort_transaction` begins after its time limit has passed."""
+    """For example, the time limit of `abort_transaction` can pass before `abort_transaction` sends its command."""
 
     def act() -> None:
         with interrupt_after(0, NetworkTimeout("no time")):

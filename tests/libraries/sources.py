@@ -21,7 +21,7 @@ def libraries_are_required() -> bool:
 
 
 def require(*distributions: str) -> None:
-    """If one of the distributions is not installed, skip the current test or let it fail."""
+    """If one of the distributions is not installed, skip or fail the current test."""
     for distribution in distributions:
         try:
             version(distribution)

@@ -13,8 +13,8 @@ _NO_GET_MORE = (
     "the server of the test opens a cursor without namespace, which raises ProtocolError. (PyMongo closes the cursor "
     "after the empty first batch.)"
 )
-# The pytest settings of these libraries turn warnings of pytest-asyncio into errors. This option
-# prevents one of these warnings.
+# Option that prevents a warning of pytest-asyncio, because the pytest settings of some libraries
+# turn warnings into errors.
 _LOOP_SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
 _MOCKED_DNS = "the test replaces a function of PyMongo that sends DNS queries"
 

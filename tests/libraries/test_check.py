@@ -11,7 +11,7 @@ from tests.support.programs import run_python
 
 pytestmark = pytest.mark.long
 
-# This program runs with PyMongo, and prints the modules, names and attributes of PyMongo.
+# Program that runs with PyMongo, and prints the modules, names and attributes of PyMongo.
 LIST_PROGRAM = """
 import importlib, json, pkgutil, types
 from gmongo._stand_in.pymongo_introspection import _instance_attributes
@@ -32,7 +32,7 @@ for root in ("pymongo", "gridfs", "bson"):
                 classes[f"{name}.{each}"] = sorted(name for name in attributes if name[:2] != "__")
 print(json.dumps([modules, classes]))
 """
-# This program runs with the stand-in for PyMongo, reads all names of PyMongo, and prints the report
+# Program that runs with the stand-in for PyMongo, reads all names of PyMongo, and prints the report
 # of ``--check``. The program creates objects without a call of `__init__`, so the objects have only
 # the attributes of their classes.
 AUDIT_PROGRAM = """

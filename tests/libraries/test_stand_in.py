@@ -256,8 +256,8 @@ def test_stand_in_renames_all_loggers_of_gmongo():
 
 @pytest.mark.parametrize("used", ["ping()", "pass"], ids=["used at import", "not used at import"])
 def test_client_of_unpatched_process_raises_invalid_operation_in_thread(used, uri):
-    # The import must not warn, because an application server may import the application before it
-    # forks and monkey-patches.
+    # The import must not warn, because an application server may import the application before the
+    # fork and the monkey-patch.
     program = f"""
         import os, pymongo, threading
         client = pymongo.MongoClient(os.environ["MONGODB_URI"])

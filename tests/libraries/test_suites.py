@@ -27,8 +27,8 @@ def compare_drivers(tests, folder, tmp_path, exceptions=frozenset(), **options):
     """Run tests with PyMongo and with gmongo.
 
     Return the tests that pass with PyMongo, the tests that pass only with PyMongo, and the tests
-    that fail with PyMongo. If tests fail unexpectedly with gmongo, run them once more, because some
-    tests depend on the clock.
+    that fail with PyMongo. If tests fail unexpectedly with gmongo, repeat the gmongo run, because
+    some tests depend on the clock.
 
     :param exceptions: Names of the tests whose failure with gmongo is expected.
     """

@@ -1,8 +1,8 @@
 """``python -m tests.live URI`` checks gmongo on the deployment that the URI selects.
 
 The program writes the results to ``report.html`` and ``report.json``. By default, the program uses
-only databases that it creates, and sends no command that affects the whole deployment. Official
-tests, fail points, step-downs and `killAllSessions` need the option --disposable.
+only its own databases, and sends no command that affects the whole deployment. Official tests, fail
+points, step-downs and `killAllSessions` need the option --disposable.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.simulation.fuzz.grammar import Grammar
 
 DOCUMENTED, DRAWN = "documented answers", "random calls"
 
-# Error codes with which a server rejects a command or stage that it does not support: CommandNotFound,
+# Error codes with which a server rejects an unsupported command or stage: CommandNotFound,
 # CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown stages.
 _UNKNOWN = frozenset({59, 115, 168, 238, 40324})
 # Error codes with which a standalone rejects transactions, snapshot reads and change streams.

@@ -33,7 +33,7 @@ _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
 class LiveStep(Step):
     """Step of the soak test on the target deployment.
 
-    Only if the deployment is disposable, the step causes server faults.
+    If the deployment is not disposable, the step causes no server faults.
     """
 
     def __init__(self, target: Target, seed: int, number: int, interrupts: int) -> None:
@@ -115,7 +115,7 @@ class LiveStep(Step):
             self._restarts = False
 
     def _knows_keys(self, host: str) -> bool:
-        """Return False if the member does not have the keys with which it signs cluster times.
+        """Return False if the member does not have the keys that sign cluster times.
 
         With access control, a restarted member must first get these keys.
         """
@@ -169,7 +169,9 @@ class LiveStep(Step):
 
 
 def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
-    """Run operations in this process and in forked processes, and interrupt them by random kills and timeouts.
+    """Run operations in this process and in forked processes.
+
+    Random kills and timeouts interrupt the operations.
 
     :param steps: Number of steps. Each step uses a new client.
     """

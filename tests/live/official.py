@@ -22,9 +22,8 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 PART = "official unified tests"
 ATTEMPTS = 5
 # Words in cases that may fail on a busy machine, for two reasons. A short timeout may expire too
-# early. The fail point
-# `failBeforeCommit` closes the connection, but a busy server continues to insert documents. The
-# server commits the documents that it inserts after the end of the fail point.
+# early. The fail point `failBeforeCommit` closes the connection, but a busy server continues to
+# insert documents. After the end of the fail point, the server also commits the inserted documents.
 _DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
 _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
@@ -134,8 +133,8 @@ def _run_case(
 ) -> None:
     """Run a case. Run a case.
 
-    If the case fails, repeat it if its outcome depends on the speed of the machine, or if an
-    election took place.
+    Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
+    place.
     """
     for _ in range(ATTEMPTS):
         document, election = read(), live.election()

@@ -1,9 +1,9 @@
 """Run the prose tests on the deployment of a URI.
 
-This deployment replaces the simulated deployments of equal topology that the tests start.
+The deployment replaces the simulated deployments of equal topology that the tests start.
 
-A prose test is skipped if it needs another topology, a setting of the deployment, or a scripted
-server.
+Prose tests that need another topology, a setting of the deployment, or a scripted server are
+skipped.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ OWN = frozenset({"admin", "config", "local"})
 _DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
 _URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
 _CONNECTIONS = 8
-# The run does not use this mechanism, because it needs a token of an identity provider.
+# Mechanism that the run does not use, because the mechanism needs a token of an identity provider.
 _UNUSED_MECHANISM = "MONGODB-OIDC"
 
 
@@ -137,8 +137,8 @@ class Target:
     def allow_all(self, name: str) -> None:
         """Permit official tests, fail points, step-downs and `killAllSessions`.
 
-        :param name: Name that the user has given as a confirmation. It must be the name of the
-            deployment.
+        :param name: Name of the deployment, which the user must pass to confirm that the deployment
+            is disposable.
         :raises RefusedError: The name is not the name of the deployment, or the deployment contains
             databases of other users.
         """

@@ -25,7 +25,7 @@ def target() -> Iterator[Target]:
 
 
 class FailingCaseRunner:
-    """Replacement of the case runner. Its first `failures` runs raise an error.
+    """Replacement of the case runner, whose first `failures` runs raise an error.
 
     :param failures: Number of the first runs, which fail.
     """

@@ -1,7 +1,7 @@
 """The kinds of random changes. Each change replaces the source code of a node in the syntax tree.
 
-The package cosmic-ray is not used: it changes annotations, which have no effect, and cannot remove
-a statement, argument, `finally` or `except`.
+The package cosmic-ray is not suitable: cosmic-ray changes annotations, and cannot remove a
+statement, argument, `finally` or `except`.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def differs(change: Change, source: str) -> bool:
 
 
 def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all nodes below it, except annotations, docstrings and the contents of f-strings."""
+    """Yield a node and all nodes below this node, except annotations, docstrings and the contents of f-strings."""
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

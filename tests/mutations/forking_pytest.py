@@ -2,8 +2,8 @@
 
 The pytest process imports all modules only once. For each change, the process forks, and the child
 replaces the code of the changed functions. If code that runs on import changes, a new process is
-necessary (see :mod:`tests.mutations.trials`). In this pytest process, this module is a plugin (``-p
-tests.mutations.forking_pytest``), which collects the tests and waits for requests.
+necessary (see :mod:`tests.mutations.trials`). This module is also the plugin of the pytest process
+(``-p tests.mutations.forking_pytest``). The plugin collects the tests, and waits for requests.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class _Plugin:
 
 
 def _exit_code_of(pid: int, seconds: float) -> int:
-    """Wait for a child, or kill it after a timeout. Return its exit code."""
+    """Wait until a child ends, or kill the child after a timeout. Return the exit code."""
     end = monotonic() + seconds
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)

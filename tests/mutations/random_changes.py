@@ -43,7 +43,7 @@ _READ_ALL_TEXTS = (
     "tests/unit/test_exception_causes.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_overloads.py::test_overloads_have_parameter_defaults_of_implementation",
 )
-# This test reads the defaults of all functions, and may therefore detect a change of a default.
+# Test that reads the defaults of all functions, and may therefore detect a change of a default.
 _READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"
 _LONGEST = 8.0  # Maximum duration of a chosen test in seconds.
 _READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
@@ -304,7 +304,7 @@ def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
 def _statement_at(file: str, line: int) -> tuple[range, list[str]]:
     """Return the lines of the innermost statement or function head at a line.
 
-    Also return the names that the statement assigns, if it is outside functions.
+    For a statement outside functions, also return the assigned names.
     """
     statement = _innermost_statement(_tree(file), line)
     if isinstance(statement, ast.FunctionDef):

@@ -122,7 +122,7 @@ class Recording:
 def updated_lines(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
     """Return the tests of each line of a file, after changes of the file.
 
-    For a new line, return the tests of the lines around it.
+    For a new line, return the tests of the neighbouring lines.
     """
     place = moved_lines(before, now)
     found = {place[line]: set(tests) for line, tests in reached.items() if line in place}

@@ -91,8 +91,8 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
     progress.write_text("", "utf-8")
     names.write_text("\n".join([*selected_tests, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
-    # With `thread`, pytest-timeout ends the process. With `signal`, it would raise an error in the
-    # greenlet that currently runs.
+    # With `thread`, pytest-timeout ends the process. With `signal`, pytest-timeout would raise an
+    # error in the current greenlet.
     plugins = [
         "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutations.trials", limit,
         "--timeout-method=thread",

@@ -39,7 +39,7 @@ SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for c
 
 @pytest.mark.parametrize("code", CASES)
 def test_code_compiles_and_its_imports_exist(code: str) -> None:
-    # The code is compiled inside a function, because it may contain `return`.
+    # The test compiles the code inside a function, because the code may contain `return`.
     tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmongo":

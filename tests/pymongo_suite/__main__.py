@@ -65,7 +65,7 @@ def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
 
 
 def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
-    """Run jobs, `parallel` of them concurrently.
+    """Run jobs, at most `parallel` jobs concurrently.
 
     Return the outcomes of the tests, and a message for each job that failed as a whole.
     """

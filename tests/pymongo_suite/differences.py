@@ -1,6 +1,6 @@
 """The table ``differences.tsv`` explains why some of PyMongo's tests pass only with PyMongo.
 
-Read the table, and compare it with outcomes.
+Read the table, and compare the table with the outcomes of a run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Difference:
     what: tuple[str, ...]
 
     def problem(self) -> str | None:
-        """Return None if the line is valid, and otherwise a text that says why it is invalid."""
+        """Return a text that says why the line is invalid, or None if the line is valid."""
         least = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
         if least is None or len(self.what) < least or not all(self.what):
             return f"{self.test}: the line needs a kind of {KINDS} and one, two or three texts"
@@ -129,7 +129,7 @@ def obsolete_tests(
 
 
 def unknown_tests(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
-    """Return the tests in the table that belong to executed files but were not found in them.
+    """Return the tests in the table that belong to an executed file, but do not exist in this file.
 
     :param outcomes: Names of all executed tests.
     """

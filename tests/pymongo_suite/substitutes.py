@@ -52,7 +52,7 @@ _pool_options: Any = vars(ClientOptions)["pool_options"]
 
 
 class _PoolOptions(PoolOptions):
-    """Pool options that contain the credential, because PyMongo's pool options contain it."""
+    """Pool options that contain the credential, as PyMongo's pool options do."""
 
     _credentials: Any
 

@@ -105,7 +105,7 @@ def test_other_driver_continues_after_closed_connections(command: list[str], kin
             member.drop_connections()
         assert client("read") == "1"
         first = deployment.members.primary if deployment.members.has_primary else deployment.members[0]
-        # The server closes the connection after it has sent 20 bytes of the reply to the next find.
+        # The server closes the connection after the first 20 bytes of the reply to the next find.
         first.drop_after(20, "find")
         assert client("read") == "1"
         if kind != "standalone":  # a standalone does not support retryable writes

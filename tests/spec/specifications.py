@@ -114,7 +114,10 @@ KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
 
 
 def root() -> Path | None:
-    """Return the folder of the official tests, or None. This folder has one folder for each specification."""
+    """Return the folder of the official tests, or None.
+
+    The folder contains one folder for each specification.
+    """
     variable = os.environ.get("GMONGO_SPEC_TESTS")
     folders = [Path(variable)] if variable else [_BESIDE / "specifications-full", _BESIDE / "specifications"]
     return next((folder for folder in folders if folder.is_dir()), None)

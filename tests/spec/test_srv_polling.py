@@ -55,7 +55,7 @@ class PollingTimer:
     def next_scan(self) -> float:
         """Wake up the greenlet for one scan of the SRV records.
 
-        Return for how long it then sleeps, in seconds.
+        Return the seconds for which the greenlet sleeps after the scan.
         """
         eventually(lambda: self.sleeps)
         done = len(self.sleeps)

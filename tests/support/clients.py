@@ -18,8 +18,8 @@ def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **opti
     """Create a client and start its monitors.
 
     :param recorder: Event listener of the client.
-    :param heartbeat: Seconds between server checks, or None for the default. The option
-        ``heartbeatFrequencyMS`` cannot set this interval, because it rejects values below 500 ms.
+    :param heartbeat: Seconds between server checks, or None for the default. The parameter exists
+        because the option ``heartbeatFrequencyMS`` rejects values below 500 ms.
     """
     options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
     if heartbeat is None:
@@ -34,7 +34,7 @@ def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **opti
 def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     """Yield a function that creates a client.
 
-    Its arguments are deployments, scripted servers, host names or URIs.
+    The arguments of the function are deployments, scripted servers, host names or URIs.
 
     At the end of the block, close all clients that the function created.
     """

@@ -70,8 +70,7 @@ def hash_for(key: Any) -> hashes.SHA256 | None:
 class Authority:
     """Certificate authority.
 
-    The keys of the authority and of the certificates that it issues have one kind, such as
-    ``"rsa"``.
+    The keys of the authority and of its certificates have one kind, such as ``"rsa"``.
     """
 
     def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
@@ -159,7 +158,7 @@ class Authority:
         """Return a signed OCSP response about the status of a certificate.
 
         :param signer: The delegate that signs the response, and whose certificate the response
-            contains. If None, the authority signs.
+            contains. None to let the authority sign.
         :param since: Time from now to ``thisUpdate``. Negative for a time in the past.
         :param until: Time from now to ``nextUpdate``, or None to omit the field.
         :param identified_by: Hash algorithm of the certificate ID in the response.

@@ -1,6 +1,6 @@
 """Web application that gunicorn runs with one of the drivers.
 
-The module creates and uses a client when gunicorn imports it, before gunicorn forks its workers.
+The module creates and uses a client at import time, before gunicorn forks its workers.
 
 The environment variable ``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``. If the driver is PyMongo,
 the module first calls ``monkey.patch_all``.

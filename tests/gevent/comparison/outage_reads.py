@@ -4,8 +4,8 @@ Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI TIMEO
 
 ``TIMEOUT`` is the server selection timeout in milliseconds. ``ENDS`` is ``own``, or ``foreign``: a
 ``gevent.Timeout`` of the program ends each wait before the server selection timeout. The test kills
-the server, sends a line to the program, and may restart the server. The program prints the CPU
-seconds that it uses per second of waiting. At the end, it prints the number of errors by kind as
+the server, sends a line to the program, and may restart the server. The program prints the CPU time
+of the wait in seconds per second. At the end, the program prints the number of errors by kind as
 JSON.
 """
 

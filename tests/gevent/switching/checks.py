@@ -127,7 +127,7 @@ def _session_faults(run_state: ScenarioRun) -> list[str]:
 def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
     """Run further operations.
 
-    Return a text if an operation does not return the document that it requests.
+    Return a text if an operation does not return the requested document.
     """
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]

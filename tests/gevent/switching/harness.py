@@ -119,7 +119,7 @@ class Scenario:
     def start_second(self, run_state: ScenarioRun) -> None:
         """Start a second greenlet that uses the same object as the first greenlet.
 
-        Only the kind ENTER uses this method.
+        The harness calls this method only for the kind ENTER.
         """
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:

@@ -17,7 +17,7 @@ from gmongo.wire import timeout
 from gmongo.wire.timeout import Source
 
 EARLY = "early"  # Throw in a callback of the hub while the greenlet waits, as `Greenlet.kill` does.
-LATE = "late"  # Throw when the hub wakes the greenlet, after the event for which it waits.
+LATE = "late"  # Throw when the hub wakes the greenlet, after the awaited event.
 SPAWN = "spawn"  # Throw into a new driver greenlet before its first switch.
 
 ENTER = "enter"  # throw nothing, but start a second greenlet that uses the same object
@@ -36,8 +36,9 @@ class InterruptionKind(NamedTuple):
 
     :ivar name: the name in test IDs.
     :ivar landing: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
-    :ivar error_factories: functions that create the error for the chosen switch, and the errors
-        that follow it. None to throw the error of a running timeout of the driver.
+    :ivar error_factories: functions that create the errors: the first for the chosen switch, the
+        others for the following switches. None to throw the error of a running timeout of the
+        driver.
     :ivar innermost: If several timeouts of the driver run, True to throw the error of the innermost
         timeout, False for the outermost timeout.
     """
@@ -115,7 +116,7 @@ class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
 
 
 class TrackedLimit(timeout.TimeLimit):
-    """Replacement of the driver's time limit, which :class:`RunningTimeouts` lists while it runs."""
+    """Replacement of the driver's time limit. :class:`RunningTimeouts` lists each time limit that is running."""
 
     __slots__ = ()
 
@@ -129,7 +130,7 @@ class TrackedLimit(timeout.TimeLimit):
 
 
 class TrackedTimeout(gevent.timeout.Timeout):
-    """Replacement of the wait queue timeout, which :class:`RunningTimeouts` lists while it runs."""
+    """Replacement of the wait queue timeout. :class:`RunningTimeouts` lists each timeout that is running."""
 
     def start(self) -> None:
         super().start()

@@ -103,7 +103,7 @@ class LostConnection(FullPool):
 
 
 class PausingPool(FullPool):
-    """While the greenlet waits for a connection, the test clears the pool and marks it as ready again."""
+    """While the greenlet waits for a connection, the test clears the pool and marks the pool as ready."""
 
     name = "check-out from a pausing pool"
     clears = True
@@ -522,7 +522,7 @@ class FetchAhead(DriverGreenlet):
 class ConnectionAfterLateReply(EmptyPool):
     """After an interruption, the driver reads the late reply of the interrupted command.
 
-    Another greenlet then checks out the only connection.
+    When the driver has read the reply, another greenlet checks out the only connection.
     """
 
     name = "find on a drained connection"
@@ -562,7 +562,7 @@ class CursorOfLateReply(ConnectionAfterLateReply):
 class LateReply(DriverGreenlet):
     """The harness interrupts the driver greenlet that reads a late reply.
 
-    Afterwards, the connection must be usable, or the driver must close it.
+    After the interruption, the driver must reuse or close the connection.
     """
 
     name = "read of a late reply"

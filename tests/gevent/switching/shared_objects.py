@@ -25,11 +25,11 @@ class SharedObject(Scenario):
 
     :param subject: the name of the object in :data:`OBJECTS`.
     :param first: function that the first greenlet calls with the object.
-    :param second: function that the second greenlet calls. This greenlet starts at a switch of the
-        first greenlet.
-    :param after: function that checks the object and the documents. Its arguments are the run, the
-        object and the results of both calls. The result of a call that raised InvalidOperation is
-        :data:`REJECTED`.
+    :param second: function that the second greenlet calls. The second greenlet starts at a switch
+        of the first greenlet.
+    :param after: function that checks the object and the documents. The arguments of the function
+        are the run, the object and the results of the calls. The result of a call that raised
+        InvalidOperation is :data:`REJECTED`.
     """
 
     def __init__(self, name: str, subject: str, first: Call, second: Call, after: Callable[..., None]) -> None:

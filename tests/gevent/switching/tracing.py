@@ -106,7 +106,7 @@ class Tracer:
     def missed(self) -> bool:
         """Return True if the tracer threw no error, although the greenlet switched again after the chosen switch.
 
-        This is a fault, except at the last switch, where another callback may wake and end the
+        A miss is a fault of the harness. Only at the last switch, another callback may end the
         greenlet before the tracer throws the error. The last switch differs between runs, because
         the driver reads an available reply without a switch.
         """

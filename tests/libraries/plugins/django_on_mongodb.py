@@ -26,7 +26,7 @@ class ContentTypes(ContentTypesConfig):
 
 
 class _Result(unittest.TextTestResult):
-    """Test result that also lists the tests that pass, because the report contains them."""
+    """Test result that also lists the passed tests, because the report must contain all tests."""
 
     def startTestRun(self) -> None:
         super().startTestRun()

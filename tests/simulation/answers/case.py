@@ -125,12 +125,12 @@ def kind(value: Any) -> str:
 def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> Any:
     """Run one command of a case, and return the reply.
 
-    Some fields of a command in a data file control the run, and the server does not receive them.
-    ``$db`` is the name of the database, if the command does not use the default database. ``lsid``
-    is the number of the session. ``startTransaction`` begins a transaction in this session.
-    ``$events`` is the number of events that a cursor must return in one or several batches. If
-    ``$events`` is no number, it is the ``_id`` in the ``documentKey`` of the last event to read.
-    ``$only`` is a list of paths. The answer contains only the parts of the reply at these paths.
+    Some fields of a command in a data file control the run, and are not sent to the server. ``$db``
+    is the name of the database, if the command does not use the default database. ``lsid`` is the
+    number of the session. ``startTransaction`` begins a transaction in this session. ``$events`` is
+    the number of events that a cursor must return in one or several batches. A value of ``$events``
+    that is no number is the ``_id`` in the ``documentKey`` of the last event to read. ``$only`` is
+    a list of paths. The answer contains only the parts of the reply at these paths.
     """
     expected_end, paths = command.pop("$events", None), command.pop("$only", None)
     other = database.client[command.pop("$db", database.name)]

@@ -405,8 +405,8 @@ def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, k
 
 
 def test_operation_succeeds_after_computation_that_blocks_event_loop():
-    # The main thread computes for two times, in which the event loop is blocked. Between them, it
-    # runs a function whose module name is `socket`.
+    # The main thread computes for two times, in which the event loop is blocked. Between these
+    # times, the thread runs a function whose module name is `socket`.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

@@ -1,4 +1,4 @@
-"""Record the events of a client entity, wait for events, and compare them with expected events."""
+"""Record the events of a client entity, wait for events, and compare recorded events with expected events."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ class Observer(ForwardingListener):
             return True
         if self._sensitive:
             return False
-        # An empty command is a hello with authentication, which the driver redacts. Its end event
-        # is not redacted, so the request ID is recorded.
+        # An empty command is a hello with authentication, which the driver redacts. The end event
+        # is not redacted, and is recognised by the request ID.
         if name in _HELLOS and isinstance(event, CommandStartedEvent) and not event.command:
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE or event.request_id in self._hidden_requests

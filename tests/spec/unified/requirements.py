@@ -18,8 +18,8 @@ VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "4.2", "8.2")
 MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
 """Authentication mechanisms that deployments with users support."""
 
-# Server parameters that all deployments have. A parameter in `_SETTABLE` is set only if the case
-# requires it.
+# Server parameters that all deployments have. A deployment sets a parameter in `_SETTABLE` only if
+# the case requires this parameter.
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
 _SETTABLE = frozenset({"acceptApiVersion2"})
 

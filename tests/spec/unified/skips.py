@@ -54,8 +54,8 @@ class Rule:
 
     :param kind: One of the kinds in :data:`CLASSES`.
     :param reason: Text that explains why the cases do not pass.
-    :param words: The rule applies to cases that contain at least one of these words. If empty, it
-        applies to cases with any words.
+    :param words: The rule applies to cases that contain at least one of these words. An empty set
+        permits any case.
     :param files: Pattern for the file names of the cases.
     :param cases: Pattern for the descriptions of the cases.
     :param topology: Pattern for the names of the topologies.
