@@ -151,7 +151,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
     real, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "retryReads": False}
     say_hello = handshake.say_hello
-    with warm_client(deployment, recorder, **options) as client, gevent.Timeout(30):
+    with client_with_connection(deployment, recorder, **options) as client, gevent.Timeout(30):
         monkeypatch.setattr(handshake, "say_hello", say_hello_later)
         monkeypatch.setattr(Transport, "start_connecting", start_connecting)
         monkeypatch.setattr(wire_connect, "resolve", resolve_again)

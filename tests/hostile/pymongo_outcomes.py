@@ -1,4 +1,4 @@
-"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send malformed replies to PyMongo, and print the outcomes."""
+"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send malformed replies to PyMongo, and count outcomes."""
 
 from __future__ import annotations
 

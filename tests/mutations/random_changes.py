@@ -23,6 +23,8 @@ _PORTION = 5.0  # Total duration in seconds of the tests in a portion. A portion
 _OVERHEAD = 0.01  # Seconds that pytest needs for each test in addition to the duration of the test.
 # Factor by which the cost of a test is higher if its subject is not the changed file.
 _OTHER_SUBJECT = 20
+# Package -> test folder. For other packages, the folder has the name of the package. For top-level
+# modules, the folder is `api`.
 _TESTS_OF = {
     "_encryption": "encryption",
     "_server_facts": "unit",
@@ -35,8 +37,6 @@ _TESTS_OF = {
     "operations": "api",
     "options": "unit",
     "wire": "tls",
-# For packages that are not listed, the test folder has the name of the package. For top-level
-# modules, the folder is `api`.
 }
 # Tests that read the source code of all files, and may therefore detect any change.
 _READ_ALL_TEXTS = (

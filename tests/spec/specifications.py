@@ -43,7 +43,10 @@ DATA = (
     *("limits-*.json", "external-*.json", "*encryptedFields*.json", "key*-document.json", "key*-id.json"),
     *("key-doc.json", "schema-*csfle*.json", "schema-qe*.json", "schema-[0-9l]*.json", "schemaVersion-required.json"),
 )
-"""Patterns for the names of files that contain no tests that can run. The last file tests that ``schemaVersion`` is required."""
+"""Patterns for the names of files whose content no runner uses.
+
+The last file tests that a runner rejects a file without ``schemaVersion``.
+"""
 
 _BESIDE = Path(__file__).parents[3] / "shared"
 
@@ -110,7 +113,10 @@ KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
     "pool": _document_has("version", "style"),
     "seedlist": _document_has("uri"),
 }
-"""For each kind, a function of a file's content and first case that returns True if the file has this kind. The first match applies."""
+"""Kind of file -> function that receives the content and the first case, and returns True if the file has this kind.
+
+The first kind whose function returns True applies.
+"""
 
 
 def root() -> Path | None:

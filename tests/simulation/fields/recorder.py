@@ -85,7 +85,11 @@ class Recorder:
         line = self._line(template.name)
         if template.name != GENERIC and self._error_code_of(template, [*base, ("fooField", 1)]) not in (0, valid_code):
             line["unknown"] = self._error_code_of(template, [*base, ("fooField", 1)])
-        refused = [name for name, value in _CONCERNS if self._error_code_of(template, [*base, (name, value)]) == 72 != valid_code]
+        refused = [
+            name
+            for name, value in _CONCERNS
+            if self._error_code_of(template, [*base, (name, value)]) == 72 != valid_code
+        ]
         if refused and template.name != GENERIC:
             line["without"] = refused
         if self._error_code_of(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:

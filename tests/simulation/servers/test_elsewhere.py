@@ -266,9 +266,10 @@ def test_remote_deployment_trusts_authority_of_this_process(where):
         with (
             MongoClient(deployment.uri, **login) as client,
             pytest.raises(
-                OperationFailure, match=r"'CN=ada,.* is not a user of"
-            # An authentication error proves that the client has accepted the certificate of the
-            # server.
+                OperationFailure,
+                match=r"'CN=ada,.* is not a user of",
+                # An authentication error proves that the client has accepted the certificate of the
+                # server.
             ),
         ):
             client.admin.command("ping")
