@@ -26,12 +26,12 @@ from tests.support.tiers import tiers_of
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
-# The time limit of a test may expire while the hub runs. The hub raises this error class in the test. Without this
-# entry, the hub would only log the error.
+# The time limit of a test may expire while the hub runs. The hub raises this error class in the
+# test. Without this entry, the hub only logs the error, and the test continues.
 Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 
-# Folders whose tests run in virtual time. The servers run in the hub of the test. The speed of the machine has no
-# effect.
+# Folders whose tests run in virtual time, so that the speed of the machine has no effect. The
+# servers of these tests run in the hub of the test.
 _VIRTUAL = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api", "telemetry"}
 
 _failed: list[str] = []
@@ -58,7 +58,7 @@ settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select the tests of the selected tier, and all tests of files that the command line names."""
+    """Keep only the tests of the tier that ``--tier`` selects, and all tests of files that the command line names."""
     tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
     wanted: list[pytest.Item] = []
     others: list[pytest.Item] = []
@@ -88,8 +88,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_runtest_logfinish() -> None:
     """Collect the garbage of a failed test.
 
-    The error, the frames of its traceback and `sys` refer to each other, and keep clients alive. Without the
-    collection, the monitors of these clients would run during later tests.
+    The error, the frames of its traceback and `sys` refer to each other, and keep clients alive.
+    Without this collection, the monitors of these clients run during later tests.
     """
     if _failed:
         _failed.clear()
@@ -99,7 +99,7 @@ def pytest_runtest_logfinish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def which_time(request: pytest.FixtureRequest) -> None:
+def select_clock(request: pytest.FixtureRequest) -> None:
     """Run a test in virtual time if its folder is in the list, and the test does not have the marker `real_time`."""
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
@@ -109,7 +109,10 @@ def which_time(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def collector_off() -> Iterator[None]:
-    """Disable the garbage collector during a test, so that only reference counts release objects."""
+    """Disable the garbage collector during a test.
+
+    An object is then released only if its last reference disappears.
+    """
     gc.collect()
     gc.disable()
     yield
@@ -118,7 +121,7 @@ def collector_off() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Yield the URI of the server in MONGODB_URI. If the variable is not set, yield the URI of an embedded database."""
+    """Yield the URI in MONGODB_URI or, if the variable is not set, the URI of an embedded database."""
     engine = request.config.getoption("--engine")
     if engine is None:
         with database_uri() as uri:
@@ -130,15 +133,17 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def recorder() -> Recorder:
-    """Return the recorder of all events that the clients of the test publish."""
+    """Return a recorder of all events that clients of the fixture `connect` publish."""
     return Recorder()
 
 
 @pytest.fixture
 def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
-    """Yield a function that creates a client for deployments, scripted servers or URIs.
+    """Yield a function that creates a client.
 
-    Close all clients at the end.
+    The arguments of the function are deployments, scripted servers, host names or URIs.
+
+    Close these clients at the end of the test.
     """
     with clients_of(recorder) as make:
         yield make
@@ -161,7 +166,7 @@ def head_start() -> float:
 
 @pytest.fixture
 def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
-    """Yield a function that starts a greenlet, and lets the greenlet run for the time `head_start`."""
+    """Yield a function that starts a greenlet and then waits for `head_start` seconds, so that the greenlet can run."""
     greenlets: list[gevent.Greenlet[..., Any]] = []
 
     def start(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
@@ -175,7 +180,10 @@ def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Lead the DNS queries of the driver to a new name server without records. Yield the :class:`Network`."""
+    """Make the driver send its DNS queries to a new name server, which has no records.
+
+    Yield the :class:`Network`.
+    """
     from tests.support.dns import NameServer, install
 
     with NameServer() as name_server:

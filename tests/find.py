@@ -1,12 +1,12 @@
-"""Find the tests of a requirement, a file or words: ``python -m tests.find CMAP-97``.
+"""``python -m tests.find CMAP-97`` prints tests that match a query. A query is one of the following:
 
-- For a requirement, such as ``CMAP-97``: the tests that prove the requirement.
-- For a file of gmongo, such as ``cmap/background.py``: the tests of mutations of the file, and the test files that
-  import the file.
-- For words, such as ``interrupted cursor``: the tests whose name, docstring or file contains all words, and the tests
-  of mutations whose description contains all words.
+- A requirement, such as ``CMAP-97``. The program prints the tests that prove the requirement.
+- A file of gmongo, such as ``cmap/background.py``. The program prints the tests of the file's
+  mutations, and the test files that import the file.
+- Words, such as ``interrupted cursor``. The program prints the tests whose name, docstring or file
+  name contains all words, and the tests of mutations whose description contains all words.
 
-The search reads the tests without an import of the tests.
+The search reads the source code of the tests, and does not import the tests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST = 60
 def search(query: str) -> list[str]:
     """Return the tests that match the query, as arguments of pytest.
 
-    After the tests of a mutation, the description of the mutation follows as a comment.
+    Each test that detects a mutation is followed by the description of the mutation, as a comment.
     """
     if _RULE.fullmatch(query):
         return find_proofs().get(query, [])
@@ -38,7 +38,8 @@ def search(query: str) -> list[str]:
 
 
 def _of_file(file: str) -> Iterator[str]:
-    from tests.mutations.tables import AREAS  # not at the top, because the import reads all conformance pages
+    # Imported only here, because the import reads all conformance pages.
+    from tests.mutations.tables import AREAS
 
     for mutations in AREAS.values():
         for mutation in mutations:
@@ -80,7 +81,10 @@ def _contains(text: str, words: Iterable[str], any_of_them: bool = False) -> boo
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits of a text. The results for ``back-off``, ``back_off`` and ``backoff`` are equal."""
+    """Return the letters and digits of a text.
+
+    A search for ``back-off``, ``back_off`` or ``backoff`` therefore has equal results.
+    """
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
@@ -89,7 +93,7 @@ def _files() -> list[Path]:
 
 
 def _requirement_text(name: str) -> str:
-    """Return the level and the text of a requirement in the conformance pages, as comment lines."""
+    """Return the level and the text of a requirement in its conformance page, as comment lines."""
     row = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
     rows = filter(None, (row.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
     return "".join(f"# {each[1]}: {each[2]}" for each in rows)

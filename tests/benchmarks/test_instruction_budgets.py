@@ -18,7 +18,8 @@ BUDGET = {"find_one": Counts(1000, 50, 30)}
     reason=f"benchmarks/budget.json has no budget for Python {instructions.VERSION}",
 )
 def test_operations_stay_within_instruction_budgets() -> None:
-    # The measurement runs in a separate process, because other tests and coverage tools change the counts.
+    # The measurement runs in a separate process, because other tests and coverage tools would
+    # change the instruction counts.
     command = [sys.executable, "-m", "benchmarks.instructions"]
     done = subprocess.run(command, cwd=instructions.BUDGET.parent.parent, capture_output=True, text=True, check=False)
 

@@ -23,7 +23,7 @@ SMALL = ["--rounds", "1", "--operations", "4"]
 def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], dict]]:
     """Run the benchmarks in this process.
 
-    Return the numbers of each table, keyed by row name and number of greenlets.
+    Return the measured numbers of each table, keyed by the row name and the number of greenlets.
     """
     assert main([*SMALL, *arguments, "--json", str(file)]) == 0
     tables = json.loads(file.read_text())["tables"]

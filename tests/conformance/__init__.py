@@ -1,4 +1,4 @@
-"""The conformance pages in docs/conformance.
+"""The program that writes the conformance pages in docs/conformance, and its tests.
 
-A page lists requirements, each with the tests that prove the requirement.
+A page lists the requirements of a specification, and the tests that prove each requirement.
 """

@@ -1,11 +1,14 @@
-"""The conformance pages: ``docs/conformance/<seed>.md``. A page has one row for each requirement of a specification.
+"""Write and check the conformance pages ``docs/conformance/<seed>.md``.
+
+A page has one row for each requirement of a specification.
 
 A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by hand.
 ``python -m tests.conformance.pages --write`` writes the last column from the markers of all tests, such as
 ``@pytest.mark.requirement("CMAP-17")``. If no test proves a requirement, the last column contains a reason that begins
 with ``none: ``.
 
-The program reads the markers without an import of the tests. A new page needs no entry in another file.
+The program reads the markers from the source code, and does not import the tests. If a page is
+added, no other file needs an entry for the page.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ ROOT = Path(__file__).parents[2]
 TESTS, PAGES = ROOT / "tests", ROOT / "docs" / "conformance"
 NO_PROOF = "none: "
 UNPROVEN = "**not proven**"
-SHOWN = 6  # maximum number of tests that a row names
+SHOWN = 6  # Maximum number of tests that a row of a page names.
 
 _ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
-Proofs = dict[str, list[str]]  # requirement ID -> names of tests, such as tests/cmap/test_clear.py::test_x
+# Requirement ID -> names of the tests that prove the requirement, such as
+# tests/cmap/test_clear.py::test_x.
+Proofs = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,12 @@ class Row:
 
     @property
     def reason(self) -> str | None:
-        """Return the reason why no test proves the requirement. Return None if the row has no reason."""
+        """Return the reason that a row gives why no test proves the requirement, or None if the row gives no reason."""
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 
 def find_proofs(tests: Path = TESTS) -> Proofs:
-    """Return, for each requirement ID, the names of the tests with a marker for the requirement."""
+    """Return the names of the tests that have a marker for a requirement, keyed by the requirement ID."""
     proofs: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(tests.rglob("*.py")):
         where = file.relative_to(tests.parent).as_posix()
@@ -57,7 +62,7 @@ def find_proofs(tests: Path = TESTS) -> Proofs:
 
 
 def read_markers(source: str) -> Iterator[tuple[str, str]]:
-    """Yield each requirement ID in the markers of a file, with the name of the test.
+    """For each marker in a file of tests, yield the requirement ID and the name of the test.
 
     A marker of a class or module applies to all its tests.
     """

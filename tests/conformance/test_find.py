@@ -1,4 +1,4 @@
-"""Tests of ``python -m tests.find``, which prints the tests of a requirement, of a file or of words."""
+"""Tests of ``python -m tests.find``, which prints the tests of a requirement or file, or tests with certain words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from tests.conformance.pages import ROOT
 from tests.find import main, search
 
-pytestmark = pytest.mark.long  # long tests, because each search reads all tests
+# The tests are in the long tier, because each search reads all test files.
+pytestmark = pytest.mark.long
 
 
 def test_search_for_requirement_returns_tests_with_its_marker() -> None:

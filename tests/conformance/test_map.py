@@ -1,4 +1,4 @@
-"""Tests that the README of the tests names every folder, and names only files that exist."""
+"""Tests that ``tests/README.md`` names each test folder, and names only files that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Execution of a call with one driver on one server. The runner records the outcome of the call."""
+"""Run a call with one driver on one server, and record the outcome of the call."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [
 
 # Names of commands that do not change documents.
 _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-# Time limit of a call in seconds. No limit is the default, because calls with large documents are slow.
+# Default time limit of a call in seconds. None means no limit, because calls with large documents
+# are slow.
 _DEFAULT_CALL_TIMEOUT: float | None = None
 _BARRIER = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
 
-# Fields of commands that only one driver sends. The value of the field is the default value of the server.
+# Command fields that only one driver sends, with values that are the defaults of the server. The
+# comparison ignores these fields.
 _DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
 
 
@@ -61,7 +63,7 @@ class DecimalCodec(TypeCodec):  # type: ignore[misc]
 
 
 class ForeignDatabaseError(Exception):
-    """A call uses a database that does not belong to the tests, or affects the whole server."""
+    """A call would use a database that does not belong to the tests, or would affect the whole server."""
 
 
 class Driver(NamedTuple):
@@ -77,12 +79,12 @@ GMONGO = Driver("gmongo", gmongo, gmongo.gridfs)
 
 
 class Outcome(NamedTuple):
-    """Outcome of a call with one driver, in comparable form.
+    """Outcome of a call with one driver, in a form that can be compared.
 
     :ivar returned: The returned value.
     :ivar error: The raised error, or None.
     :ivar commands: The commands that the call has sent.
-    :ivar left: The documents in all databases after the call.
+    :ivar left: The documents that all databases contain after the call.
     """
 
     returned: Any
@@ -94,12 +96,12 @@ class Outcome(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Row of the table of calls: lines of Python.
+    """A row of the table of calls, which consists of lines of Python code.
 
     The last line is an expression, whose value is the result of the call.
 
     :param name: Name of the file, and number of the row's first line.
-    :param source: The lines of Python.
+    :param source: The lines of Python code.
     :param since: The first version of PyMongo whose outcome equals gmongo's outcome. Empty if the row names no version.
     """
 
@@ -128,7 +130,8 @@ class CallRunner:
 
     :param server: Host and port of the server.
     :param name: Name of the server, such as ``"simulation"``.
-    :param call_timeout: Time limit of a call in seconds, for a server that may not reply. None uses the default.
+    :param call_timeout: Time limit of a call in seconds, for a server that may not reply. None
+        selects the default.
     :param database: Name of the database that the calls use.
     :param rejects_other_databases: True to reject commands for other databases, and commands that affect the whole
         server.
@@ -148,7 +151,7 @@ class CallRunner:
     ) -> None:
         self._call_timeout = call_timeout
         self.name, self._database, self._rejects_other_databases = name, database, rejects_other_databases
-        # The timeout prevents that the tests wait without end for a lost reply.
+        # With the timeout, the tests do not wait forever for the reply of a faulty server.
         limit = None if call_timeout is None else int(1000 * call_timeout)
         self._control: Any = pymongo.MongoClient(
             "mongodb://{}{}:{}/?{}".format(login, *server, options), socketTimeoutMS=limit, retryReads=limit is None
@@ -171,18 +174,22 @@ class CallRunner:
         self._clients: dict[Driver, Any] = {}
         self._foreign_reason = "does not belong to the run" if rejects_other_databases else "existed before the tests"
         self._failing = False
-        self._is_changed = True  # True if a call may have changed the documents since the last reset
-        self._unchanged: Any = None  # cached documents of the state after a reset
+        # True if a call may have changed the documents after the last reset.
+        self._is_changed = True
+        self._unchanged: Any = None  # cache of the documents that exist directly after a reset
 
     def close(self) -> None:
-        """Drop the databases that calls have used, and close all clients."""
+        """Drop all databases that calls have used, and close all clients."""
         self._drop_all()
         for client in (*self._clients.values(), self._control):
             client.close()
         self._proxy.close()
 
     def compare(self, source: str | Callable[[dict[str, Any]], Any]) -> tuple[Outcome, Outcome]:
-        """Run a call with PyMongo and then with gmongo. Return the two outcomes in this order."""
+        """Run a call with PyMongo and then with gmongo.
+
+        Return the outcome of PyMongo and the outcome of gmongo.
+        """
         return self.run_call(PYMONGO, source), self.run_call(GMONGO, source)
 
     @property
@@ -191,11 +198,11 @@ class CallRunner:
 
     @property
     def unsupported_features(self) -> frozenset[str]:
-        """Return the server's messages about features that calls need and the server does not support."""
+        """Return the error messages of the server about features that calls needed but the server does not support."""
         return frozenset(self._proxy.unsupported_features)
 
     def clear_unsupported_features(self) -> None:
-        """Delete the messages about unsupported features."""
+        """Delete the recorded messages about unsupported features."""
         self._proxy.unsupported_features.clear()
 
     def run_gmongo_call(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
@@ -205,7 +212,8 @@ class CallRunner:
     def run_call(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
         """Run a call with one driver, and return the outcome.
 
-        :param source: Lines of Python, or a function whose argument is the dictionary of available names.
+        :param source: Lines of Python code, or a function that receives the dictionary of available
+            names.
         """
         if driver not in self._clients:
             self._clients[driver] = driver.module.MongoClient(self.uri)  # type: ignore[attr-defined]
@@ -224,7 +232,8 @@ class CallRunner:
                 error, text = comparable.of_error(raised), str(raised)
             sent = self._take_sent_commands(names)
             if self._proxy.refused:
-                self._is_changed = True  # before the rejected command, the call may have sent other commands
+                # The call may have sent other commands before the rejected command.
+                self._is_changed = True
                 rejected = ", ".join(sorted(self._proxy.refused))
                 raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
         commands = [_comparable_command(each, comparable) for each in sent]
@@ -240,7 +249,8 @@ class CallRunner:
         return Outcome(returned, error, commands, left, text)
 
     def _interruption_after_timeout(self, driver: Driver) -> AbstractContextManager[None]:
-        if driver is GMONGO:  # `gevent.Timeout` can interrupt gmongo
+        # No other interruption is needed, because `gevent.Timeout` interrupts gmongo.
+        if driver is GMONGO:
             return nullcontext()
         return interrupt_after(self._effective_call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
 
@@ -282,7 +292,7 @@ class CallRunner:
                 "uuid": uuid,
                 "U": uuid.UUID(int=7),
                 "datetime": datetime,
-                "raised_by": _raised_by,
+                "raised_by": _result_or_error,
             }
         )
         try:
@@ -304,12 +314,15 @@ class CallRunner:
         except pymongo.errors.OperationFailure as error:
             self._proxy.unsupported_features.add(f"fail points ({error.code}): {str(error)[:80]}")
             raise
-        self._failing = True  # the runner reaches this line only if the server supports fail points
+        self._failing = True  # not reached if the server does not support fail points
 
     def _take_sent_commands(self, names: dict[str, Any]) -> list[RecordedCommand]:
-        """Return the commands that a call has sent. Wait for unacknowledged commands with a ping on each client."""
+        """Return the commands that a call has sent.
+
+        First send a ping with each client, after which all unacknowledged commands have arrived.
+        """
         for client in names["clients"]:
-            _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
+            _result_or_error(lambda client=client: client.admin.command("ping", comment=_BARRIER))
         return [sent for sent in self._proxy.take_commands() if sent.body.get("comment") != _BARRIER]
 
     def _drop_all(self) -> None:
@@ -325,7 +338,7 @@ class CallRunner:
     def _remaining_documents(self, comparable: ComparableValues) -> Any:
         """Return the documents of all databases that calls have used."""
         if self.name == "nx-27017":
-            return None  # nx-27017 sometimes lists dropped collections
+            return None  # this server sometimes lists collections that were dropped
         if self._is_changed:
             return self._all_documents(comparable)
         if self._unchanged is None:
@@ -343,9 +356,9 @@ class CallRunner:
 
 
 def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None = None) -> str:
-    """Return a text if a server handles unacknowledged commands wrongly. Return an empty text for a correct server.
+    """Return a text that describes how a server violates the protocol for unacknowledged commands, or an empty text.
 
-    On such a server, drivers would wait without end for the next reply.
+    If a server violates the protocol, drivers wait forever for the reply to their next command.
     """
     with socket.create_connection(server, timeout=call_timeout) as connection:
         try:
@@ -353,7 +366,7 @@ def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None
                 body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
                 connection.sendall(struct.pack("<iiii", 16 + len(body), number, 0, 2013) + body)
             reply = connection.recv(16, socket.MSG_WAITALL)[8:12]
-        except ConnectionError:  # the server has closed the connection before the second command
+        except ConnectionError:  # the server closed the connection after the unacknowledged command
             reply = b""
     if not reply:
         return "the server closes the connection after an unacknowledged command"
@@ -361,7 +374,10 @@ def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None
 
 
 def _run_lines(source: str, names: dict[str, Any]) -> Any:
-    """Run lines of Python, and return the value of the last line if it is an expression."""
+    """Run lines of Python code.
+
+    If the last line is an expression, return the value of the expression.
+    """
     tree = ast.parse(textwrap.dedent(source))
     last = tree.body[-1]
     if not isinstance(last, ast.Expr):
@@ -371,8 +387,11 @@ def _run_lines(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), source, "eval"), names)
 
 
-def _raised_by(call: Callable[[], Any]) -> Any:
-    """Return the error that a function raises, or its result. A row can thus continue after an error."""
+def _result_or_error(call: Callable[[], Any]) -> Any:
+    """Return the result of a function, or the error that the function raises.
+
+    With this function, a row can continue after an error.
+    """
     try:
         return call()
     except Exception as error:
@@ -380,7 +399,7 @@ def _raised_by(call: Callable[[], Any]) -> Any:
 
 
 def _comparable_command(sent: RecordedCommand, comparable: ComparableValues) -> Any:
-    """Return a command in comparable form: the first field, and the other fields sorted by name."""
+    """Return a command in comparable form: the first field, and then the other fields sorted by name."""
     body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:
         body["txnNumber"] = True

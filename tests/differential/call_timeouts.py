@@ -1,4 +1,4 @@
-"""Timeouts for calls of PyMongo. A ``gevent.Timeout`` cannot interrupt PyMongo without monkey-patching."""
+"""Time limits for calls of PyMongo, which a ``gevent.Timeout`` cannot interrupt without monkey-patching."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ class SilentServerError(Exception):
 
 @contextmanager
 def interrupt_after(seconds: float | None, record: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Interrupt the main thread after each interval while the block runs.
+    """While the block runs, interrupt the main thread every `seconds` by a SilentServerError.
 
-    :param seconds: Interval in seconds, or None for no interruptions.
-    :param record: Function that is called before the error is raised. The interrupted call may catch the error.
-    :raises SilentServerError: The block has not ended after an interval.
+    :param seconds: Time limit in seconds, or None for no limit.
+    :param record: Function to call before each interruption. The interruptions repeat, because the
+        interrupted call may catch the error.
+    :raises SilentServerError: The block has not ended after `seconds`.
     """
 
     def interrupt(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Comparable representations of values, classes and errors of gmongo and PyMongo."""
+"""Convert values, objects and errors of gmongo and PyMongo to a form that can be compared."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from bson.raw_bson import RawBSONDocument
 _DRIVERS = ("pymongo", "gridfs", "gmongo")
 # Fields of documents whose values differ in each run.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
-# Parts of messages that differ in each run: transaction numbers, and UUIDs of index builds or collections.
+# Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or
+# collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
-_FIXED_BEFORE = 2026  # a row contains only dates before this year, and a clock returns only dates after its beginning
+# Rows contain only dates before this year. Later dates therefore come from a clock.
+_FIXED_BEFORE = 2026
 _YEAR_2000 = 946_684_800
 
 
 class ComparableValues:
-    """Converter of the values of one run. Numbers replace IDs, because IDs differ in each run."""
+    """Converter of the values of one run. Numbers replace generated IDs, which differ in each run."""
 
     def __init__(self) -> None:
         self._ids: dict[Any, str] = {}
@@ -30,7 +32,7 @@ class ComparableValues:
         return self._ids.setdefault(value, f"{type(value).__name__} {len(self._ids)}")
 
     def of(self, value: Any, depth: int = 0) -> Any:
-        """Return the comparable form of a value: nested tuples of strings and plain values."""
+        """Return a value in comparable form, which consists of nested tuples of strings and plain values."""
         kind = type(value)
         name = kind.__name__
         if depth > 8:
@@ -71,7 +73,10 @@ class ComparableValues:
         return name, _without_addresses(repr(value))
 
     def _of_bytes(self, value: bytes) -> Any:
-        """Return the documents of a raw batch in comparable form. Return other bytes unchanged."""
+        """If the bytes are a raw batch, return its documents in comparable form.
+
+        Otherwise return the bytes.
+        """
         try:
             return self.of(bson.decode_all(value), 1)
         except bson.errors.BSONError:
@@ -89,7 +94,7 @@ class ComparableValues:
         return DriverObject(kind.__name__, tuple((each, self.attribute(value, each, depth + 1)) for each in names))
 
     def attribute(self, value: Any, name: str, depth: int = 0) -> Any:
-        """Return an attribute in comparable form. If the attribute raises an error, return the class of the error."""
+        """Return the value of an attribute in comparable form, or the class of the error that the attribute raises."""
         try:
             return self.of(getattr(value, name), depth)
         except Exception as error:
@@ -125,13 +130,14 @@ class RaisedError(NamedTuple):
 
 
 def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
-    """Return True if two values in comparable form are equal for the caller of a driver.
+    """Return True if a caller of the drivers cannot distinguish two values, which are in comparable form.
 
-    gmongo may raise a subclass of PyMongo's error, and errors of gmongo may have additional attributes.
+    An error of gmongo may be a subclass of PyMongo's error, and may have additional attributes.
 
     :param theirs: Value of PyMongo.
     :param ours: Value of gmongo.
-    :param accept: Function that returns True if the difference between two parts is intended.
+    :param accept: Function that receives two parts and returns True if their difference is
+        intended.
     """
     if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.classes[0] in ours.classes:
         equal = _has_all(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
@@ -156,7 +162,10 @@ def _has_all(theirs: tuple[Any, ...], ours: tuple[Any, ...], accept: Callable[[A
 
 
 def _is_random(value: bson.Binary) -> bool:
-    """Return True for a random UUID of version 4. The rows of the table use UUIDs of small integers."""
+    """Return True for a random UUID of version 4.
+
+    The UUIDs in the table of calls have other versions.
+    """
     return value.subtype == 4 and value[6] >> 4 == 4
 
 

@@ -1,4 +1,4 @@
-"""Fixtures: call runners on the servers for the comparison of gmongo and PyMongo."""
+"""Fixtures that provide call runners on the servers on which gmongo and PyMongo are compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .servers import SERVERS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect that the tests in ``older.tsv`` fail if the installed PyMongo is older than the version in the file."""
+    """Expect the failure of a test if PyMongo is older than the version that ``older.tsv`` gives for the test."""
     folder = Path(__file__).parent
     lines = (folder / "older.tsv").read_text("utf-8").splitlines()
     since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
@@ -31,8 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
     """Yield a call runner on each available server.
 
-    The runner ends after the tests of this folder, because tests of other folders count greenlets, descriptors and
-    timers.
+    Close the runner after the tests of this folder, because later tests count greenlets,
+    descriptors and timers.
     """
     if request.param == "simulation":
         with DeploymentProcess("--replica-set", "1") as deployment:

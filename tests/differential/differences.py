@@ -1,7 +1,9 @@
-"""The intended differences from PyMongo, in `differences.jsonl`. If another difference exists, a test fails.
+"""The intended differences from PyMongo, in `differences.jsonl`.
 
-An entry contains a pattern of calls, the parts of an outcome that may differ, a reason, and a text of the
-documentation.
+If the outcomes of a call differ in any other way, a test fails.
+
+An entry has a pattern that matches calls, the parts of an outcome that may differ, the reason, and
+a text of the documentation.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
 
 
 class Kind(Enum):
-    """Category of an intended difference."""
+    """Why a difference from PyMongo is intended."""
 
     LAW = "a specification requires the behaviour of gmongo"
     SAFER = "PyMongo loses data, or fails late or by accident"
@@ -38,11 +40,12 @@ class Difference:
     """An intended difference from PyMongo.
 
     :param reason: One sentence that explains the difference.
-    :param line: Part of the line in `docs/differences.md` or `docs/differences-internals.md` about the difference.
+    :param line: Part of the line that describes the difference in `docs/differences.md` or
+        `docs/differences-internals.md`.
     :param calls: Regular expression that matches the source code of calls with this difference.
-    :param parts: Names of the outcome's fields that may differ in any way.
-    :param accepts: Function that returns True if a value of PyMongo and a value of gmongo differ only by this
-        difference.
+    :param parts: Fields of :class:`Outcome` that may differ in any way.
+    :param accepts: Function that receives a value of PyMongo and a value of gmongo, and returns
+        True if this difference explains both.
     """
 
     kind: Kind
@@ -53,12 +56,12 @@ class Difference:
     accepts: AcceptsParts | None = None
 
     def matches(self, call: str) -> bool:
-        """Return True if a call can have this difference."""
+        """Return True if this difference can occur in the outcomes of a call."""
         return re.search(self.calls, call) is not None
 
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
-    """Return True if both drivers reject an argument, and PyMongo raises an accidental or another built-in error."""
+    """Return True if both drivers reject an argument, but PyMongo raises an accidental or another built-in error."""
     if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)) or "PyMongoError" in theirs.classes:
@@ -68,7 +71,7 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
 
 
 def _is_refused_early(theirs: Any, ours: Any) -> bool:
-    """Return True if gmongo rejects an argument, and PyMongo sends the argument to the server, which rejects it."""
+    """Return True if gmongo rejects an argument, but PyMongo sends the argument and the server rejects it."""
     return (
         isinstance(theirs, RaisedError)
         and isinstance(ours, RaisedError)
@@ -77,14 +80,14 @@ def _is_refused_early(theirs: Any, ours: Any) -> bool:
     )
 
 
-def _is_decoded(theirs: Any, ours: Any) -> bool:
-    """Return True if the details of an error are a dictionary in gmongo, and a RawBSONDocument in PyMongo."""
+def _is_decoded_error_document(theirs: Any, ours: Any) -> bool:
+    """Return True if the details of an error are a dictionary in gmongo, but a RawBSONDocument in PyMongo."""
     if not (isinstance(ours, tuple) and ours[:1] == ("dict",) and isinstance(theirs, tuple)):
         return False
     return bool(theirs == ("RawBSONDocument", ours)) and "errmsg" in dict(ours[1])
 
 
-def _is_labelled(theirs: Any, ours: Any) -> bool:
+def _has_additional_retry_label(theirs: Any, ours: Any) -> bool:
     """Return True if only gmongo's error of a bulk write has the server's label RetryableWriteError."""
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)):
         return False
@@ -98,8 +101,8 @@ def _is_any_successful(theirs: Any, ours: Any) -> bool:
     return bool(theirs == ("anySuccessful", ("bool", True)) and ours == ("anySuccessful", ("bool", False)))
 
 
-def _is_text(theirs: Any, ours: Any) -> bool:
-    """Return True if the two parts are any texts."""
+def _are_texts(theirs: Any, ours: Any) -> bool:
+    """Return True if both parts are strings, even if they differ."""
     return isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs[:1] == ours[:1] == ("str",)
 
 
@@ -119,7 +122,7 @@ def _is_overload_policy(theirs: Any, ours: Any) -> bool:
     return bool((theirs, ours) == (("int", 2), ("int", 5)))
 
 
-def _is_numbered(theirs: Any, ours: Any) -> bool:
+def _differs_by_transaction_number(theirs: Any, ours: Any) -> bool:
     """Return True if two commands differ only in the transaction number, which only gmongo sends."""
     if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
         return False
@@ -131,7 +134,7 @@ def _without_field(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(each for each in fields if each != field)
 
 
-def _is_ended(theirs: Any, ours: Any) -> bool:
+def _is_id_of_ended_cursor(theirs: Any, ours: Any) -> bool:
     """Return True if the cursor ID is 0 in gmongo, because the cursor has ended, and a number in PyMongo."""
     return isinstance(theirs, tuple) and theirs[:1] == ("Int64",) and bool(ours == ("int", 0))
 
@@ -167,7 +170,10 @@ DIFFERENCES = tuple(_read_differences())
 
 
 def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
-    """Return the numbers of the intended differences between two outcomes. Return None if another difference exists."""
+    """Return the indexes of the intended differences that explain all differences of two outcomes.
+
+    Return None if a difference is not explained.
+    """
     applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.matches(call)]
     used: set[int] = set()
 
@@ -188,9 +194,9 @@ def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
 
 
 def check(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
-    """Return the numbers of the intended differences between two outcomes.
+    """Return the indexes of the intended differences that explain all differences of two outcomes.
 
-    :raises AssertionError: The outcomes have a difference that is not intended.
+    :raises AssertionError: The outcomes have a difference that no intended difference explains.
     """
     used = explained(call, theirs, ours)
     if used is None:

@@ -1,7 +1,7 @@
 """Comparison of the topology states of gmongo and PyMongo.
 
-The exploration applies all sequences of hello replies and errors of one to three members to the two topology
-descriptions.
+The exploration applies all sequences of hello replies and errors of one to three members to a
+topology of each driver.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STARTS = (
 
 
 def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield the possible results of a server check: a name, and the hello reply or None for an error."""
+    """Yield possible results of a server check: the result's name, and the hello reply or None for an error."""
     yield "error", None
     yield "standalone", {**_BASE, "isWritablePrimary": True}
     yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}
@@ -54,7 +54,8 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
     for hosts in ((A, B), (A, B, C), (B,)):
         member = {**_BASE, "setName": "rs", "hosts": [_name(host) for host in hosts]}
         for fields in _election_fields():
-            for wire_version in (13, 25):  # since wire version 17, the comparison of elections differs
+            # From wire version 17, drivers compare electionId before setVersion.
+            for wire_version in (13, 25):
                 election = " ".join(map(str, fields.values())) or "without election"
                 yield (
                     f"primary of {len(hosts)}, {election}, wire version {wire_version}",
@@ -82,13 +83,13 @@ def _name(address: Address) -> str:
 
 
 class DescriptionPair(NamedTuple):
-    """The topology description of gmongo and the topology description of PyMongo."""
+    """A topology description of gmongo and a topology description of PyMongo that have received equal check results."""
 
     ours: Any
     theirs: Any
 
     def after(self, address: Address, hello: dict[str, Any] | None) -> DescriptionPair:
-        """Return the two descriptions after a check of one member."""
+        """Return both descriptions after a check of one member had the given result."""
         reply = None if hello is None else Hello(dict(hello))
         return DescriptionPair(
             transitions.updated(self.ours, ServerDescription(address, hello)),
@@ -96,7 +97,7 @@ class DescriptionPair(NamedTuple):
         )
 
     def views(self) -> tuple[Any, Any]:
-        """Return a comparable view of each description."""
+        """Return a view of each description. Equal views mean equal states."""
         return _view(self.ours), _view(self.theirs)
 
 
@@ -112,7 +113,7 @@ def _view(description: Any) -> Any:
 
 
 def initial_descriptions(start: Start) -> DescriptionPair:
-    """Return the two descriptions before the first server check."""
+    """Return both descriptions before the first server check."""
     ours = initial_description(
         TopologySettings(
             seeds=start.seeds,
@@ -135,7 +136,7 @@ def initial_descriptions(start: Start) -> DescriptionPair:
 
 
 class Exploration(NamedTuple):
-    """Result of an exploration: the numbers of states and checks, and the shortest sequence to each difference."""
+    """Result of an exploration: counts, and the shortest sequence that leads to each difference."""
 
     states: int
     steps: int
@@ -143,7 +144,10 @@ class Exploration(NamedTuple):
 
 
 def explore(start: Start, depth: int) -> Exploration:
-    """Apply every sequence of at most `depth` checks. Continue only once from equal states."""
+    """Apply every sequence of at most `depth` checks.
+
+    If several sequences lead to equal states, continue only from the first.
+    """
     replies = list(hellos())
     seen: set[Any] = set()
     violations: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Decide whether a difference between gmongo and PyMongo on another server than MongoDB is a fault of the server."""
+"""Decide whether a server other than MongoDB causes a difference between gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPEATS = 3
 
 
 class Verdict(Enum):
-    """Result of the comparison of a row."""
+    """Whether the outcomes of a row are equal or different, or the row is skipped."""
 
     SAME = "same"
     SKIPPED = "skipped"
@@ -22,9 +22,9 @@ class Verdict(Enum):
 
 
 class Attribution(NamedTuple):
-    """Verdict about a row, and the outcomes of PyMongo (`theirs`) and gmongo (`ours`).
+    """Verdict about a row of the table of calls, with the outcomes of PyMongo (`theirs`) and gmongo (`ours`).
 
-    :param reason: Reason why the row is skipped, or empty.
+    :param reason: Reason why the row is skipped, or an empty text.
     """
 
     verdict: Verdict
@@ -34,7 +34,9 @@ class Attribution(NamedTuple):
 
 
 def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[], CallRunner]) -> Attribution:
-    """Run a row with gmongo and PyMongo. If the outcomes differ, decide whether the row is skipped.
+    """Run a row with gmongo and PyMongo.
+
+    If the outcomes differ because of the server, the verdict is that the row is skipped.
 
     :param runner: Call runner on the server.
     :param simulation: Function that returns a call runner on a simulated deployment, which behaves like MongoDB.
@@ -57,7 +59,10 @@ def _is_not_deterministic(runner: CallRunner, source: str, theirs: Outcome) -> s
 
 
 def _differs_from_mongodb(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
-    """Return a text if the server's behaviour towards PyMongo differs from MongoDB's behaviour and explains the row."""
+    """Return a text if PyMongo's outcome on MongoDB is different, and this explains the row.
+
+    Otherwise return an empty text.
+    """
     true_theirs, true_ours = simulation.compare(source)
     if are_equal(true_theirs, theirs):
         return ""

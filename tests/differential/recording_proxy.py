@@ -1,4 +1,4 @@
-"""Proxy that records the commands to a server."""
+"""Proxy that records the commands that drivers send to a server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _HEADER = struct.Struct("<iiii")
 _OP_MSG = 2013
 SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 """Names of the databases that every server has."""
-# Commands of a driver for discovery and clean-up.
+# Commands that a driver sends for discovery and clean-up, and that are not part of an outcome.
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# Commands that a call may send to the database `admin`, if the call may use only one database.
+# Commands to the database `admin` that a call may send, even if the call may use only one other
+# database.
 _HARMLESS = _INTERNAL_COMMANDS | {
     *("ping", "buildInfo", "buildinfo", "listDatabases", "commitTransaction", "abortTransaction", "bulkWrite"),
     *("getMore", "renameCollection"),
@@ -43,17 +44,18 @@ class RecordedCommand(NamedTuple):
 
 
 class RecordingProxy:
-    """Proxy of one server that records commands.
+    """Proxy for one server, which records the commands that clients send.
 
     The proxy runs in native threads, because PyMongo blocks the main thread.
 
     :param server: Host and port of the server.
-    :param forbidden_databases: Databases that existed before the tests. After a command for such a database, the proxy
-        closes the connection.
-    :param fault_of_unacknowledged: Text about the wrong handling of unacknowledged commands by the server. If the text
-        is not empty, the proxy rejects unacknowledged commands.
-    :param permitted_database: The only database that calls may use, or None. With a database, the proxy also rejects
-        commands that affect the whole server.
+    :param forbidden_databases: Databases that existed before the tests. If a command uses such a
+        database, the proxy closes the connection.
+    :param fault_of_unacknowledged: Text that says how the server violates the protocol for
+        unacknowledged commands. If the text is not empty, the proxy rejects unacknowledged
+        commands.
+    :param permitted_database: The only database that calls may use, and then commands that affect
+        the whole server are rejected. None permits all other databases.
     """
 
     def __init__(
@@ -63,10 +65,11 @@ class RecordingProxy:
         fault_of_unacknowledged: str = "",
         permitted_database: str | None = None,
     ) -> None:
-        # The server's messages about features that the server does not support.
+        # Error messages of the server about unsupported features.
         self.unsupported_features: set[str] = set()
-        self.used: set[str] = set()  # names of the databases in forwarded commands
-        self.refused: set[str] = set()  # names of forbidden databases, and of rejected commands
+        self.used: set[str] = set()  # Names of the databases that forwarded commands use.
+        # Names of the forbidden databases that commands used, and of rejected commands.
+        self.refused: set[str] = set()
         self._foreign, self._only = forbidden_databases, permitted_database
         self._unacknowledged = fault_of_unacknowledged
         self._sent: list[RecordedCommand] = []
@@ -75,7 +78,7 @@ class RecordingProxy:
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                own: set[int] = set()  # request IDs of commands that drivers send for discovery and clean-up
+                own: set[int] = set()  # request IDs of the commands in `_INTERNAL_COMMANDS`
                 with socket.create_connection(server) as upstream:
                     back = threading.Thread(target=proxy._answer, args=(upstream, self.request, own), daemon=True)
                     back.start()
@@ -114,7 +117,8 @@ class RecordingProxy:
         except OSError:
             pass
         finally:
-            _shut_down(upstream)  # `close` would not end the thread that reads from the socket
+            # In contrast to `close`, `shutdown` ends the thread that reads from the socket.
+            _shut_down(upstream)
 
     def _answer(self, upstream: socket.socket, client: socket.socket, own: set[int]) -> None:
         try:
@@ -134,7 +138,7 @@ class RecordingProxy:
                 self.unsupported_features.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
 
     def _record(self, flags: int, name: str, body: dict[str, Any]) -> bool:
-        """Record a command. Return True if the proxy may forward the command."""
+        """Record a command. Record a command. Return True if the proxy may forward the command."""
         databases = _used_databases(body)
         if flags & 2 and self._unacknowledged:
             self.unsupported_features.add(self._unacknowledged)
@@ -183,7 +187,7 @@ def _used_databases(body: dict[str, Any]) -> set[str]:
 
 
 def _target_databases(body: dict[str, Any]) -> set[str]:
-    """Return the databases to which the stages of a pipeline write, if the stages name a database."""
+    """Return the databases to which stages of a pipeline write. Omit stages that name no database."""
     pipeline = body.get("pipeline")
     stages = [each for each in pipeline if isinstance(each, dict)] if isinstance(pipeline, list) else []
     targets = [each.get("$out") for each in stages]
@@ -212,6 +216,6 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """Shut a socket down, so that the peer and the thread that reads from the socket notice the end."""
+    """Shut a socket down, so that its peer and the thread that reads from the socket end."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -12,9 +12,9 @@ SERVERS = ["simulation", "nx-27017", *NAMED]
 
 
 def on(*servers: str) -> Any:
-    """Return a mark that runs a test only on these servers."""
+    """Return a pytest mark that runs a test only on the named servers."""
     return pytest.mark.parametrize("runner", servers, indirect=True)
 
 
-# The mark for tests whose outcomes do not depend on the server.
+# Mark for tests whose outcomes do not depend on the server, which therefore run on only one.
 on_the_simulation = on("simulation")

@@ -1,7 +1,7 @@
 """Tests that call each method with values of all types for each parameter.
 
-The parameters come from the signatures of PyMongo. If a new version of PyMongo has new parameters, the tests include
-them.
+The signatures of PyMongo determine the tested parameters. The tests therefore include new
+parameters of a new PyMongo version.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ODD_VALUES: dict[str, Any] = {
 LARGE = "x" * 100_000
 
 SET = {"$set": {"a": 1}}
-# For each method, the arguments that a call needs besides the tested parameter.
+# Arguments that a call of a method needs in addition to the tested parameter.
 COLLECTION: dict[str, dict[str, Any]] = {
     "insert_one": {"document": {"_id": 50}},
     "insert_many": {"documents": [{"_id": 50}, {"_id": 51}]},
@@ -122,7 +122,8 @@ def _make_call(subject: str, method: str, arguments: dict[str, Any]) -> Callable
 
 
 @pytest.mark.one_in(2)
-# If PyMongo rejects the session of a cursor, the destructor of the cursor raises another error.
+# If PyMongo rejects the session of a cursor, the destructor of the cursor raises a second error,
+# which the test ignores.
 @pytest.mark.filterwarnings("ignore:.*_AgnosticCursorBase:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("subject", "method", "required_arguments", "parameter"), list(_cases()))
 @on_the_simulation
@@ -140,7 +141,7 @@ def test_value_of_any_type_as_argument_has_outcome_of_pymongo(
 
 
 def _is_rejected(theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if gmongo rejects an argument, and PyMongo sends or ignores the argument."""
+    """Return True if gmongo rejects an argument that PyMongo sends or ignores."""
     return ours.error is not None and bool({"TypeError", "ValueError"} & set(ours.error.classes))
 
 

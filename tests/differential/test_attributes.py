@@ -1,4 +1,7 @@
-"""Tests that gmongo has the attributes, signatures and constants of PyMongo. The rows in `calls` compare values."""
+"""Tests that gmongo has the attributes, signatures and constants of PyMongo.
+
+The table of calls (folder `calls`) compares the values of attributes.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +57,13 @@ def test_more_than_thirty_classes_are_compared() -> None:
     assert len(CLASSES) > 30
 
 
-# Default values of arguments
+# Tests of default values of arguments
 
 OTHER_DEFAULTS = {
-    "ClientBulkWriteException(verbose)",  # this argument has no default in PyMongo
+    "ClientBulkWriteException(verbose)",  # PyMongo requires this argument
     "ClientSession(implicit)",
-    "TopologyDescription.has_readable_server(read_preference)",  # the default None of gmongo also means the primary
+    # None, the default of gmongo, means PyMongo's default: the primary.
+    "TopologyDescription.has_readable_server(read_preference)",
     "WaitQueueTimeoutError(message)",
 }
 
@@ -69,7 +73,7 @@ def _pymongo_module(module: ModuleType) -> ModuleType:
 
 
 def _common_callables() -> Iterator[tuple[str, Any, Any]]:
-    """Yield each callable that the two drivers have: its name, the callable of PyMongo, and the callable of gmongo."""
+    """For each callable that both drivers have, yield its name, PyMongo's callable, and gmongo's callable."""
     yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
     for ours in MODULES:
         theirs = _pymongo_module(ours)
@@ -97,7 +101,7 @@ def test_arguments_have_defaults_of_pymongo() -> None:
     assert compared > 2000
 
 
-# Names of modules, members of classes, and parameters
+# Tests of the names of modules, members of classes, and parameters
 
 OTHER_NAMES = {
     "gmongo.encryption_options.check_min_pymongocrypt",
@@ -156,7 +160,7 @@ OTHER_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORT
 
 
 def _common_constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the numbers, texts and flags that modules of both drivers and their classes contain."""
+    """Yield the numbers, texts and flags that both drivers define in a module or class."""
     for name in {name for name in dir(theirs) if not name.startswith("_")} & set(dir(ours)):
         one, other = getattr(theirs, name), getattr(ours, name)
         if isinstance(one, int | float | str | tuple | frozenset):
@@ -172,7 +176,7 @@ def test_constants_equal_constants_of_pymongo() -> None:
     assert len(constants) > 70
 
 
-# Numbers and tables in private modules that libraries import
+# Tests of numbers and tables in private modules that libraries import
 PRIVATE = [
     (pymongo.common, "gmongo._stand_in.pymongo.common", {"MIN_SUPPORTED_WIRE_VERSION"}),
     (pymongo.cursor_shared, "gmongo._stand_in.pymongo.cursor_shared", set()),

@@ -16,8 +16,9 @@ from .servers import NAMED, on
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
 
 
-# The files of calls that nx-27017 supports. This server has no change streams, fail points and transactions. It
-# sometimes keeps dropped collections after errors, and it replies to unacknowledged writes.
+# The files of calls that nx-27017 supports. The server nx-27017 has no change streams, fail points
+# and transactions. The server also keeps dropped collections after some errors, and wrongly replies
+# to unacknowledged writes.
 _NX_SUBJECTS = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
@@ -26,7 +27,8 @@ def _parametrized(calls: list[Call]) -> Any:
 
 
 def _marks(call: Call) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.long] if "15 << 20" in call.source else []  # a call with large documents takes seconds
+    # Calls with large documents take seconds.
+    marks = [pytest.mark.long] if "15 << 20" in call.source else []
     return [*marks, fails_before_pymongo(call.since)] if call.since else marks
 
 

@@ -1,6 +1,6 @@
-"""Tests of options with two values. The places of the values are a URI, keywords or DNS records.
+"""Tests of options that have two values. A URI, keywords or DNS records contain the values.
 
-The values can have the same name or two names of the option.
+The two values can have equal or different spellings of the option's name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
 
-# Two values for each option. The value of a file option is the name of a certificate in the fixture `files`.
+# Two different values for each option. For a file option, a value is a key of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {
     "maxPoolSize": (5, 6),
     "minPoolSize": (1, 2),
@@ -72,7 +72,8 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "unicode_decode_error_handler": ("strict", "ignore"),
     "datetime_conversion": ("DATETIME", "DATETIME_MS"),
 }
-# Options that the tests omit. Each of them needs another option, except `connect`, which the tests set themselves.
+# Options that the tests omit, because an option is valid only with another option. The tests set
+# `connect` themselves.
 NEEDS_ANOTHER = {
     "connect",
     "maxStalenessSeconds",
@@ -93,7 +94,7 @@ REJECTED = "refused"
 
 @pytest.fixture(autouse=True)
 def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not load the certificate authorities of the system. Their loading is slow, and no client connects."""
+    """Do not load the system's certificate authorities, because this is slow and no client connects."""
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 
@@ -104,8 +105,8 @@ def test_tables_of_this_file_contain_all_options() -> None:
 class DoubleOption(NamedTuple):
     """An option with two values.
 
-    :ivar places: One letter for the place of each value: U for the URI, K for a keyword.
-    :ivar names: The spelling of the option's name for each value.
+    :ivar places: Two letters, one for the place of each value: U for the URI, K for a keyword.
+    :ivar names: The spelling of the option's name at each value.
     """
 
     places: str
@@ -130,7 +131,7 @@ class DoubleOption(NamedTuple):
             return driver.MongoClient(f"mongodb://ann:x@h/?{'&'.join(uri)}".rstrip("?"), connect=False, **keywords)
 
     def value(self, driver: Any, indexes: tuple[int, ...]) -> Any:
-        """Return the value of the option in a client, or REJECTED."""
+        """Return the value of the option in a new client, or REJECTED if the driver rejects the values."""
         try:
             client = self.client(driver, indexes)
         except (driver.errors.ConfigurationError, ValueError, TypeError):
@@ -140,7 +141,7 @@ class DoubleOption(NamedTuple):
         return options.get(self.option.key)
 
     def effective_value(self, driver: Any) -> Any:
-        """Return REJECTED, or for each of the two values whether the value is effective."""
+        """Return whether the first and the second value take effect, or REJECTED if the driver rejects the values."""
         both = self.value(driver, (0, 1))
         return both if both == REJECTED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
 
@@ -241,7 +242,10 @@ def test_several_uris_raise_configuration_error_in_both_drivers() -> None:
 
 
 class TestDns:
-    """Tests of options in DNS records and in the URI's scheme. The URI and keywords override these options."""
+    """Tests of options in DNS records and in the URI's scheme.
+
+    Options in the URI's query and keywords override these options.
+    """
 
     @pytest.fixture(autouse=True)
     def _records(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,10 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def shop(server: str) -> Iterator[pymongo.MongoClient]:
-    """Yield a client of a server. The database ``shop`` of the server belongs to another user and has one document."""
+    """Yield a client of a simulated server.
+
+    The server has a database ``shop`` with one document, which belongs to another user.
+    """
     with pymongo.MongoClient(server) as client:
         client.shop.orders.insert_one({"_id": 1})
         yield client

@@ -1,4 +1,4 @@
-"""Tests of the effect of each TLS option on the use of TLS, compared with PyMongo."""
+"""Tests that each TLS option enables or disables TLS as in PyMongo."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Tests of unacknowledged writes (`w=0`).
 
-The tests combine the operations with the places of the write concern, kinds of session, options and server versions.
+The tests combine operations with options, kinds of session, server versions, and the object that
+has the write concern.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from gmongo.testing import Deployment, DeploymentProcess
 from .call_runner import DATABASE, CallRunner, Outcome
 from .differences import check
 
-VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")  # PyMongo does not support 4.2
+# PyMongo does not support servers of version 4.2.
+VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")
 SET = {"$set": {"name": "x"}}
 HINT, SORT, LET, COLLATION = {"_id": 1}, {"_id": -1}, {"v": 1}, {"locale": "en"}
 FILTERS = [{"i": "t"}]
@@ -138,7 +140,7 @@ SESSIONS = ("none", "explicit", "transaction")
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def versioned_runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
-    """Yield a call runner on a server of each version."""
+    """Yield a call runner on a simulated server. Repeat the test for each server version."""
     with DeploymentProcess("--replica-set", "1", "--version", request.param) as deployment:
         runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], request.param)
         try:
@@ -170,12 +172,12 @@ def _is_rejected_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 
 def _raises_before_send(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if gmongo raises an error before the send, because an old server would reject the write silently."""
+    """Return True if gmongo raises an error instead of sending a write that an old server rejects silently."""
     return theirs.error is None and "needs MongoDB" in ours.text and not ours.commands
 
 
 def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if the commands of an unordered bulk write have `let` or `comment` in gmongo only."""
+    """Return True if only gmongo sends `let` or `comment` in the commands of an unordered bulk write."""
     if "unordered" not in name or theirs[:2] != ours[:2]:
         return False
     fields = [{field[0] for command in each.commands for field in command[1]} for each in (theirs, ours)]

@@ -1,1 +1,1 @@
-"""Comparison of gmongo and PyMongo on engines: servers other than MongoDB that use MongoDB's wire protocol."""
+"""Comparison of gmongo and PyMongo on engines, which are other servers with MongoDB's wire protocol."""

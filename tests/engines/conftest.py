@@ -1,4 +1,4 @@
-"""Fixtures for tests on engines: servers, call runners, and the numbers of compared rows."""
+"""Fixtures for tests on engines: servers, call runners, and counters of outcomes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _no_folder = pytest.param("none", marks=pytest.mark.skip(f"{VARIABLE} names no f
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print, for each engine and test file, the number of rows by outcome."""
+    """Print the number of rows with each outcome, for each engine and test file."""
     for subject, outcome_counts in _tallies.items():
         terminalreporter.section(f"{subject}: {outcome_counts.total()}")
         for outcome, count in outcome_counts.most_common():
@@ -60,7 +60,7 @@ def runner(server: Server) -> Iterator[CallRunner]:
 
 @pytest.fixture(scope="session")
 def simulation() -> Iterator[Callable[[], CallRunner]]:
-    """Return a function that returns a call runner on a simulated deployment.
+    """Return a function that returns a call runner on a simulated deployment, which behaves like MongoDB.
 
     The first call of the function starts the deployment.
     """

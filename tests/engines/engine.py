@@ -1,7 +1,7 @@
-"""The engines: how to build an engine, and the process of an engine.
+"""Build each engine, and control the process of an engine.
 
-The environment variable ``GMONGO_ENGINES`` names the folder for the builds. The tests never import a build, because
-SecantusDB has the GPL.
+The environment variable ``GMONGO_ENGINES`` names the folder for the builds. The tests start each
+build as a separate process, and import no build, because SecantusDB has the GPL.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _HOST = "127.0.0.1"
 
 
 def rows_to_run(rows: list[_Row]) -> list[_Row]:
-    """Return all rows if ``GMONGO_ENGINES`` is set.
+    """Return `rows` if ``GMONGO_ENGINES`` is set.
 
-    Otherwise, return only one row, which pytest skips with a reason.
+    Otherwise return only the first row, so that pytest reports one skipped test with the reason.
     """
     return rows if VARIABLE in os.environ else rows[:1]
 
 
 class MissingEngineError(Exception):
-    """The engine cannot run on this machine. The text contains the reason."""
+    """Raised if the engine cannot run on this machine. The text contains the reason."""
 
 
 class Engine(NamedTuple):
     """A server other than MongoDB that uses MongoDB's wire protocol.
 
-    :param name: name of the engine.
-    :param version: version of the build.
-    :param program: name of the program that builds the engine. The program must be on the path.
+    :param name: name of engine that the process runs.
+    :param version: version of the engine that is built.
+    :param program: name of the program that builds the engine, and that must be on the path.
     :param build: function that builds the engine in a folder.
-    :param command: function that returns the command line. Its arguments are the build folder, a data folder and a
-        port.
+    :param command: function that receives the build folder, a data folder and a port, and returns
+        the command line of the server.
     """
 
     name: str
@@ -64,7 +64,9 @@ class Engine(NamedTuple):
     command: Callable[[Path, Path, int], list[str]]
 
     def build_once(self, cache: Path) -> Path:
-        """Build the engine if no build exists. Return the build folder.
+        """Build the engine if no build of this version exists.
+
+        Return the folder that contains the build.
 
         :raises MissingEngineError: The build fails.
         """
@@ -170,11 +172,13 @@ ENGINES = {
 
 
 class Server:
-    """Context manager of an engine's process. A restart keeps the port and the data.
+    """Context manager of the process of an engine.
 
-    :param engine: the engine.
-    :param built: build folder.
-    :param data: data folder.
+    A restarted process has the port and the data of the previous process.
+
+    :param engine: engine that the process runs.
+    :param built: folder that contains the build.
+    :param data: folder in which the server stores its data.
     """
 
     def __init__(self, engine: Engine, built: Path, data: Path) -> None:
@@ -188,7 +192,8 @@ class Server:
     def start(self) -> None:
         """Start the process, and wait for a reply to ping.
 
-        :raises MissingEngineError: The process does not reply. The text contains the end of the process's output.
+        :raises MissingEngineError: The process does not reply in time. The text contains the last
+            output of the process.
         """
         program, *arguments = self._command
         self._process = process = TetheredProcess(shutil.which(program) or program, arguments, cwd=_ROOT)
@@ -206,7 +211,8 @@ class Server:
                 client.admin.command("ping")
         except pymongo.errors.ConnectionFailure:
             return False
-        except pymongo.errors.PyMongoError as error:  # no driver accepts this reply of an engine
+        # PyMongo rejects the reply of the engine, as other drivers do.
+        except pymongo.errors.PyMongoError as error:
             raise MissingEngineError(f"{self.engine.name} replies {error}") from error
         return True
 
@@ -226,7 +232,7 @@ class Server:
         return False
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process group of the engine."""
+        """Send a signal to the process group of engine that the process runs."""
         assert self._process is not None
         os.killpg(self._process.pid, number)
 

@@ -1,4 +1,4 @@
-"""Tests that run the rows of the table of calls on each engine, with gmongo and PyMongo."""
+"""Tests that run each row of the table of calls on each engine, with gmongo and with PyMongo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_row_has_equal_results_in_gmongo_and_pymongo(
 def _attribute(
     server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]
 ) -> Attribution | None:
-    """Run a row, and return its attribution. Return None if the server hung and was restarted."""
+    """Run a row, and return its attribution, or None if the server stopped replying and was restarted."""
     try:
         attribution = attribute_difference(runner, call.source, simulation)
     except pymongo.errors.ConnectionFailure:

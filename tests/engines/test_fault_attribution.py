@@ -1,4 +1,4 @@
-"""Tests of the comparison on engines: differences, reasons for skipped rows, and missing engines."""
+"""Tests of the comparison on engines: detected differences, reasons for skipped rows, and missing engines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _ROW = "c.find_one({'_id': 1})"
 
 @pytest.fixture(scope="module")
 def simulated() -> Iterator[CallRunner]:
-    """Yield a call runner on a simulated deployment. The tests use it in the place of an engine and of MongoDB."""
+    """Yield a call runner on a simulated deployment.
+
+    The deployment replaces an engine in some tests, and MongoDB in other tests.
+    """
     with DeploymentProcess("--replica-set", "1") as deployment:
         runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", call_timeout=10)
         yield runner
@@ -116,7 +119,7 @@ def test_differing_results_on_engine_are_compared_with_results_on_mongodb(
     runner: Any = ScriptedCallRunner(*engine_results)
     attribution = attribute_difference(
         runner, "list_collections(", lambda: simulation
-    )  # `differences.jsonl` contains a difference for this call
+    )  # `differences.jsonl` permits the difference of this call
     assert (attribution.verdict, attribution.reason) == (Verdict.SKIPPED if reason else Verdict.DIFFERENT, reason)
 
 

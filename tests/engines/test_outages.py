@@ -17,7 +17,7 @@ from tests.gevent.comparison.driver_programs import DRIVERS, DriverProgram
 from .engine import MissingEngineError, Server
 
 _LIMIT = 100
-_OUTAGE = 2.5  # seconds. The outage is longer than each timeout of the clients
+_OUTAGE = 2.5  # seconds. The outage is longer than each timeout of the clients.
 
 
 def _kill_and_restart(server: Server) -> None:
@@ -72,9 +72,10 @@ def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any
 
 
 def _errors_of_retries(server: Server) -> set[str]:
-    """Return the errors that a correct retry can raise on this server.
+    """Return the classes of the errors that a retry can raise on this server, although the driver is correct.
 
-    After the pause, the server can execute the first attempt and the retry of an insert at the same time.
+    When the stopped server continues, the first attempt and the retry of an insert may run
+    concurrently.
     """
     with pymongo.MongoClient(server.uri) as client:
         return {"DuplicateKeyError"} if "setName" in client.admin.command("isMaster") else set()

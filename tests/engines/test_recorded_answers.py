@@ -1,6 +1,7 @@
 """Tests that run the cases of the recorded answers on each engine.
 
-If the replies of an engine differ from the recorded answers, the replies to gmongo and PyMongo must be equal.
+If an engine does not return the recorded answers to gmongo, its replies to gmongo and to PyMongo
+must be equal.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ from tests.simulation.answers.notation import is_wrapper
 from .engine import Server, rows_to_run
 
 _TIMEOUT = 5
-_REPEATS = 5  # number of runs to detect random replies. An engine may report errors in a random order
+# Number of runs that detect whether replies are random. For example, an engine may report errors in
+# a random order.
+_REPEATS = 5
 _SILENCE = SilentServerError.__name__
 _DATABASE = "gmongo_answers"
 _WRITE_FIELDS = ("documents", "updates", "deletes")
 
 
 class Databases:
-    """A database on an engine as objects of gmongo and PyMongo.
+    """A database on an engine, as an object of gmongo and an object of PyMongo.
 
-    If a case has made the database unusable, another database replaces the database.
+    If a case makes the database unusable, later cases use another database.
     """
 
     def __init__(self, gmongo_client: Any, pymongo_client: Any) -> None:
@@ -45,7 +48,10 @@ class Databases:
         self._number = 0
 
     def prepare_for(self, case: Case) -> tuple[Any, Any]:
-        """Store the documents of a case. Return the database as an object of gmongo and as an object of PyMongo."""
+        """Store the documents of a case in the database.
+
+        Return the object of gmongo and the object of PyMongo.
+        """
         try:
             with gevent.Timeout(_TIMEOUT, SilentServerError):
                 prepare(case, self._current[0])
@@ -76,20 +82,20 @@ def _reply_to(case: Case, database: Any) -> Any:
 
 
 def _are_equal_without_ids(first: Any, second: Any) -> bool:
-    return difference(_without_identities(first), _without_identities(second)) is None
+    return difference(_without_generated_ids(first), _without_generated_ids(second)) is None
 
 
-def _without_identities(value: Any) -> Any:
-    """Return a value without the IDs that differ in each run."""
+def _without_generated_ids(value: Any) -> Any:
+    """Return a copy of a value without IDs that differ in each run."""
     if is_wrapper(value) and next(iter(value)) in ("$oid", "$timestamp", "$binary"):
         return next(iter(value))
     if isinstance(value, dict):
-        return {name: _without_identities(part) for name, part in value.items()}
-    return [_without_identities(part) for part in value] if isinstance(value, list) else value
+        return {name: _without_generated_ids(part) for name, part in value.items()}
+    return [_without_generated_ids(part) for part in value] if isinstance(value, list) else value
 
 
 def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
-    """Return True if the engine sends the same reply in repeated runs of a case with one driver."""
+    """Return True if the engine sends equal replies in repeated runs of a case with one driver."""
     return all(_are_equal_without_ids(reply, _reply_to(case, database)) for _ in range(_REPEATS))
 
 
@@ -111,7 +117,10 @@ def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
 
 
 def _works_with_pymongo(case: Case, simulation: CallRunner) -> bool:
-    """Return True if PyMongo gets the recorded answer on the simulation. PyMongo raises other errors in some cases."""
+    """Return True if PyMongo returns the recorded answer on the simulation.
+
+    In some cases, PyMongo raises an error instead.
+    """
     with pymongo.MongoClient(simulation.uri) as client:
         return difference(case.expected, _reply_to(case, client[_DATABASE])) is None
 

@@ -1,4 +1,4 @@
-"""A recorder that selects failed commands and server failures."""
+"""A recorder of events that can return only the failures."""
 
 from __future__ import annotations
 

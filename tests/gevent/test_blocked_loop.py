@@ -1,6 +1,6 @@
-"""Tests of a blocked event loop: the driver reads received replies before the driver reports a timeout.
+"""Tests of a blocked event loop: the driver reads the replies that have arrived before the driver reports a timeout.
 
-The driver does not treat the blocked loop as a failure of the server.
+The driver does not mark a server Unknown because the loop was blocked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def block_loop(connection):
 
 
 def connection_in_use(client):
-    """Return the only connection that is in use. The connection waits for a reply."""
+    """Return the connection that waits for a reply. No other connection is in use."""
     [pool] = client._topology.pools()
     [connection] = pool.machine.in_use
     assert connection.mid_message
@@ -73,20 +73,23 @@ def client_with_connection(deployment, *recorders, **options):
 
 @pytest.fixture
 def deployment():
-    """Start a deployment in another process, which replies while this process blocks its event loop."""
+    """Start a deployment in another process.
+
+    The deployment replies while this process blocks its event loop.
+    """
     with DeploymentProcess("--replica-set", "1") as process:
         yield process
 
 
 @pytest.mark.parametrize("mode", ["poll", "stream"])
 def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode):
-    """A check whose reply had not arrived may fail, because a busy server may reply after the time limit."""
+    """Only a check whose reply had not arrived may fail, because a busy server may reply after the time limit."""
     recorder = FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with client_with_connection(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
         for round_ in range(6):
-            gevent.sleep(0.1 * round_)  # the rounds begin at different times after a check
+            gevent.sleep(0.1 * round_)  # each round begins at another time after a check
             ended = len(recorder.only(*ENDS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message
@@ -113,7 +116,7 @@ def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
 
 def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, monkeypatch):
     def say_hello(connection, *more):
-        # The new greenlet runs while this greenlet waits for the reply.
+        # The new greenlet blocks the loop while this greenlet waits for the hello reply.
         blockers.append(gevent.spawn(block_loop, connection))
         return real(connection, *more)
 
@@ -122,7 +125,7 @@ def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, 
         monkeypatch.setattr(handshake, "say_hello", say_hello)
         readers = [
             gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)
-        ]  # one of the readers creates a connection
+        ]  # One connection is available, so one of the two readers creates a connection.
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
         assert blockers
         assert not recorder.server_faults
@@ -130,14 +133,15 @@ def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, 
 
 @pytest.mark.parametrize("addresses", [1, 2])
 def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment, monkeypatch, addresses):
-    """The hello is sent after ``connectTimeoutMS``, because the loop was blocked until then."""
+    """The loop is blocked until ``connectTimeoutMS`` has passed, so the driver sends its hello after this time."""
 
     def start_connecting(transport, address):
-        blockers.append(gevent.spawn(time.sleep, BLOCKED))  # runs when this greenlet waits for the connection
+        # Blocks the loop while this greenlet waits for the TCP connection.
+        blockers.append(gevent.spawn(time.sleep, BLOCKED))
         return real(transport, address)
 
     def say_hello_later(*arguments):
-        gevent.sleep(LIMIT / 3000)  # the time that a distant server needs for its reply
+        gevent.sleep(LIMIT / 3000)  # the network latency of a distant server
         return say_hello(*arguments)
 
     def resolve_again(address, ref):
@@ -158,7 +162,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
 
 
 def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
-    """After the time limit, the driver needs several reads for the rest of the reply."""
+    """When the time limit has passed, the driver still needs several reads for the other parts of the reply."""
 
     def send_in_pieces(peer, message):
         for start in range(0, len(message), PIECE):
@@ -179,7 +183,7 @@ def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
 
 
 def test_waiter_succeeds_if_connection_became_available_while_loop_was_blocked(deployment):
-    """When the driver has read the reply, the connection is available for the waiting greenlet."""
+    """The other greenlet checks in the only connection as soon as the driver has read its reply."""
     options = {"maxPoolSize": 1, "waitQueueTimeoutMS": LIMIT}
     with client_with_connection(deployment, **options) as client, gevent.Timeout(30):
         readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Tests of the time in which computations of a driver block the event loop.
+"""Tests of the longest time for which a driver blocks the event loop by its computations.
 
 The tests compare gmongo with PyMongo under monkey-patching.
 """
@@ -19,7 +19,10 @@ MIN_ROUNDS, MAX_ROUNDS = 3, 30
 
 @pytest.fixture(scope="module")
 def driver_processes():
-    """Start one process for each driver. A process measures an activity when the test sends its name."""
+    """Start one process for each driver.
+
+    A process measures an activity when the test sends the name of the activity.
+    """
     with (
         DeploymentProcess("--standalone") as plain,
         DeploymentProcess("--standalone", "--tls") as encrypted,
@@ -34,8 +37,8 @@ def driver_processes():
 def blocks_less(driver_processes, activity, share):
     """Return True if gmongo blocks the event loop for less than `share` of the time for which PyMongo blocks the loop.
 
-    The minimum of several rounds excludes other load of the machine. The drivers alternate, so that the load affects
-    the measurements of each driver.
+    The function compares the minimum of several rounds, to exclude the load. The measurements of
+    the drivers alternate, so that other load of the machine affects both drivers.
     """
     least = [float("inf")] * len(driver_processes)
     for number in range(MAX_ROUNDS):
@@ -48,7 +51,10 @@ def blocks_less(driver_processes, activity, share):
 
 
 def measure(driver_process, activity):
-    """Let a process measure an activity once. Return the result of :func:`tests.support.ticker.measure_longest_gap`."""
+    """Make a process measure an activity once.
+
+    Return the result of :func:`tests.support.ticker.measure_longest_gap`.
+    """
     driver_process.send_line(activity)
     line = driver_process.line()
     assert line, driver_process.stderr
@@ -61,7 +67,7 @@ def measure(driver_process, activity):
         pytest.param("read", 0.75, id="read 15 MB with sleeps"),
         pytest.param("iterate", 0.75, id="read 15 MB"),
         pytest.param("insert", 1, id="insert 10,000 documents"),
-        # Most of the time is OpenSSL's time, which is equal for gmongo and PyMongo.
+        # OpenSSL uses most of this time, which is therefore nearly equal for gmongo and PyMongo.
         pytest.param("connect", 1.5, id="TLS connection"),
     ],
 )

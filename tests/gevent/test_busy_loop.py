@@ -1,7 +1,7 @@
-"""Tests of time limits in a busy process: greenlets compute, and the server does not reply.
+"""Tests of time limits in a busy process: other greenlets compute, and the server does not reply.
 
-With ``--mongodb-members 1``, the tests of all public operations stop a real server. Otherwise they stop a simulated
-server in another process.
+With the option ``--mongodb-members 1``, the tests of all public operations stop a real server.
+Without this option, the tests stop a simulated server that runs in another process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def compute(seconds: float) -> None:
 
 
 def duration_and_longest_loop_iteration(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
-    """Return the duration of a call, the longest iteration of the event loop, and the error of the call or None."""
+    """Run a call beside computing greenlets.
+
+    Return its duration, the longest loop iteration, and its error or None.
+    """
     error = None
     begin = time.monotonic()
     moments = [begin]
@@ -90,8 +93,8 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
     connections: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
     """
-    :param connections: None if no server runs. 0 if the pool is empty, 1 if another greenlet uses the only connection,
-        2 if the only connection is available.
+    :param connections: None: no server runs. 0: the pool is empty. 1: another greenlet uses the
+        only connection. 2: the only connection is available.
     """
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:

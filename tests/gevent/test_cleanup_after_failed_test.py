@@ -1,4 +1,4 @@
-"""Test that the resources of a failed test are released before the next test."""
+"""Test that the client of a failed test is released before the next test starts."""
 
 from __future__ import annotations
 

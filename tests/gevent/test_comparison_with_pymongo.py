@@ -1,7 +1,7 @@
-"""Tests that run scenarios with gmongo, and also with PyMongo under monkey-patching for comparison.
+"""Tests that run each scenario with gmongo and, for comparison, with PyMongo under monkey-patching.
 
-The tests assert the outcomes of gmongo, and only print the outcomes of PyMongo (``pytest -rP``). The only assertion
-about PyMongo is that gmongo needs less CPU time.
+The tests assert the outcomes of gmongo, and only print the outcomes of PyMongo (``pytest -rP``).
+One test also asserts that gmongo needs less CPU time than PyMongo.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCENARIOS = (
 
 
 def run_each(names, scenario):
-    """Call `scenario` with each name concurrently, and return the results by name."""
+    """Call `scenario` concurrently with each of `names`, and return the results by name."""
     players = [gevent.spawn(scenario, name) for name in names]
     try:
         gevent.joinall(players, raise_error=True)
@@ -41,7 +41,7 @@ def run_each(names, scenario):
 
 
 def run_groups(program, driver, *arguments, groups):
-    """Run one process of a program for each group of scenarios, and return the outcome of each scenario."""
+    """Run each group of scenarios in its own process, and return the outcome of each scenario."""
     outcomes = run_each(groups, lambda group: json.loads(run_program(program, driver, *arguments, *group)))
     return {name: outcome for group in outcomes.values() for name, outcome in group.items()}
 
@@ -58,7 +58,10 @@ def test_interruption_at_any_switch_loses_nothing():
 
 
 def run_outage(driver, selection_timeout, ended_by, recovers=False):
-    """Return the outcomes of 1,000 waiting greenlets, the CPU time, and the maximum of concurrent handshakes.
+    """Run 1,000 waiting greenlets.
+
+    Return the outcomes of the greenlets, the CPU time, and the maximum number of concurrent
+    handshakes.
 
     :param selection_timeout: the server selection timeout in milliseconds.
     """
@@ -82,7 +85,7 @@ def most_handshakes(member, program):
     most = 0
     while program.process.poll() is None:
         handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-        most = max(most, len(handshaking) - 2)  # two connections belong to the monitor
+        most = max(most, len(handshaking) - 2)  # without the two connections of the monitor
         gevent.sleep(0.0005)
     return most
 
@@ -91,7 +94,8 @@ def test_waiting_reads_succeed_after_outage():
     outcomes = run_both(lambda driver: run_outage(driver, "30000", "own", recovers=True))["gmongo"]
     assert outcomes["errors"] == {}
     assert outcomes["answered"] == WAITERS
-    # Two concurrent handshakes are permitted. The count also contains connections before their first find.
+    # The pool permits two concurrent handshakes. The count also contains connections whose
+    # handshake has ended, until their first find.
     assert outcomes["handshakes"] <= 5
 
 
@@ -124,10 +128,10 @@ WAYS = ("os", "gevent", "multiprocessing")
 
 
 def run_fork(driver, way, state):
-    """Fork in the way `way`, and return the outcomes of the parent and the child.
+    """Use a client, fork with the function `way`, and return the outcomes of the parent and the child.
 
-    ``sent`` are the commands that the child sends on connections of the parent. ``lost`` is the number of connections
-    that the parent loses.
+    ``sent`` are the commands that the child sends on connections of the parent. ``lost`` is the
+    number of connections that the parent loses because of the child.
     """
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -159,7 +163,7 @@ def run_forks(state):
 
 
 def test_forked_child_sends_nothing_on_connections_of_idle_parent():
-    """The parent is idle, so that each command after the fork comes from the child."""
+    """The parent sends no commands after the fork, so that each command comes from the child."""
     output = ["child: works", "child ended with 0", {}, "parent: answered"]
     expected = {"output": output, "sent": [], "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}
     assert run_forks("quiet") == dict.fromkeys(WAYS, expected)
@@ -167,13 +171,17 @@ def test_forked_child_sends_nothing_on_connections_of_idle_parent():
 
 def test_fork_keeps_pending_replies_of_parent():
     for outcomes in run_forks("busy").values():
-        assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}  # the monitor of the parent may send checks
+        # After the fork, the monitor of the parent may send commands.
+        assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}
         output = ["child: works", "child ended with 0", {"answered": 8}, "parent: answered"]
         assert outcomes == {"output": output, "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}
 
 
 def run_end(driver, scenario):
-    """Return the output and the warnings of a client's end. With PyMongo, a scenario may not return."""
+    """Run the scenario of a client's end. Return the output and the warnings of the program.
+
+    With PyMongo, some scenarios never end, so the program is killed after a time limit.
+    """
     limit = 3 if driver == "pymongo" else 60
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -211,7 +219,7 @@ SETTINGS = ("-c", str(Path(__file__).parents[1] / "apps" / "gunicorn_settings.py
 
 
 def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
-    """The application uses the client before gunicorn forks its workers."""
+    """With ``--preload``, gunicorn forks its workers after the application has used the client."""
     pytest.importorskip("gunicorn")
     pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
 

@@ -1,4 +1,4 @@
-"""Tests that DNS lookups do not block the event loop, and that interruptions immediately end the wait for a lookup."""
+"""Tests that DNS lookups do not block the event loop, and that interruptions end the wait for a lookup."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ NAME, CLUSTER = "db.example.test", "cluster.example.test"
 
 
 class SlowNameServer(NameServer):
-    """Name server that delays its answers to queries of one record type until the test sets the gate.
+    """Name server that delays its replies to queries of one record type until the test sets ``gate``.
 
-    :ivar delayed: the queries that the name server has delayed.
+    :ivar delayed: the record type of each query that the name server has delayed.
     """
 
     def __init__(self) -> None:
@@ -43,23 +43,25 @@ class SlowNameServer(NameServer):
         self._kind = ""
 
     def delay(self, kind: str) -> None:
-        """Delay the answers to queries of a record type until the test sets the gate."""
+        """Delay the replies to queries of the record type `kind` until the test sets ``gate``."""
         self._kind, self.delayed = kind, []
         self.gate.clear()
 
-    def _answer(self, data: bytes, asker: Any) -> None:
+    def _answer(self, data: bytes, client_address: Any) -> None:
         if (kind := QTYPE[DNSRecord.parse(data).q.qtype]) == self._kind:
             self.delayed.append(kind)
             self.gate.wait()
-        super()._answer(data, asker)
+        super()._answer(data, client_address)
 
 
 class SlowResolver(Resolver):
-    """Thread resolver of gevent in which each lookup blocks its native thread, as the C library does.
+    """Thread resolver of gevent.
+
+    Each lookup blocks its native thread until the test sets ``gate``, as the C library may do.
 
     :ivar queries: the host names of all lookups.
-    :ivar gave_up: True if a lookup has timed out. In this case, the lookup has blocked the event loop, so that the test
-        could not set the gate.
+    :ivar gave_up: True if a lookup has timed out. A timeout means that the lookup blocked the event
+        loop, so that the test could not set ``gate``.
     """
 
     def __init__(self) -> None:
@@ -74,7 +76,7 @@ class SlowResolver(Resolver):
         return self.pool.apply(self._look_up, (port,))
 
     def _look_up(self, port: int) -> list[Any]:
-        # The limit of a native wait also works if the event loop is blocked.
+        # The wait of a native thread ends after its timeout, even if the event loop is blocked.
         self.gave_up |= not self.gate.wait(PATIENCE)
         return [(_socket.AF_INET, _socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
@@ -87,7 +89,7 @@ def server():
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """Let gevent resolve host names with a :class:`SlowResolver`."""
+    """Make gevent resolve host names with a :class:`SlowResolver`."""
     resolver = SlowResolver()
     monkeypatch.setattr(get_hub(), "resolver", resolver)
     yield resolver
@@ -96,7 +98,7 @@ def resolver(monkeypatch):
 
 def publish(names: SlowNameServer, server: ScriptedServer) -> None:
     """Add the SRV, TXT and address records of a deployment with one server to a name server."""
-    dns.resolver.default_resolver.timeout = 30  # a query does not time out during the test
+    dns.resolver.default_resolver.timeout = 30  # longer than the test, so that no query times out
     names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
     names.texts[CLUSTER] = [["authSource=admin"]]
     names.addresses[NAME] = "127.0.0.1"
@@ -104,7 +106,7 @@ def publish(names: SlowNameServer, server: ScriptedServer) -> None:
 
 @pytest.fixture
 def names(monkeypatch, server):
-    """Let the driver query a :class:`SlowNameServer` that has the records of a deployment."""
+    """Make the driver query a :class:`SlowNameServer` that has the records of a deployment."""
     with SlowNameServer() as names:
         install(monkeypatch.setattr, names)
         publish(names, server)
@@ -117,9 +119,9 @@ def client_with_srv_uri() -> MongoClient[Any]:
 
 
 def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
-    """Start a greenlet that calls `use`, and check that the event loop runs during the lookup.
+    """Start a greenlet that calls `use`. Check that the event loop runs while the lookup waits.
 
-    :param delayed: function that returns a true value while a lookup waits for the gate.
+    :param delayed: function that returns a true value when a lookup waits for ``gate``.
     :returns: the greenlet, which still waits for the lookup.
     """
     user = gevent.spawn(use)
@@ -131,7 +133,7 @@ def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> g
 
 
 def open_resources() -> dict[str, int]:
-    """Return the numbers of resources that an interrupted lookup could leave open."""
+    """Return the number of open resources, by kind, that an interrupted lookup could leave."""
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -143,9 +145,11 @@ def open_resources() -> dict[str, int]:
 
 @contextmanager
 def no_leaks() -> Iterator[None]:
-    """Check at the end of the block that all resources of the lookups are released."""
-    get_hub().threadpool.apply(int)  # the first use of the thread pool opens descriptors that stay open
-    before = eventually(open_resources)  # the call inside `eventually` also counts the timer of `eventually`
+    """Check at the end of the block that the lookups in the block have released all resources."""
+    # The first use of the thread pool opens descriptors that stay open.
+    get_hub().threadpool.apply(int)
+    # `eventually` starts a timer, which must be counted before and after the block.
+    before = eventually(open_resources)
     yield
     eventually(lambda: all(count <= before[name] for name, count in open_resources().items()))
 
@@ -169,11 +173,11 @@ def test_srv_and_txt_lookups_do_not_block_loop(names, kind):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-# Interruptions during a lookup
+# Functions that interrupt a greenlet during a lookup
 
 
 def throw_timeout(greenlet: gevent.Greenlet) -> None:
-    """Throw a ``gevent.Timeout`` into the greenlet, and check that the greenlet raises this object."""
+    """Throw a ``gevent.Timeout`` into the greenlet, and check that the greenlet raises this exception object."""
     timeout = gevent.Timeout(1000)
     greenlet.kill(timeout)
     assert greenlet.exception is timeout

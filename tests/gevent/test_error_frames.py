@@ -1,4 +1,8 @@
-"""Tests that a handled error releases its frames without the garbage collector. No frame refers to the error."""
+"""Tests that Python releases the frames of a handled error without the garbage collector.
+
+No frame in the traceback may refer to the error, because a reference cycle would keep the frames
+alive.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ def raise_wait_timeout() -> None:
     WaitQueue[str]().join().sleep(0, TimeLimitError)
 
 
-def raise_foreign_timeout() -> None:
+def raise_timeout_of_application() -> None:
     waiter = WaitQueue[str]().join()
     with Timeout(0.001, TimeLimitError()):
         waiter.sleep(5, AssertionError)
@@ -99,7 +103,7 @@ def fail_in_encryption_step() -> None:
 ERRORS: dict[Callable[[], None], Any] = {
     raise_eviction: TimeLimitError,
     raise_wait_timeout: TimeLimitError,
-    raise_foreign_timeout: TimeLimitError,
+    raise_timeout_of_application: TimeLimitError,
     raise_command_error: OperationFailure,
     raise_expired_limit: TimeLimitError,
     connect_to_closed_port: TransportError,
@@ -110,7 +114,7 @@ ERRORS: dict[Callable[[], None], Any] = {
 
 
 class Request:
-    """An object in a local variable of the application."""
+    """An object in a local variable of the application, whose release the tests check."""
 
 
 def releases_locals(call: Callable[[], None], error: Any) -> bool:
@@ -153,7 +157,10 @@ def wait_in_backoff() -> None:
 
 @pytest.mark.parametrize("call", [sleep_with_limit, wait_in_backoff], ids=lambda call: call.__name__)
 def test_killed_greenlet_without_error_handler_releases_locals(call: Callable[[], None]) -> None:
-    """The greenlet refers to the exception and to the frames of the exception. No frame may refer to the greenlet."""
+    """The greenlet refers to the exception, and the exception to its frames.
+
+    No frame may refer to the greenlet, because a cycle would keep the frames alive.
+    """
 
     def use(request: Request) -> None:
         call()
@@ -165,5 +172,5 @@ def test_killed_greenlet_without_error_handler_releases_locals(call: Callable[[]
     gevent.sleep(0)
     waiting.kill()
     del waiting
-    gevent.sleep(0)  # gevent releases its callback, which refers to the greenlet
+    gevent.sleep(0)  # the hub releases its callback, which refers to the greenlet
     assert reference() is None

@@ -1,4 +1,4 @@
-"""Tests of forks: the child uses its own connections, and the fork does not affect the parent."""
+"""Tests of forks: a child opens its own connections, and a fork does not affect the parent."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gevent.event import Event
 from tests.support.server import ScriptedServer, cursor_reply, held, silent
 from tests.support.wait import eventually
 
-# The start of each program. A program forks with FORK(). Parent and child print to the output of the parent. If the
-# child fails, the parent also fails.
+# The beginning of each program. A program calls FORK() to fork. Parent and child print to the
+# output of the parent. If the child fails, the parent also fails.
 PRELUDE = """
 import gc, json, os, sys, gevent, gevent.os
 from gmongo import MongoClient
@@ -67,7 +67,7 @@ WAYS = [
 
 @pytest.fixture(params=WAYS)
 def fork_setup(request):
-    """Return the function that forks, the kind of monitor, and the event loop of gevent."""
+    """Return the name of the fork function, the kind of monitor, and the event loop of gevent."""
     return request.param
 
 
@@ -79,7 +79,7 @@ def server(fork_setup):
 
 @pytest.fixture
 def fork(fork_setup, server):
-    """Return a function that runs a program that forks. The function returns the output of parent and child."""
+    """Return a function that runs a forking program, and returns the output of its parent and child."""
 
     def run(program, **options):
         arguments = [server.name, fork_setup[0], json.dumps(options)]
@@ -101,7 +101,7 @@ def fork(fork_setup, server):
 
 
 def requested_ids_by_connection(server, name="find"):
-    """Return the requested document IDs of each connection."""
+    """Return, for each connection, the document IDs that finds on this connection requested."""
     requests = {}
     for each in server.received:
         if each.name == name:
@@ -157,7 +157,7 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
 
 
 def test_idle_child_opens_no_connection(fork, server):
-    """In the child, the pool upkeep and the copies of waiting greenlets do not open connections."""
+    """In an idle child, neither the pool upkeep nor copies of waiting greenlets open connections."""
     program = """
 client.db.c.find_one({"_id": "parent"})
 eventually(lambda: client.pool_stats()[0]["available"] == 3)
@@ -181,11 +181,12 @@ in_child(work)
     printed = fork(program, minPoolSize=3, maxPoolSize=3)
     gate.set()
     assert printed.splitlines() == ["child has [0] ['AutoReconnect', 'AutoReconnect']"]
-    assert len(server.connections_of("handshake")) <= 5  # three connections belong to the pool, two to the monitor
+    # Three connections of the pool, and two connections of the monitor.
+    assert len(server.connections_of("handshake")) <= 5
 
 
 def test_idle_child_opens_no_socket_for_unfinished_work_of_parent(fork, server):
-    """At the fork, the parent has cursors, late replies, waiting operations, a backoff and a change stream."""
+    """At the fork, the parent has cursors, late replies, a change stream, and operations that wait."""
     program = """
 from gmongo import CursorType
 client._executor.overload.jitter = lambda: 1.0
@@ -294,7 +295,7 @@ print(reader.get()["_id"], queries)
 
 @pytest.fixture
 def delayed_find(server):
-    """Delay the reply to the next find until the server receives the command ``release``."""
+    """Make the server delay its reply to the next find until the server receives the command ``release``."""
     gate = Event()
     server.fail("find", held(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
@@ -310,7 +311,10 @@ until_sent()
     "kill", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )
 def test_pending_operation_of_parent_succeeds_after_fork(fork, server, delayed_find, kill):
-    """The child has a copy of the greenlet that waits for the reply. With `kill`, the child kills the copy."""
+    """The child has a copy of the greenlet that waits for the reply.
+
+    If `kill` is true, the child kills this copy.
+    """
     program = f"""
 def work():
 {kill}    print(client.db.c.find_one({{"_id": "child"}})["_id"])
@@ -432,8 +436,8 @@ print(list(cursor))
 def test_child_does_not_remove_sockets_from_epoll_set_of_parent(fork):
     """After ``os.fork``, parent and child share an epoll set.
 
-    Without the driver's fork hook, the event loop of the child would poll once, and would remove an unwatched socket
-    from the set. The parent would then wait without end.
+    Without the driver's fork hook, the child's event loop would remove a socket that the child does
+    not watch from this set. The parent would then wait forever for events of the socket.
     """
     program = """
 import socket, gevent.socket
@@ -456,7 +460,7 @@ ours.close(), theirs.close()
 
 
 def test_child_resolves_names_without_delay(fork, server):
-    """The child has no resolver threads, because a fork does not copy native threads."""
+    """A fork does not copy native threads, so the child must start its own resolver threads."""
     program = """
 client = MongoClient(sys.argv[1].replace("127.0.0.1", "localhost"))
 client.db.c.find_one({"_id": "parent"})
@@ -562,7 +566,7 @@ in_child(work)
 
 
 def test_each_of_several_children_uses_own_connection(fork, server):
-    """The parent forks several children, as an application server with ``preload`` does."""
+    """The parent forks several children, as an application server with the option ``preload`` does."""
     program = """
 client.db.c.find_one({"_id": "parent"})
 for number in range(4):
@@ -582,9 +586,9 @@ print(client.db.c.find_one({"_id": "parent"})["_id"])
 
 @pytest.mark.parametrize("child", ["active", "idle"])
 def test_only_parent_reads_late_reply(fork, server, delayed_find, child):
-    """The child closes its copy of the connection, and does not read the late reply.
+    """The child closes its copy of the connection on which the late reply arrives, and does not read the reply.
 
-    The parent uses its second connection for ``killSessions``.
+    The parent sends ``killSessions`` on a second connection.
     """
     program = f"""
 cut = gevent.spawn(client.db.c.find_one, {{"_id": "cut"}})

@@ -1,4 +1,4 @@
-"""Tests that driver greenlets do not keep the event loop alive, and that driver greenlets end with their client."""
+"""Tests that driver greenlets do not keep the event loop alive, and end after their client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def started_program(program, *arguments):
 def output_of(child, stdin=None):
     """Wait for the end of a program, and return its output.
 
-    :param stdin: the text for standard input, or None.
+    :param stdin: the text that the program reads from standard input, or None.
     """
     output, errors = child.communicate(stdin, timeout=PATIENCE)
     assert (child.returncode, errors) == (0, "")
@@ -106,7 +106,7 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 @pytest.mark.parametrize("program", [CHECKPOINT, WAKEUP, LIMITS], ids=["long work", "background", "limits"])
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
 def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop, program):
-    """libuv would print a warning for a timer of less than a millisecond."""
+    """gevent with libuv prints a warning if a timer is shorter than a millisecond."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
     run(program)
 
@@ -227,7 +227,7 @@ print(client.db.c.find_one({"_id": 5}))
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():
-    """Only the wait for a server keeps the event loop of the process alive."""
+    """In the process of this test, nothing but the server selection keeps the event loop alive."""
     with ScriptedServer() as dead:
         name = dead.name
     program = """
@@ -293,7 +293,7 @@ def test_dropped_clients_release_driver_greenlets_and_file_descriptors(server):
     use_one()
     eventually(lambda: not server.peers)
     before = count_driver_greenlets(), count_descriptors()
-    # An error in a destructor would be ignored, so the test records warnings.
+    # Python reports an error of a destructor only as a warning, so the test records warnings.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(50):
@@ -376,5 +376,5 @@ gevent.os.tp_read(0, 1)
 """
     with started_program(program, server.name) as child:
         assert child.stdout.readline() == "dropped\n"
-        eventually(lambda: not server.peers)  # while the process still runs
+        eventually(lambda: not server.peers)  # before the process exits
         assert output_of(child, "\n") == ""

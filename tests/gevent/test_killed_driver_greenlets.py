@@ -1,4 +1,4 @@
-"""Tests that the driver starts new greenlets after ``gevent.killall`` has killed driver greenlets."""
+"""Tests that the driver replaces its greenlets if the application kills these greenlets with ``gevent.killall``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def client(server):
     ids=["kill", "RuntimeError", "Timeout", "SystemExit"],
 )
 def exception_class(request, monkeypatch):
-    """Return the exception with which the test kills the greenlets."""
+    """Return the class of the exception with which the test kills the greenlets."""
     monkeypatch.setattr("gmongo._background._AFTER_INTERRUPTION", 0.01)
     monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *_: None)
     return request.param

@@ -1,7 +1,7 @@
 """Tests of log handlers and event listeners that switch to the hub, are slow, or raise errors.
 
-The process is monkey-patched. Many greenlets use one client, some with short timeouts. The operations succeed, no
-resource is lost, and the process ends.
+The process is monkey-patched. Many greenlets use one client, and some of these greenlets have short
+timeouts. The operations succeed, no resource is lost, and the process ends.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def deployment():
 
 
 def run_program(deployment, *scenario):
-    """Run :data:`PROGRAM` with a scenario, and return the result that the program prints."""
+    """Run :data:`PROGRAM` with the arguments of a scenario, and return the JSON object that the program prints."""
     command = [sys.executable, "-W", "error", "-c", PROGRAM, deployment.uri, *scenario]
     child = gevent.subprocess.run(command, capture_output=True, text=True)
     assert (child.returncode, child.stderr) == (0, "")
@@ -181,7 +181,10 @@ def test_handlers_and_listeners_cause_no_loss_of_event_connection_or_session(dep
 
 
 class EventNames(ForwardingCommandListener, ForwardingPoolListener):
-    """Listener that records the names of command, check-out and check-in events, and sleeps in one event."""
+    """Listener that records the names of command, check-out and check-in events.
+
+    The listener sleeps in the event `sleeps_at`.
+    """
 
     def __init__(self, sleeps_at: str = "") -> None:
         self.names: list[str] = []
@@ -221,7 +224,7 @@ def test_interruption_in_listener_does_not_skip_next_listener(deployment, event)
 
 
 class SleepingHandler(logging.Handler):
-    """Log handler that sleeps when one message arrives."""
+    """Log handler that sleeps when a record with the text `message` arrives."""
 
     def __init__(self, message: str) -> None:
         super().__init__()

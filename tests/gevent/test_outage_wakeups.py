@@ -1,6 +1,7 @@
 """Tests with 1,000 greenlets that wait for a primary.
 
-Topology changes wake the greenlets in the order of their arrival. The wakeups cause few handshakes.
+Topology changes wake the greenlets in the order of their arrival. After the outage, the client has
+at most ``maxConnecting`` concurrent handshakes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ WAITERS = 1000
 
 @pytest.fixture
 def selection_count(monkeypatch):
-    """Return a list whose only element counts the runs of the server selection."""
+    """Return a list whose only element is the number of times that the client has selected a server."""
     count = [0]
     suitable = ServerSelector._suitable
 
@@ -77,11 +78,12 @@ def test_waiting_greenlets_succeed_in_order_with_at_most_max_connecting_handshak
             member.delay(0.002)
             while not all(each.ready() for each in waiters):
                 handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-                # Two connections belong to the monitor.
+                # The result excludes the two connections of the monitor.
                 most_handshakes[0] = max(most_handshakes[0], len(handshaking) - 2)
                 gevent.sleep(0.0005)
             assert [each.exception for each in waiters if each.exception] == []
             assert 0 < most_handshakes[0] <= max_connecting
-            # The order of concurrent greenlets is undefined. A greenlet that loses its connection may also be later.
+            # The order of concurrent greenlets is undefined. A greenlet whose connection fails may
+            # finish much later.
             displacements = sorted(abs(position - number) for position, number in enumerate(order))
             assert displacements[-WAITERS // 20] <= 2 * 50

@@ -1,4 +1,4 @@
-"""Tests of cursors that greenlets share, and of decoders that fail: a cursor returns each document exactly once."""
+"""Tests that a cursor returns each document exactly once, even if greenlets share the cursor or a decoder fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from tests.support.wait import becomes_true
 
 COUNT = 9
 NUMBERS = list(range(COUNT))
-LARGE = "x" * 20_000  # the driver yields to other greenlets while it decodes a batch of large documents
+# Documents so large that the driver yields to other greenlets during the decoding of a batch.
+LARGE = "x" * 20_000
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]
@@ -43,7 +44,7 @@ class Decoder(TypeDecoder):  # type: ignore[misc]
 
 
 class ReaderSetup:
-    """A deployment with documents, and clients that read the documents."""
+    """A deployment that contains documents, and clients that read the documents."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
@@ -54,7 +55,8 @@ class ReaderSetup:
         self.plain = self.client.test.documents
         self.decoder = Decoder()
         options = CodecOptions(type_registry=TypeRegistry([self.decoder]))
-        # A command event also decodes the documents of a reply, so the client with the decoder has no listener.
+        # To publish a command event, the driver decodes the documents again, so the client with the
+        # decoder has no listener.
         self.client_without_listeners: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
         self.decoded = self.client_without_listeners.test.get_collection("documents", codec_options=options)
         for name, more in (("documents", {}), ("large_documents", {"text": LARGE})):
@@ -69,7 +71,7 @@ class ReaderSetup:
         return set(self.deployment._cluster.store._state.cursors._open)
 
     def unclosed_cursors(self) -> set[int]:
-        """Return the cursors in received replies that are still open on the server."""
+        """Return the IDs of cursors that the client received and that are still open on the server."""
         return self.recorder.cursors & self.open_cursors()
 
 
@@ -89,7 +91,7 @@ def no_action(setup: ReaderSetup) -> Iterator[None]:
 
 
 class InsertStream:
-    """A change stream with the methods of a cursor. The stream returns the inserts of :data:`NUMBERS` and then ends."""
+    """A change stream that behaves like a cursor: the stream returns the inserts of :data:`NUMBERS`, and then ends."""
 
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)
@@ -160,7 +162,9 @@ def read_to_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
 
 
 def run(setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number: int, others: int, kills: bool) -> bool:
-    """Read a cursor in one greenlet. At one switch of this greenlet, start other greenlets that read the cursor.
+    """Read a cursor in one greenlet.
+
+    At switch `switch_number` of this greenlet, start other greenlets that read the same cursor.
 
     :param switch_number: the number of the switch from 0.
     :param kills: True to kill the first greenlet at the switch.
@@ -207,7 +211,7 @@ def test_greenlets_that_share_cursor_get_each_document_once(
 
 
 class Interruption(BaseException):
-    """An exception that a decoder raises, like a ``gevent.Timeout`` of the application during the decoder."""
+    """An exception that a decoder raises, such as a ``gevent.Timeout`` that expires in the decoder."""
 
 
 @pytest.mark.parametrize("fails_at", [*NUMBERS, pytest.param(None, id="every")])

@@ -1,4 +1,4 @@
-"""Tests that an interrupted greenlet does not wait for a slow listener in another greenlet."""
+"""Tests that an interrupted greenlet does not wait while another greenlet runs a slow listener."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.wait import eventually
 
 
 class SlowListener(ConnectionPoolListener):
-    """Listener that waits in the event of one greenlet until the test sets the gate."""
+    """Listener that waits, in an event of one greenlet, until the test sets the gate."""
 
     def __init__(self) -> None:
         self.gate = Event()
@@ -74,7 +74,7 @@ OPERATIONS = {
 
 @pytest.fixture(params=["replica set", "load balanced"])
 def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Iterator[Deployment]:
-    """Start a deployment in virtual time. Its delays take no real time."""
+    """Start a deployment in virtual time, so that its delays take no real time."""
     make = Deployment.replica_set if request.param == "replica set" else Deployment.load_balanced
     with make() as deployment, MongoClient(deployment.uri) as client:
         client.db.c.insert_many([{"_id": number} for number in range(5)])
@@ -82,7 +82,8 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# After an Exception in a transaction, `with_transaction` waits for the abort. The case is therefore not in the list.
+# The list lacks an Exception in a transaction: after this error, `with_transaction` waits until the
+# transaction is aborted.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS
@@ -95,7 +96,7 @@ CASES = [
 def test_interruption_ends_before_slow_listener_returns(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, kind: str, go: Callable[..., Any]
 ) -> None:
-    # The driver does not stop its wait for the slow listener during the test.
+    # The driver's own time limit for the slow listener does not end during the test.
     monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)
     monkeypatch.setattr("gmongo.engines.transaction._INTERRUPTED_ABORT_TIMEOUT", 0.1)
     use, command, options = OPERATIONS[operation]

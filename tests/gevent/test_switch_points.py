@@ -1,6 +1,6 @@
-"""Tests that an interruption at any switch of a greenlet loses no resource, reply, event or document.
+"""Tests that the driver loses no resource, reply, event or document if a greenlet is interrupted.
 
-Each test runs a scenario repeatedly, with one kind of interruption at another switch in each run.
+Each test runs a scenario repeatedly. Each run has an interruption of one kind at another switch.
 ``tests/gevent/switching/checks.py`` has the checks after each run.
 """
 
@@ -45,7 +45,7 @@ def real_deployment(request):
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch, request, real_deployment):
-    """Shorten the waits of the driver, and track the timeouts and greenlets of the driver."""
+    """Shorten the waits of the driver, and let the harness track the driver's timeouts and greenlets."""
     if real_deployment is None:
         request.getfixturevalue("virtual_time")
     else:
@@ -53,7 +53,8 @@ def short_waits(monkeypatch, request, real_deployment):
     track_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
-    # A real server may execute a command after the interruption of the greenlet that sent the command.
+    # After an interruption, a real server may still execute the sent command. The driver must
+    # therefore repeat its cleanup later.
     monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real_deployment is None else (0.0, 0.002, 0.1, 2.0))
     monkeypatch.setattr(
         session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real_deployment is None else (0.002, 0.02, 0.2, 2.0)
@@ -64,7 +65,7 @@ def kinds(*selected):
     return pytest.mark.parametrize("kind", selected, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
 
 
-# The kinds of interruption with exactly one error of the application.
+# The kinds of interruption that throw exactly one error, which is an error of the application.
 THROWN = [
     kind for kind in KINDS if kind.foreign and kind.error_factories is not None and len(kind.error_factories) == 1
 ]
@@ -88,7 +89,7 @@ def explore_scenario(scenario, kind, real_deployment, yields=False):
 def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, real_deployment):
     for kind in THROWN:
         switches, thrown = explore_scenario(scenario, kind, real_deployment)
-        # At its last switch, the greenlet may end before the harness throws the error.
+        # After its last switch, the greenlet may end before the harness throws the error.
         assert switches - thrown in (0, 1)
 
 
@@ -99,7 +100,8 @@ def test_call_of_second_greenlet_at_any_switch_waits_or_raises_invalid_operation
 
 
 @pytest.mark.one_in(16)
-@scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])  # without scenarios of monitors
+# Excludes the scenarios of monitors, which limit the number of switches.
+@scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])
 def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
     switches, thrown = explore_scenario(scenario, SPAWNED, real_deployment)
     assert thrown == switches
@@ -116,12 +118,13 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
         assert bool(thrown) == scenario.limited
 
 
-# The driver only logs an Exception that a listener raises. The following tests therefore throw other exceptions.
+# The driver catches and logs an Exception that is thrown in a listener. The following tests
+# therefore throw BaseExceptions.
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
 def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real_deployment):
-    """The listeners of command, pool and topology events switch to the hub in each event."""
+    """The listeners switch to the hub in each command, pool, heartbeat and topology event."""
     _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields=True)
     assert thrown
 
@@ -146,7 +149,7 @@ class YieldingProcessor(SpanProcessor):
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
 def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real_deployment):
-    """Each span ends."""
+    """The driver ends each started span."""
     spans, provider = YieldingProcessor(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(spans)
     observed = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
@@ -166,7 +169,7 @@ def public_names(kind):
 def names_with_scenario(kind):
     """Return the public names of a class for which a scenario exists.
 
-    A scenario of another class counts if the function of this other class is identical.
+    The scenario of another class counts if both classes have the identical function.
     """
     names = set()
     for group, rows in GROUPS.items():

@@ -1,4 +1,4 @@
-"""Tests of the transport: messages that the socket sends and receives in pieces, and interruptions."""
+"""Tests of the transport: the socket sends and receives messages in pieces, and greenlets are interrupted."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_send_continues_after_full_socket_buffer(transport_and_peer, count):
 
 
 def fill(transport):
-    """Send until the socket buffer is full, and return the number of bytes."""
+    """Send until the socket buffer is full, and return the number of sent bytes."""
     fill_pool = 0
     while True:
         try:
@@ -125,7 +125,9 @@ def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buff
     assert receive_exactly(peer, fill_pool + sum(sizes))[fill_pool:] == b"".join(buffers)
     if expects_reply:
         send_all(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
-        if sending.get() is None:  # for a request of several buffers, the caller must call `receive`
+        # The transport does not read the reply to a request that has several buffers, so the test
+        # calls `receive`.
+        if sending.get() is None:
             assert bytes(transport.receive(1)[3]) == b"\0" * 5 + b"\5\0\0\0\0"
         else:
             assert sending.get() == b"\5\0\0\0\0"
@@ -144,7 +146,7 @@ def test_end_of_connection_inside_message_raises_transport_error(transport_and_p
 
 
 def test_large_message_length_allocates_no_memory_before_bytes_arrive(transport_and_peer):
-    """The length in the message header is 40 MB."""
+    """The header of the message claims a length of 40 MB."""
     import tracemalloc
 
     transport, peer = transport_and_peer
@@ -178,7 +180,8 @@ def test_interrupt_ends_waiting_receive(transport_and_peer):
     gevent.sleep(0)
     transport.interrupt(error)
     gevent.joinall([reader])
-    # The reader raises a copy of the exception, without the frames of this greenlet.
+    # The reader raises a copy of the exception. The copy has no frames of the interrupting
+    # greenlet.
     assert type(reader.exception) is Interruption
     assert transport.closed
 
@@ -291,7 +294,9 @@ def test_connect_to_address_and_name_succeeds():
         connect(("127.0.0.1", port), attached.append)
         connect(("localhost", port), attached.append)
     assert not attached[0].closed
-    assert not attached[-1].closed  # the first transport may belong to the other address of localhost
+    # Localhost has two addresses, and the first transport may belong to the address without a
+    # server.
+    assert not attached[-1].closed
     for transport in attached:
         transport.close()
     sock.close()
@@ -338,7 +343,7 @@ def test_interrupt_before_connect_closes_transport():
 
 
 class ScriptedSocket:
-    """Socket whose next calls of a method raise the errors of the script. Later calls succeed."""
+    """Socket with a script: for each method name, the errors that the next calls of the method raise."""
 
     def __init__(self, sock, **script):
         self._sock = sock
@@ -421,7 +426,8 @@ def test_unexpected_switch_raises_invalid_switch_error(transport_and_peer, metho
     with pytest.raises(InvalidSwitchError, match=r"^switched into .* with 'something else', expected <"):
         requesting.get()
     send_all(peer, message(b"reply"))
-    assert bytes(transport.receive(1)[3]) == b"reply"  # the transport can still wait for its socket
+    # The failed call has not damaged the transport, which can wait for its socket.
+    assert bytes(transport.receive(1)[3]) == b"reply"
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,1 +1,5 @@
-"""Histories: each history runs a workload with random faults, and checks the results. A seed determines a history."""
+"""Random histories.
+
+A history runs operations while a deployment has random faults, and checks the results. The seed of
+a history determines all random choices.
+"""

@@ -1,4 +1,7 @@
-"""``python -m tests.histories``: run histories. Histories with the same topology and the same seed are equal."""
+"""``python -m tests.histories`` runs random histories, and prints the violations.
+
+Two histories with equal topology and equal seed are equal.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from types import FrameType
 
 from tests.histories.history import TOPOLOGIES, History
 
-_LONGEST = 60  # time limit of a history, in seconds of real time
+_LONGEST = 60  # Time limit of a history, in seconds of real time.
 
 
 def main(arguments: list[str]) -> int:
-    """Run histories, and return the number of violations. The maximum of the returned number is 100."""
+    """Run histories. Return the number of violations as exit status, at most 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
     parser.add_argument("--topology", choices=TOPOLOGIES, help="topology of the deployment; by default, all topologies")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="seed of the first history")
@@ -61,9 +64,10 @@ def _run(topology: str, options: argparse.Namespace) -> int:
 
 
 def _limit_real_time(history: History) -> None:
-    """End the process if the history needs too much real time.
+    """End the process if the history needs more than :data:`_LONGEST` seconds of real time.
 
-    While a greenlet is always runnable, virtual time does not advance, and no virtual timeout expires.
+    A virtual timeout cannot detect a greenlet that never waits, because virtual time then does not
+    advance.
     """
 
     def give_up(_signal: int, frame: FrameType | None) -> None:

@@ -1,4 +1,7 @@
-"""The actors of a history: greenlets that repeat an operation. Each actor checks the results of its operations."""
+"""The actors of a history.
+
+An actor is a greenlet that repeats one operation, and checks the results.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,22 @@ from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 from gmongo.read_preferences import ReadPreference
 from gmongo.testing import Deployment
 
-DOCUMENTS = 40  # number of documents that do not change
+DOCUMENTS = 40  # Number of documents that no actor changes.
 
 
 class Violation(AssertionError):
-    """The driver violates an invariant."""
+    """The driver has violated an invariant of a history."""
 
 
 def answer_to(number: int) -> str:
-    """Return the field ``answer`` of the document with this number."""
+    """Return the value of the field ``answer`` in document `number`."""
     return f"the answer to {number}"
 
 
 def outcome_of(operate: Callable[[str], None], token: str) -> Exception | None:
     """Run an operation, and return the error that the operation raises.
 
-    If a greenlet raised the error, gevent would print the error.
+    The greenlet returns the error, because gevent prints an error that a greenlet raises.
     """
     try:
         operate(token)
@@ -42,9 +45,10 @@ def outcome_of(operate: Callable[[str], None], token: str) -> Exception | None:
 class Actor:
     """Base class of actors. An actor repeats one operation.
 
-    :ivar acknowledged: the tokens of acknowledged writes.
-    :ivar attempted: the tokens of all writes, including failed writes.
-    :ivar outcomes: the number of operations by outcome.
+    :ivar acknowledged: the tokens of the writes that the server has acknowledged.
+    :ivar attempted: the tokens of all writes, including failed and interrupted writes.
+    :ivar outcomes: the number of operations by outcome: ``done``, ``interrupted``, or an error
+        class.
     """
 
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
@@ -57,13 +61,13 @@ class Actor:
         self.outcomes: Counter[str] = Counter()
 
     def run(self, count: int, pause: float) -> None:
-        """Run the operation `count` times. The average pause between two operations is `pause`."""
+        """Run the operation `count` times, with random pauses of `pause` seconds on average."""
         for number in range(count):
             gevent.sleep(self.rng.uniform(0, 2 * pause))
             self._operate_once(f"{self.name}-{number}")
 
     def _operate_once(self, token: str) -> None:
-        """Run the operation once. In 12 % of the cases, interrupt the operation by a timeout or a kill."""
+        """Run the operation once. Interrupt 12 % of the operations by a timeout or a kill."""
         fate, delay = self.rng.random(), self.rng.choice((0, 0.001, 0.02, 0.5, 5))
         self.attempted.append(token)
         try:
@@ -93,16 +97,16 @@ class Actor:
                 raise work.value
             return work.value is None
         finally:
-            del work  # break a reference cycle of this frame, the greenlet and the error
+            del work  # breaks the reference cycle of this frame, the greenlet and the error
 
     def operate(self, token: str) -> None:
-        """Run the operation of the actor. The token identifies the write of the operation."""
+        """Run the operation of the actor. `token` is a unique text that the operation writes."""
         raise NotImplementedError
 
     def check(self, client: MongoClient[Any]) -> None:
-        """Check the results of all operations at the end of the history.
+        """At the end of the history, check the results of all operations of this actor.
 
-        :param client: a new client. The deployment has no faults.
+        :param client: a new client of the deployment, which no longer has faults.
         :raises Violation: an invariant is violated.
         """
 
@@ -143,7 +147,7 @@ class Inserter(Actor):
 
 
 class Updater(Actor):
-    """Actor that pushes its tokens to lists in three documents. The lists must contain each token only once."""
+    """Actor that pushes its tokens to lists in three documents. No list may contain a token twice."""
 
     def operate(self, token: str) -> None:
         collection = self.database.lists
@@ -163,7 +167,7 @@ class Updater(Actor):
 
 
 class Reader(Actor):
-    """Actor that reads documents that do not change, and checks the results."""
+    """Actor that reads the unchanged documents, and checks the results."""
 
     def operate(self, token: str) -> None:
         number = self.rng.randrange(DOCUMENTS)
@@ -190,7 +194,7 @@ class Reader(Actor):
 class TransferActor(Actor):
     """Actor that moves amounts between accounts in transactions.
 
-    A transaction must make all its changes or no change.
+    Each transaction must make all of its changes or none.
     """
 
     def operate(self, token: str) -> None:
@@ -222,7 +226,7 @@ class TransferActor(Actor):
 class CausalReader(Actor):
     """Actor that writes and reads in a causally consistent session.
 
-    Each read must see the writes of the session, and no read may see an older state than an earlier read.
+    Each read must see all earlier writes of the session, and no older state than an earlier read.
     """
 
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random, deployment: Deployment) -> None:
@@ -250,9 +254,10 @@ class CausalReader(Actor):
         self._check_sent(token, before, session.operation_time)
 
     def _check_sent(self, token: str, before: Timestamp | None, after: Timestamp | None) -> None:
-        """Check the read concern that the client has sent.
+        """Check that the read concern of the sent command contains the operation time of the session.
 
-        The results of reads prove nothing, because simulated members are always consistent.
+        The results of reads cannot prove causal consistency, because all simulated members have the
+        same data.
         """
         if before is None:
             return
@@ -266,9 +271,9 @@ class CausalReader(Actor):
 
 
 class Watcher(Actor):
-    """Actor that watches the inserts.
+    """Actor that watches the inserts of the other actors with a change stream.
 
-    The change stream must return each insert once and in order, also after errors.
+    Even after errors, the stream must return each insert once and in order.
     """
 
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:

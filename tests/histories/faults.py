@@ -10,7 +10,8 @@ import gevent
 
 from gmongo.testing import Deployment, VirtualTime
 
-# Error codes of transient server errors: state changes, overload, and an error that its label makes retryable.
+# Error codes of transient server errors: state changes, overload, and an error that is retryable
+# because of its label.
 _CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
 _COMMANDS = (
     "insert",
@@ -25,9 +26,9 @@ _COMMANDS = (
 
 
 class Faults:
-    """Causes faults of a deployment, and repairs the faults.
+    """Causes random faults of a deployment, and repairs the faults.
 
-    :ivar log: a line for each fault, with the virtual time.
+    :ivar log: a line of text with the virtual time and the kind of each fault.
     """
 
     def __init__(self, deployment: Deployment, time: VirtualTime, rng: random.Random) -> None:
@@ -70,7 +71,7 @@ class Faults:
         self.log.append(f"{self._time.monotonic():.3f} {fault} {' '.join(map(str, details))}".rstrip())
 
     def _member(self) -> Any:
-        """Return the primary with a probability of 0.5, and otherwise a random member."""
+        """Return the primary with a probability of 0.5, or otherwise any random member."""
         members = self._deployment.members
         use_primary = members.has_primary and self._rng.random() < 0.5
         return members.primary if use_primary else self._rng.choice(members)

@@ -1,14 +1,15 @@
-"""Histories of one to three servers, whose hello replies change in each period.
+"""Histories of hello replies: one to three servers, whose hello replies change at each period.
 
-The servers are scripted, the client is a MongoClient, and time is virtual. Each server has one role in a period. An
-operation may wait for a primary during the period. The invariants are:
+The servers are scripted, the client is a MongoClient, and time is virtual. In each period, each
+server has one role, which determines its hello replies. In some histories, an operation waits for a
+primary during each period. The invariants are:
 
-- A server receives at most two checks per minimum check interval.
-- Each heartbeat ends once, before the next heartbeat starts.
-- In a description event, the previous description is equal to the new description of the event before.
-- In the last period, all servers are members of one replica set. A client that still knows a server finds the primary
-  within one heartbeat interval.
-- A closed client leaves no connection.
+- A server receives at most two checks in each minimum interval of 500 ms.
+- Each heartbeat has exactly one end event, before the next heartbeat of the connection starts.
+- The previous description in each description event is the new description of the preceding event.
+- In the last period, all servers are members of one replica set. If the client still knows a
+  server, the client discovers the primary within one heartbeat interval.
+- After the close of the client, no server has an open connection.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from tests.support.clients import Client
 from tests.support.recorder import Recorder, short_name
 from tests.support.server import Fault, ScriptedServer, cut, silent
 
-PERIOD = 25.0  # seconds. A period contains two or three heartbeats
+PERIOD = 25.0  # Seconds. A period contains two or three heartbeats.
 HEARTBEAT = 10.0
-LIMIT = 2.0  # time limit of a connection attempt in seconds
-# In half a second, a requested check and a check after a lost connection are permitted.
+LIMIT = 2.0  # Time limit of a connection attempt in seconds.
+# A server may receive two checks in half a second: a requested check, and a check after a lost
+# connection.
 MOST_CHECKS = 4 * PERIOD + 10
 MANY = 10_000
 ALIAS = "other name"
@@ -38,11 +40,11 @@ Role = Callable[["HelloHistory", ScriptedServer], None]
 
 
 class HelloHistory:
-    """A client and the servers of the client.
+    """A history: a client, and servers whose roles change.
 
-    :param roles: for each server, the roles of the server in the periods.
+    :param roles: for each server, the names of its roles, one for each period.
     :param streams: True if the servers stream hello replies.
-    :param waits: True if operations wait for a primary in each period.
+    :param waits: True if an operation waits for a primary in each period.
     :param options: the options of the client.
     """
 
@@ -53,7 +55,8 @@ class HelloHistory:
         self.servers = [ScriptedServer(streams=streams) for _ in roles]
         self.recorder = Recorder()
         self._options = options
-        self._names: dict[ScriptedServer, str] = {}  # server -> its name in the member lists of hello replies
+        # Server -> the name of the server in the member lists of hello replies.
+        self._names: dict[ScriptedServer, str] = {}
         self._elections = 1
         self._hellos: Counter[int] = Counter()
 
@@ -100,7 +103,7 @@ class HelloHistory:
         self._assign_roles(["primary", *["secondary"] * (len(self.servers) - 1)])
         known = client.topology_description.server_descriptions()
         if not any(server.address in known for server in self.servers):
-            return  # the topology has removed all servers
+            return  # the client has removed all servers from its topology
         gevent.sleep(HEARTBEAT)
         try:
             with gevent.Timeout(LIMIT):
@@ -125,7 +128,9 @@ class HelloHistory:
         def count(_command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
             self._hellos[server.port] += 1
             if self._hellos[server.port] > 2 * MOST_CHECKS:
-                gevent.sleep(PERIOD)  # virtual time advances to the end of the period
+                # Even if the client checks without pauses, virtual time must advance to the end of
+                # the period.
+                gevent.sleep(PERIOD)
             return reply
 
         return count
@@ -137,7 +142,7 @@ class HelloHistory:
         }  # fmt: skip
 
     def become_new_primary(self, server: ScriptedServer) -> None:
-        """Make the server a primary whose election is newer than all earlier elections."""
+        """Make the server a primary whose election ID is greater than all earlier election IDs."""
         self._elections += 1
         self._make_primary(server, self._elections)
 
@@ -146,7 +151,7 @@ class HelloHistory:
         server.hello_extra = self._member(server, isWritablePrimary=True, ismaster=True, electionId=number)
 
     def become_old_primary(self, server: ScriptedServer) -> None:
-        """Make the server a primary whose election ID is older than the ID of the current primary."""
+        """Make the server a primary whose election ID is less than all other election IDs."""
         self._make_primary(server, 0)
 
     def _check_events(self) -> None:
@@ -163,7 +168,8 @@ class HelloHistory:
                 if event.previous_description != before:
                     self.violations.append("a change starts at a wrong description")
                 last[event.server_address] = event.new_description
-            # The topology event also contains the change of a replaced primary, which has no server event.
+            # If a new primary replaces a primary, the old primary has no server event. The topology
+            # event contains its new description.
             elif name == "TopologyDescriptionChanged":
                 last = event.new_description.server_descriptions()
         if any(begun.values()):

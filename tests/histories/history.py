@@ -29,20 +29,21 @@ from tests.histories.actors import (
 from tests.histories.faults import Faults
 
 TOPOLOGIES = ("standalone", "replica_set", "sharded", "load_balanced")
-_LENGTH = 20.0  # seconds in which the history causes faults
-_PATIENCE = 3600.0  # seconds in which all operations must end after the repair of the faults
-# The server aborts the transaction of a killed greenlet after 20 s, and releases the documents of the transaction.
+_LENGTH = 20.0  # Seconds, at the beginning of a history, in which the history causes faults.
+_PATIENCE = 3600.0  # Seconds in which all operations must end after all faults are repaired.
+# After 20 s, the server aborts the transaction of a killed greenlet, so that other operations can
+# write its documents.
 _PARAMETERS = {"transactionLifetimeLimitSeconds": 20, "ttlMonitorSleepSecs": 1}
 _DATE = datetime.datetime(2030, 1, 1)
 
 
 class History:
-    """A history and the results of its run.
+    """A history, and after :meth:`run` its results.
 
-    :ivar outcomes: the number of operations by outcome.
-    :ivar faults: a line for each fault, with the virtual time.
-    :ivar digest: a digest of all commands that the servers received, and of their times. Equal seeds have equal
-        digests.
+    :ivar outcomes: the number of operations by actor class and outcome.
+    :ivar faults: a line of text with the virtual time and the kind of each fault.
+    :ivar digest: a hash of all commands that the servers received and of their times, which is
+        equal in each run of the history.
     """
 
     def __init__(self, topology: str, seed: int) -> None:
@@ -58,7 +59,7 @@ class History:
 
         :raises Violation: an invariant is violated.
         """
-        seed = self._rng.random()  # the seed of the driver's random choices
+        seed = self._rng.random()  # the seed of the random choices that the driver makes
         with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._deployment() as deployment:
             with MongoClient(deployment.uri, **self._options()) as client:
                 self._run_actors(time, deployment, client)
@@ -81,7 +82,8 @@ class History:
         return {
             "connectTimeoutMS": choose((500, 20_000)),
             "heartbeatFrequencyMS": choose((2_000, 10_000, 10_000)),
-            # With a load balancer, each cursor and each transaction needs its own connection.
+            # With a load balancer, each open cursor and each transaction occupies a connection, so
+            # the pool must not be small.
             "maxPoolSize": choose((8, 100) if self.topology == "load_balanced" else (2, 4, 100)),
             "maxConnecting": choose((1, 2)),
             "minPoolSize": choose((0, 0, 1)),
@@ -126,7 +128,10 @@ class History:
         return actors
 
     def _finish(self, actors: list[Actor], greenlets: list[Any], other: MongoClient[Any]) -> None:
-        """Wait for the end of all actors. Insert the document at whose event the watcher ends."""
+        """Wait until all actors except the watchers have ended.
+
+        Finally insert a document, whose change event ends the watchers.
+        """
         watchers = [greenlet for actor, greenlet in zip(actors, greenlets, strict=True) if isinstance(actor, Watcher)]
         others = [greenlet for greenlet in greenlets if greenlet not in watchers]
         self._join(others)
@@ -160,7 +165,7 @@ def _prepare(client: MongoClient[Any]) -> None:
 
 
 def _check_nothing_in_use(client: MongoClient[Any]) -> None:
-    """Check that an operation of the client succeeds, and that no connection is in use."""
+    """Check that the client can run an operation, and that no connection is in use afterwards."""
     for _ in range(5):
         try:
             client.admin.command("ping")

@@ -61,7 +61,10 @@ def _without_speed(output: str) -> str:
 
 
 def first_violation(topology: str, seeds: range) -> str:
-    """Run a history for each seed. Return the text of the first violation, or an empty string."""
+    """Run a history for each seed, until a history has a violation.
+
+    Return the text of this violation, or an empty string.
+    """
     for seed in seeds:
         try:
             History(topology, seed).run()
@@ -71,7 +74,7 @@ def first_violation(topology: str, seeds: range) -> str:
 
 
 class TestInvariantChecks:
-    """Each test adds a fault to the driver, and checks that a history detects the fault."""
+    """Each test adds a defect to the driver or a server, and checks that a history detects the defect."""
 
     def test_lost_acknowledged_write_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.insert_one

@@ -1,8 +1,9 @@
-"""``python -m tests.hostile``: run long campaigns with hostile servers.
+"""``python -m tests.hostile`` runs long campaigns: a client communicates with servers that send wrong replies or fail.
 
-Without the name of a campaign, all campaigns run one after another. Each campaign runs `--cases` cases, or all
-campaigns together run for `--minutes`. The campaign ``soak`` accepts ``--topology``. ``--first`` continues an earlier
-run at the step number that the earlier run has printed.
+Without the name of a campaign, all campaigns run one after another. `--cases` is the number of
+cases of each campaign, and `--minutes` is the time limit of all campaigns together. `--topology`
+selects the deployment of the campaign ``soak``. To continue an earlier run, pass the seed of this
+run as `--seed`, and the last printed step number as `--first`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CAMPAIGNS: dict[str, _Campaign] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run campaigns, and return the number of violations. The maximum of the returned number is 100."""
+    """Run campaigns. Return the number of violations as exit status, at most 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("campaign", nargs="?", choices=(*CAMPAIGNS, "soak"), help="all campaigns by default")
     parser.add_argument("--cases", type=int, default=100_000, help="cases of each campaign, or interrupts of the soak")

@@ -1,4 +1,4 @@
-"""A fast server that receives its replies from a callback."""
+"""A fast server. For each command, the server calls a callback that returns the reply."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ _HELLOS = ("hello", "ismaster", "isMaster")
 OP_QUERY, OP_COMPRESSED, OP_MSG = 2004, 2012, 2013
 MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
 
-# The arguments are the command name, the command, the request ID and the message flags. The result is the reply
-# message, or None to close the connection.
+# The callback receives the command name, the command, the request ID and the message flags. The
+# callback returns the encoded reply message, or None to close the connection.
 Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
 
 
 def read_command(opcode: int, body: bytes) -> dict[str, Any]:
-    """Return the command of a request. The command contains the documents of document sequences."""
+    """Return the command of a request.
+
+    The command contains the documents that the request sends as document sequences.
+    """
     if opcode == OP_COMPRESSED:  # the client of the test uses only zlib
         return read_command(struct.unpack_from("<i", body)[0], zlib.decompress(body[9:]))
     if opcode == OP_QUERY:
@@ -46,13 +49,13 @@ def message(body: bytes, response_to: int, flags: int = 0, number: int = 1) -> b
 class CallbackServer:
     """Context manager of a server on the loopback interface.
 
-    :param answer: callback that returns the reply to a command.
+    :param answer: callback of the type :data:`Answer`.
     """
 
     def __init__(self, answer: Answer, **options: Any) -> None:
         self.answer = answer
         self.sockets: set[Any] = set()
-        self.lost = 0  # number of connections that have ended
+        self.lost = 0  # number of connections that the client or the server has closed
         self._server = StreamServer(("127.0.0.1", 0), self._serve, **options)
         self._server.start()
         self.port: int = self._server.server_port

@@ -1,7 +1,7 @@
 """Search for secrets in all output of the driver.
 
-The output consists of logs, events, spans, metrics, the status page, reprs, warnings, pickles, and exceptions with the
-local variables of their frames.
+The output is logs, events, spans, metrics, the status page, reprs, warnings, pickles, and
+exceptions with the local variables of their frames.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 
 
 def encodings_of(secret: str) -> list[str]:
-    """Return the texts that disclose a secret: plain, hexadecimal, and base64 at each of the three alignments."""
+    """Return the texts that disclose a secret: plain, hexadecimal, and base64 at each of three byte offsets."""
     raw = secret.encode()
     inside = [b64encode(b"\0" * shift + raw).decode()[4:-4] for shift in range(3)]
     return [secret, raw.hex(), *inside]
@@ -67,8 +67,8 @@ class Canary:
     """Context manager that searches the output of the driver for secrets.
 
     :param secrets: the secrets, keyed by their names.
-    :ivar findings: the secrets that the output contains.
-    :ivar used_channels: the channels that had any output.
+    :ivar findings: the secrets that were found in the output.
+    :ivar used_channels: the output channels in which the driver has written any text.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -94,7 +94,8 @@ class Canary:
         enter(patch("sys.stderr", _SearchedStream(self, "stderr")))
         self._add_log_handler(_SearchingHandler(self))
         gc.collect()
-        gc.freeze()  # `gc.get_objects` omits objects that exist now
+        # Objects that exist now are not searched, because `gc.get_objects` omits frozen objects.
+        gc.freeze()
         watcher = gevent.spawn(self._search_states)
         self._stack.callback(watcher.kill)
         return self
@@ -127,7 +128,7 @@ class Canary:
                 self.findings.add(Finding(channel, name, text[max(0, at - _AROUND) : at + len(form) + 20]))
 
     def search_state(self) -> None:
-        """Search the status page, in its JSON form and as tables of the terminal."""
+        """Search the process state, and the tables that show the state in a terminal."""
         state = process_state(query_text=True)
         self.search("the page", repr(state))
         terminal = io.StringIO()
@@ -141,7 +142,9 @@ class Canary:
 
     def search_objects(self) -> None:
         """Search the repr, the str and the pickle of each living driver object."""
-        gc.collect()  # release objects of the application that exceptions keep alive
+        # Release unreferenced objects first, because only objects of the driver that stay alive
+        # matter.
+        gc.collect()
         for each in gc.get_objects():
             module = getattr(type(each), "__module__", None)
             if not isinstance(module, str) or not module.startswith("gmongo") or "testing" in module:
@@ -153,7 +156,7 @@ class Canary:
                     self.search(f"the {show.__name__} of a {type(each).__name__}", show(each))
 
     def error(self, error: BaseException) -> None:
-        """Search an exception, its causes, and their attributes and frames."""
+        """Search the texts, attributes and frames of an exception and of its causes."""
         for each in error_chain(error):
             name = type(each).__name__
             self.search(f"the text of {name}", f"{each} {each!r} {each.args!r}")
@@ -181,9 +184,9 @@ def error_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
-    """Yield the local variables in frames of the driver and of functions that the driver called.
+    """Yield the local variables of the traceback's frames, except frames of tests and of ``gmongo.testing``.
 
-    Error reporters send these variables.
+    Error reporting services send these variables.
     """
     for frame, _line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
@@ -217,7 +220,7 @@ class _SearchingHandler(logging.Handler):
 
 
 class _SearchedStream(io.StringIO):
-    """Text stream that searches each text that is written to the stream."""
+    """Text stream that searches each written text for secrets."""
 
     def __init__(self, canary: Canary, channel: str) -> None:
         super().__init__()

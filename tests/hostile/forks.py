@@ -1,4 +1,4 @@
-"""Forks during a soak test: the forked child and the parent continue to use the client.
+"""Forks during a soak test, after which the child and the parent continue to use the client.
 
 The parent runs the servers. The child first closes its copies of the servers' sockets, and then connects to the servers
 in the parent.
@@ -26,21 +26,25 @@ from gmongo.errors import PyMongoError
 from tests.hostile.invariants import Commands, Violation
 
 FORKS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
-_LONGEST = 90.0  # time limit of a child in seconds
+_LONGEST = 90.0  # Time limit of a child in seconds.
 _READY = b"."
 
 
 class InheritedUseDetector(Commands):
-    """Recorder of the sessions and cursors in commands. In a child, the recorder detects sessions of the parent."""
+    """Listener that records the sessions and cursors in commands.
+
+    In a child, the listener detects sessions and cursors of the parent.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._used: dict[Any, str] = {}  # session or cursor -> name of the command that used it last
+        # Session ID or cursor ID -> name of the last command that used the ID.
+        self._used: dict[Any, str] = {}
         self._opened: set[Any] = set()
         self._of_parent: frozenset[Any] = frozenset()
 
     def mark_forked(self) -> None:
-        """Record that all known sessions and cursors belong to the parent."""
+        """After the fork, record in the child that all known sessions and cursors belong to the parent."""
         self._of_parent = frozenset(self._used.keys() | self._opened)
         self._used = {}
 
@@ -67,11 +71,13 @@ class InheritedUseDetector(Commands):
 
 
 class Child:
-    """A forked child process. The parent creates and uses the object.
+    """A forked child process, as an object in the parent.
 
     :param fork: a function in :data:`FORKS`.
-    :param leave_servers: function that closes the copies of the servers' sockets without a switch to the hub.
-    :param live: function that runs in the child, and returns the result for the parent.
+    :param leave_servers: function that closes the child's copies of the servers' sockets, without a
+        switch to the hub.
+    :param live: function that runs in the child. The result of the function, a JSON value, is sent
+        to the parent.
     """
 
     def __init__(self, fork: Callable[[], int], leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
@@ -81,14 +87,15 @@ class Child:
         if self.pid == 0:
             _run_in_child(writes, leave_servers, live)
         os.close(writes)
-        # Wait until the child has closed its copies of the sockets. A copy could block the port of a restarted member.
+        # Wait until the child has closed its copies of the servers' sockets. An open copy could
+        # block the port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
 
     def end(self) -> dict[str, Any]:
         """Wait for the end of the child, and return the result of `live`.
 
-        :raises Violation: the child reports a violation, fails, or does not end.
+        :raises Violation: the child reports a violation or another error, or does not end in time.
         """
         text = b""
         timeout_error = gevent.Timeout(2 * _LONGEST, Violation("a forked child does not end"))
@@ -101,7 +108,8 @@ class Child:
             raise
         finally:
             os.close(self._reads)
-            with contextlib.suppress(ChildProcessError):  # the event loop has already waited for the child
+            # The SIGCHLD handler of the event loop has already reaped the child.
+            with contextlib.suppress(ChildProcessError):
                 gevent.os.waitpid(self.pid, 0)
         try:
             result: dict[str, Any] = json.loads(text)
@@ -112,7 +120,8 @@ class Child:
     def _read(self) -> bytes:
         gevent.socket.wait_read(self._reads)
         if os.getpid() != self._parent:
-            # A child that is forked later has a copy of this greenlet. The copy must not read the pipe.
+            # Another child, which was forked later, has a copy of this greenlet. The copy must not
+            # read the pipe of its parent.
             raise GreenletExit
         return os.read(self._reads, 1 << 16)
 
@@ -142,7 +151,10 @@ def _run_in_child(writes: int, leave_servers: Callable[[], None], live: Callable
 
 
 def eventually(action: Callable[[], Any]) -> Any:
-    """Repeat an action until the action succeeds. Faults of the deployment may cause errors before."""
+    """Repeat an action until the action succeeds.
+
+    Ignore its errors, which faults of the deployment may cause.
+    """
     while True:
         try:
             return action()

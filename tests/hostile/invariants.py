@@ -1,4 +1,4 @@
-"""Invariants of a client that communicates with a hostile server."""
+"""Check the invariants of a client whose server sends wrong replies or fails."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gmongo.errors import PyMongoError
 from gmongo.monitoring import CommandListener
 
 DOCUMENTED = (PyMongoError, BSONError)
-LONGEST = 10.0  # time limit of an operation in seconds
+LONGEST = 10.0  # Time limit of an operation in seconds.
 
 
 class Violation(AssertionError):
-    """The client violates an invariant."""
+    """The client has violated an invariant of the campaign."""
 
 
 class Commands(CommandListener):
-    """Listener that checks that each started command has exactly one end event."""
+    """Listener that checks that each CommandStartedEvent has exactly one end event."""
 
     def __init__(self) -> None:
         self.open: dict[int, str] = {}
@@ -47,7 +47,8 @@ class Commands(CommandListener):
 def attempt(operation: Any) -> BaseException | None:
     """Run an operation. Return the documented error that the operation raises, or None if the operation succeeds.
 
-    :raises Violation: the operation raises an undocumented error, or does not end in time.
+    :raises Violation: the operation raises an error outside ``DOCUMENTED``, or does not end in
+        time.
     """
     limit = gevent.Timeout(LONGEST)
     try:
@@ -65,7 +66,7 @@ def attempt(operation: Any) -> BaseException | None:
 def check_nothing_in_use(client: MongoClient[Any], commands: Commands) -> None:
     """Check that no connection and no session is in use, and that each command has its end event.
 
-    :raises Violation: a resource stays in use, or an event is missing.
+    :raises Violation: after a wait, a resource is still in use, or an end event is missing.
     """
     for _ in range(10_000):
         busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"] or s["draining"]]
@@ -87,9 +88,9 @@ def check_nothing_in_use(client: MongoClient[Any], commands: Commands) -> None:
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Check at the end of the block that nothing was printed to standard error.
+    """Check at the end of the block that the code in the block printed nothing to standard error.
 
-    :raises Violation: a text was printed.
+    :raises Violation: the code printed a text.
     """
     was, sys.stderr = sys.stderr, io.StringIO()
     try:
@@ -101,7 +102,7 @@ def silent_stderr() -> Iterator[None]:
 
 
 class CampaignResults:
-    """The numbers of cases and outcomes of a campaign, and the violated invariants.
+    """The number of cases of a campaign, the number of cases with each outcome, and the violations.
 
     :param name: the name of the campaign.
     :param seed: the seed of the campaign.
@@ -115,7 +116,7 @@ class CampaignResults:
         self.violations: list[tuple[int, str]] = []
 
     def add(self, error: BaseException | None) -> None:
-        """Count the outcome of a case that violates no invariant."""
+        """Count the outcome of a case: the class of the documented error, or ``none``."""
         kind = "none" if error is None else type(error).__name__
         self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
 

@@ -1,8 +1,11 @@
-"""Campaign of interrupted operations whose replies arrive late, with a client that keeps the connections.
+"""Campaign of interrupted operations whose replies arrive late.
 
-A reply contains the number of its request, so that the campaign detects the reply to another request. The server
-replies after a random time. The size of the reply and of its pieces is random. An interruption happens before the
-reply, inside its header or body, or after the reply.
+The client reads these replies to keep its connections (``drainLateReplies``).
+
+A reply contains the number of its request, so that the campaign detects if an operation gets the
+reply to another request. The server replies after a random time. The sizes of the reply and of its
+pieces are random. An interruption can occur before the reply arrives, between the pieces of the
+reply, or after the reply.
 """
 
 from __future__ import annotations
@@ -31,24 +34,26 @@ _WORKERS = 24
 INTERRUPTS_PER_STEP = 4000
 _MAX_BYTES = 150_000
 _DATABASE = "late"
-_SHORT_WAIT, _LONG_WAIT = (2, 2_000)  # milliseconds that the client waits for a late reply
-# Sizes of replies in bytes. Most replies fit into the buffer of the driver, and some exceed the limit for late replies.
+# Milliseconds that the client waits for a late reply (``drainLateRepliesMS``).
+_SHORT_WAIT, _LONG_WAIT = (2, 2_000)
+# Sizes of replies in bytes. Most replies fit into the receive buffer of the driver, and some exceed
+# ``drainLateRepliesBytes``.
 _SIZES = (0, 0, 0, 0, 100, 5_000, 60_000, 70_000, 140_000, 400_000)
 _WEIGHTS = (60, 60, 60, 60, 60, 30, 3, 3, 2, 1)
 
 
 class _Interruption(Exception):
-    """An exception that interrupts a worker, besides timeouts and kills."""
+    """An exception of the application with which the campaign interrupts a worker."""
 
 
 class _Server:
-    """Server whose replies contain the number of the request."""
+    """Server whose replies contain the number that the request contains."""
 
     def __init__(self, rng: random.Random, compresses: bool) -> None:
         self.rng = rng
         self.compresses = compresses
         self.cursors = count(1)
-        self.open: set[int] = set()  # IDs of the open cursors
+        self.open: set[int] = set()  # IDs of the cursors that the client has not killed
         self.peer = CallbackServer(self.answer)
         self._filling = {size: bytes(size) for size in _SIZES}
 
@@ -73,7 +78,8 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            # If a larger reply is late, the client closes the connection, and does not read the cursor ID.
+            # A larger reply has no cursor, because the client closes the connection without reading
+            # the cursor ID if such a reply is late.
             document["filling"] = filling[:30_000]
             cursor_id = next(self.cursors)
             self.open.add(cursor_id)
@@ -88,7 +94,7 @@ class _Server:
 
 
 class _LateReplyCounter:
-    """Context manager that counts the late replies that the driver reads completely, and the other late replies."""
+    """Context manager that counts late replies: `read` counts the replies that the driver reads completely."""
 
     def __init__(self) -> None:
         self.read = self.given_up = 0
@@ -123,10 +129,10 @@ class _Step:
         self.faults: list[str] = []
         self.patience = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
         self.commands = Commands()
-        self._pace = 0.002  # average duration in seconds of a request without interruption
+        self._pace = 0.002  # average duration in seconds of a request that is not interrupted
 
     def run(self) -> None:
-        """Run the workers with interruptions, and check the invariants.
+        """Run the workers, interrupt the workers at random times, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
@@ -156,13 +162,15 @@ class _Step:
             gevent.killall(workers)
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
-            self._request()  # this request has no interruption
+            self._request()  # this request is not interrupted, and must succeed
             self._wait_for_late_replies(client)
             check_nothing_in_use(client, self.commands)
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # If a connection ends before the client reads a reply with a cursor, the server must end the cursor.
+            # If a connection is closed before the client has read a reply, the client cannot kill
+            # the cursor in this reply. With a short wait, each lost connection may leave such a
+            # cursor.
             lost = self.server.peer.lost if self.patience == _SHORT_WAIT else 0
             if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
                 return
@@ -216,13 +224,14 @@ class _Step:
         if found != number:
             self.faults.append(f"request {number} got the reply to {found}")
         self.answered += 1
-        self._pace += (monotonic() - started - self._pace) / 20  # adapt the average to the load of the machine
+        # The average follows the load of the machine.
+        self._pace += (monotonic() - started - self._pace) / 20
 
 
 class LateReplies:
     """Campaign of steps with late replies.
 
-    :param seed: number that determines all random choices except times.
+    :param seed: number that determines all random choices. Measured times also affect a run.
     :param interrupts_per_step: the number of interruptions in each step.
     """
 
@@ -240,7 +249,7 @@ class LateReplies:
         """Run steps until the number of interruptions is `interrupts`, or until the time limit.
 
         :param first: the number of the first step.
-        :param seconds: the time limit, or None.
+        :param seconds: the time limit of the campaign in seconds, or None for no limit.
         :param report: function that receives texts about the progress.
         """
         findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first

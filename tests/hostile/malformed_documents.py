@@ -1,4 +1,4 @@
-"""Random malformed documents and messages. A seed determines the random choices."""
+"""Random malformed documents and messages. The seed of a campaign determines the random choices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LABELS = (
 
 
 def nested(depth: int, as_array: bool) -> Any:
-    """Return a document or array that contains `depth` nested levels."""
+    """Return a document, or an array if `as_array` is true, that is nested to the given depth."""
     value: Any = 1
     for _ in range(depth):
         value = [value] if as_array else {"a": value}
@@ -46,7 +46,7 @@ _PLAIN: tuple[Any, ...] = (
 
 
 def value(rng: random.Random) -> Any:
-    """Return a random value of a random BSON type."""
+    """Return a random value whose BSON type is random."""
     kind = rng.random()
     if kind < 0.9:
         return copy.deepcopy(rng.choice(_PLAIN))
@@ -60,7 +60,7 @@ def value(rng: random.Random) -> Any:
 
 
 def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of each value in a document."""
+    """Return the path of each value in a document, including the values in nested documents and arrays."""
     found: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:
@@ -122,7 +122,7 @@ def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def encoded(document: dict[str, Any]) -> bytes:
-    """Return a document as BSON. If BSON cannot encode the document, return another document."""
+    """Encode a document. If BSON cannot encode the document, return an encoded error reply instead."""
     try:
         return bson.encode(document)
     except Exception:
@@ -130,7 +130,7 @@ def encoded(document: dict[str, Any]) -> bytes:
 
 
 def damaged(message: bytes, rng: random.Random) -> bytes:
-    """Return a message in which bytes are changed, lost or repeated, or in which a length is wrong."""
+    """Return a copy of a message with changed, missing or repeated bytes, or with a wrong length."""
     data = bytearray(message)
     for _ in range(rng.choice((1, 1, 2, 5))):
         kind = rng.randrange(7)

@@ -1,4 +1,7 @@
-"""Campaign of malformed hello replies. After the following correct hello replies, the client must recover."""
+"""Campaign in which a server first sends malformed hello replies and then correct replies.
+
+With the correct replies, the client must recover.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class _Case:
         self.rng = rng = random.Random(f"{seed}:{number}")
         self.bad_hellos = rng.choice((1, 2, 3))  # number of malformed hello replies
         self.damages_bytes = rng.random() < 0.25
-        self.is_good = False
+        self.replies_are_correct = False
         self.count = 0
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
@@ -49,8 +52,9 @@ class _Case:
         reply = hello(self.peer.name)
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
-        if self.is_good:
-            # The client must accept this hello reply, because its process ID is new and its election is newer.
+        if self.replies_are_correct:
+            # The client must accept this hello reply, because the process ID is new, and electionId
+            # and setVersion are greater than all earlier values.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
             return hello_message(reply, command, number)
@@ -64,9 +68,12 @@ class _Case:
         return damaged(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:
-        """Run an operation of the client during the malformed hellos, and return its error.
+        """Run an operation while the server sends malformed hello replies.
 
-        :raises Violation: the error is undocumented, or the client does not recover.
+        Return the error of the operation, or None.
+
+        :raises Violation: the operation raises an undocumented error, or the client does not
+            recover.
         """
         commands, rng = Commands(), self.rng
         with CallbackServer(self.answer) as self.peer:
@@ -89,15 +96,16 @@ class _Case:
                 )
                 error = attempt(rng.choice(operations))
                 attempt(rng.choice(operations))
-                self.is_good = True
+                self.replies_are_correct = True
                 self._recover(client)
             if commands.open or commands.faults:
                 raise Violation(f"commands {commands.open} {commands.faults}")
         return error
 
     def _recover(self, client: MongoClient[Any]) -> None:
-        """Check that the client uses the server again, unless the topology has removed the server."""
-        end = monotonic() + 20  # on a busy machine, connections may time out several times
+        """Check that an operation succeeds, unless a malformed reply made the client remove or reject the server."""
+        # Long, because connections may time out several times on a busy machine.
+        end = monotonic() + 20
         address = "127.0.0.1", self.peer.port
         while True:
             error = attempt(client.d.c.find_one)
@@ -113,7 +121,7 @@ class _Case:
 
 
 class MalformedHellos:
-    """Campaign of malformed hello replies. The seed and the case number determine a case."""
+    """Campaign of malformed hello replies. The seed and the case number determine each case."""
 
     name = "hellos"
 
@@ -124,7 +132,7 @@ class MalformedHellos:
     def run(self, cases: int, seconds: float | None = None, first: int = 0) -> CampaignResults:
         """Run at most `cases` cases within the time limit.
 
-        Eight cases run concurrently, because most of the time of a case is a wait.
+        Eight cases run concurrently, because a case mostly waits.
         """
         end = None if seconds is None else monotonic() + seconds
         before = resource_counts()
@@ -138,7 +146,7 @@ class MalformedHellos:
                 pool.join()
         except Violation as violation:
             self.findings.violations.append((-1, str(violation)))
-        self._check_gone(before)
+        self._check_resources(before)
         return self.findings
 
     def _case(self, number: int) -> None:
@@ -148,7 +156,7 @@ class MalformedHellos:
         except Violation as violation:
             self.findings.violations.append((number, str(violation)))
 
-    def _check_gone(self, before: tuple[int, int]) -> None:
+    def _check_resources(self, before: tuple[int, int]) -> None:
         for _ in range(100):
             gc.collect()
             greenlets, descriptors = resource_counts()

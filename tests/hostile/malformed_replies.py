@@ -1,4 +1,7 @@
-"""Campaign of malformed replies to all operations. A seed determines the replies."""
+"""Campaign in which a server sends malformed replies to all operations.
+
+A seed determines the replies.
+"""
 
 from __future__ import annotations
 
@@ -105,10 +108,11 @@ OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
 class MalformedReplies:
     """Campaign of malformed replies.
 
-    The seed and the case number determine a case, so that a case can run again without the other cases.
+    The seed and the case number determine each case, so that a single case can be repeated.
 
     :param seed: the seed of the campaign.
-    :param share_of_damage: the share of malformed replies with damaged bytes. The other replies have changed documents.
+    :param share_of_damage: the share of malformed replies whose bytes are damaged. The other
+        malformed replies are valid BSON with wrong content.
     """
 
     name = "replies"
@@ -118,7 +122,7 @@ class MalformedReplies:
         self.findings = CampaignResults(self.name if not share_of_damage else "framing", seed)
         self._damage = share_of_damage
         self._rng = random.Random()
-        self._wrong = 0  # number of replies that are still to be malformed
+        self._wrong = 0  # number of the next replies that are malformed
 
     def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name == "hello":
@@ -133,14 +137,15 @@ class MalformedReplies:
 
     @contextmanager
     def client(self) -> Iterator[tuple[MongoClient[Any], Commands]]:
-        """Start the server, and yield a client of the server and the listener for its commands."""
+        """Yield a new client of the server, and the listener that records its commands."""
         commands = Commands()
         options = {
             "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._damage:
-            # The timeout ends the wait for the rest of a message whose length is too large.
+            # If the length in a damaged message is too large, the client waits for more bytes until
+            # this timeout.
             options["socketTimeoutMS"] = 30
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
@@ -155,7 +160,10 @@ class MalformedReplies:
         return self.findings
 
     def _run_some(self, number: int, last: int) -> int:
-        """Run cases with one client until a violation or until the last case. Return the number of the next case."""
+        """Run cases with one client, until a violation occurs or the case `last` is reached.
+
+        Return the number of the next case.
+        """
         try:
             with silent_stderr(), self.client() as (client, commands):
                 while number < last:
@@ -177,13 +185,13 @@ class MalformedReplies:
             self._wrong = 0
             if number % _AT_REST_EVERY == 0:
                 check_nothing_in_use(client, commands)
-                check_good(client, number)
+                check_correct_reply(client, number)
         except Violation as violation:
             what = OPERATIONS.index(operation)
             raise Violation(f"operation {what}: {violation}") from violation
 
 
-def check_good(client: MongoClient[Any], number: int) -> None:
+def check_correct_reply(client: MongoClient[Any], number: int) -> None:
     """Check that the client accepts a correct reply.
 
     :raises Violation: the client rejects the reply, or returns the reply to another request.

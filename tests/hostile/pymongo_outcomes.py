@@ -1,4 +1,4 @@
-"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send malformed replies to PyMongo and count the outcomes."""
+"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send malformed replies to PyMongo, and count outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.hostile.callback_server import CallbackServer  # noqa: E402
 from tests.hostile.malformed_replies import OPERATIONS, MalformedReplies  # noqa: E402
 
 _LONGEST = 5.0
-# Operations that use model classes of gmongo, such as InsertOne. PyMongo does not accept these classes.
+# Operations that PyMongo cannot run, because they use model classes of gmongo, such as InsertOne.
 _WITH_MODELS = frozenset({"_bulk", "_client_bulk"})
 
 

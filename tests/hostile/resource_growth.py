@@ -1,4 +1,4 @@
-"""Growth of resources in a long run. The run measures the resources after each step, and computes regression lines."""
+"""Detect growth of resources in a long run, from measurements after each step and their regression lines."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from gevent import get_hub
 
 from tests.support.greenlets import living_greenlets
 
-_LEAST_STEPS = 12  # minimum number of steps for a regression line
-_WARM_UP = 1 / 3  # share of the steps that the regression line omits
-# The permitted rise of each measured number on the regression line, from the end of the warm-up to the end of the run.
+_LEAST_STEPS = 12  # Minimum number of steps for which growth is computed.
+_WARM_UP = 1 / 3  # Share of the steps, at the beginning of a run, that the regression line omits.
+# Permitted rise of each resource on its regression line, from the end of the warm-up to the end of
+# the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE = ("memory",)
-_ERRORS = 3  # a rise is significant if it exceeds this number of standard errors
+_ERRORS = 3  # A rise above this number of standard errors is significant.
 
 
 def measure_resources() -> dict[str, float]:
-    """Return the memory of the process in bytes, and its numbers of descriptors, greenlets, watchers and objects."""
+    """Return the memory of the process in bytes, and the number of descriptors, greenlets, watchers and objects."""
     with open("/proc/self/statm") as statistics:
         memory = int(statistics.read().split()[1]) * resource.getpagesize()
     return {
@@ -41,20 +42,20 @@ def _autocorrelation(residuals: list[float]) -> float:
 
 
 class ResourceGrowth:
-    """The measured numbers after each step of a run, and their rise."""
+    """The resources that were measured after each step of a run, and their rise."""
 
     def __init__(self) -> None:
         self.steps: list[dict[str, float]] = []
 
     def add(self, measured: dict[str, float]) -> None:
-        """Add the numbers that were measured after a step."""
+        """Add the result of :func:`measure_resources` after a step."""
         self.steps.append(measured)
 
     def rises(self) -> dict[str, tuple[float, float]]:
-        """Return the rise of each measured number since the warm-up, and the standard error of the rise.
+        """Return the rise of each resource since the warm-up, and the standard error of this rise.
 
-        The rise of memory is a fraction of the memory at the end of the warm-up. The standard error includes the
-        autocorrelation of the residuals.
+        The rise of memory is relative: a fraction of the memory at the end of the warm-up. The
+        standard error takes the autocorrelation of the residuals into account.
         """
         warm = self.steps[int(len(self.steps) * _WARM_UP) :]
         steps = range(len(warm))
@@ -71,7 +72,7 @@ class ResourceGrowth:
         return measured
 
     def faults(self) -> list[str]:
-        """Return a text for each significant rise that exceeds the tolerance."""
+        """Return a text for each resource whose rise is significant and larger than permitted."""
         if len(self.steps) < _LEAST_STEPS:
             return []
         return [
@@ -81,7 +82,7 @@ class ResourceGrowth:
         ]
 
     def line(self) -> str:
-        """Return a line with the rise of each measured number."""
+        """Return one line of text with the rise of each resource."""
         if len(self.steps) < _LEAST_STEPS:
             return f"no slopes of {len(self.steps)} steps"
         formats = {name: "{:+.2%}" if name in _RELATIVE else "{:+.2f}" for name in _TOLERANCE}

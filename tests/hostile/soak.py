@@ -1,9 +1,10 @@
 """Soak test: operations, interruptions, forks and server faults with the garbage collector off.
 
-Each step has a new simulated deployment and a new client. Greenlets, the workers, run operations of each kind. Kills
-and timeouts interrupt the workers, and the process forks. The faults of the deployment are elections, closed
-connections, malformed replies, freezes, overload and restarts. At the end of a step, all faults end, and the step
-checks the invariants. The seed and the step number determine a step, so that a run can continue an earlier run.
+Each step has a new simulated deployment and a new client. Greenlets, called workers, run operations
+of each kind. Kills and timeouts interrupt the workers, and the process forks. Faults of the
+deployment are elections, closed connections, malformed replies, frozen or overloaded members, and
+restarts. At the end of each step, all faults end, and the invariants are checked. The seed and the
+step number determine the random choices of a step, so that a run can continue an earlier run.
 """
 
 from __future__ import annotations
@@ -49,19 +50,20 @@ TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
 }
 _WORKERS = 16
 _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
-_FIXED = 40  # number of documents that do not change
+_FIXED = 40  # Number of documents that no operation changes.
 _COUNTERS = 8
-_QUIET = 30.0  # seconds in which all workers must end after the last interruption
-_CLOSE_GRACE = 10.0  # seconds in which operations of other greenlets may end after the close of the client
-_FORKS = 2  # number of forks in each step
-_BETWEEN_FAULTS = 30  # minimum number of operations between two faults
-_OF_CHILD = 100  # number of interruptions in a forked child
+_QUIET = 30.0  # Seconds in which all workers must end after the last interruption.
+# Seconds in which operations of other greenlets must end after the client is closed.
+_CLOSE_GRACE = 10.0
+_FORKS = 2  # Number of forks in each step.
+_BETWEEN_FAULTS = 30  # Minimum number of operations between two faults.
+_OF_CHILD = 100  # Number of interruptions in a forked child.
 
 
 class WorkerObject:
     """An object in the local variables of a worker.
 
-    After the end of the worker, no reference to the object may exist.
+    When the worker has ended, no reference to the object may exist.
     """
 
     alive = 0
@@ -74,7 +76,7 @@ class WorkerObject:
 
 
 class PoolEventCounter(ForwardingPoolListener):
-    """Listener that counts the pool events by class."""
+    """Listener that counts the pool events of each class."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
@@ -106,7 +108,8 @@ class Step:
     """One step of the soak test.
 
     :param topology: a name in :data:`TOPOLOGIES`.
-    :param interrupts: the number of interruptions in the parent. Forked children have further interruptions.
+    :param interrupts: the number of interruptions in the parent, without the interruptions in
+        forked children.
     """
 
     database = "soak"
@@ -124,7 +127,7 @@ class Step:
         self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORKS))
         self._children: set[gevent.Greenlet] = set()
         self._is_child = False
-        self._pace = 0.005  # average duration in seconds of an operation without interruption
+        self._pace = 0.005  # average duration in seconds of an operation that is not interrupted
         self._acknowledged: set[int] = set()
         self._pairs: list[tuple[int, int]] = []
         self._attempted: Counter[int] = Counter()
@@ -138,7 +141,9 @@ class Step:
         )  # fmt: skip
 
     def run(self) -> None:
-        """Run the workers with faults, end the faults, and check the invariants.
+        """Run the workers while the deployment has faults.
+
+        After the workers have ended, end the faults and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
@@ -279,7 +284,9 @@ class Step:
             mine.update({int(counter): count for counter, count in of_child.items()})
 
     def _run_child(self, number: int) -> dict[str, Any]:
-        """Run the forked child: end the copies of the parent's workers, run and interrupt new workers, and check.
+        """Run in a forked child: run and interrupt new workers, and check the invariants of the child.
+
+        First, end the copies of the parent's workers that write.
 
         :raises Violation: an invariant is violated.
         """
@@ -290,7 +297,8 @@ class Step:
         self._commands.mark_forked()
         client = self.db.client
         eventually(lambda: client.admin.command("ping"))
-        # Copies of the parent's readers continue with new connections and sessions of the child.
+        # Copies of the parent's reading workers must continue, with new connections and sessions of
+        # the child.
         self._wait_for_workers()
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
@@ -335,7 +343,7 @@ class Step:
             member = rng.choice(self.deployment.members)
             rng.choice(self._fault_kinds())(member)
             gevent.sleep(rng.uniform(0.01, 0.1))
-            if self._is_child:  # the servers run in the parent
+            if self._is_child:  # only the parent runs the servers, and may end their faults
                 return
             self._end_faults()
 
@@ -401,7 +409,10 @@ class Step:
             self.violations.append(f"read {found}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
-        """Return a cursor over the documents that do not change. The number selects one of three kinds of cursor."""
+        """Return a cursor over the unchanged documents.
+
+        The argument selects one of three kinds of cursor.
+        """
         kind = number // 8 % 3
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
         return cursor.read_ahead(1 + number % 2) if kind == 2 else cursor
@@ -489,7 +500,7 @@ _GONE_WITH_THE_CLIENT = (*_KEPT_BY_CYCLES, MongoClient, Pool, Topology, Monitor,
 
 
 class Soak:
-    """The campaign: steps of the soak test with one topology.
+    """The soak campaign: a sequence of steps with one topology.
 
     :param topology: a name in :data:`TOPOLOGIES`.
     """
@@ -536,7 +547,7 @@ class Soak:
         return self.findings
 
     def line(self) -> str:
-        """Return a line with the current counts of the campaign."""
+        """Return one line of text with the current counts of the campaign."""
         return (
             f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.events} commands, "
             f"{self.faults} faults, {self.forks} forks, {self.interrupts_of_children} interrupts in forked children, "
@@ -550,7 +561,7 @@ class Soak:
         try:
             with silent_stderr():
                 step.run()
-                self._check_gone(before)
+                self._check_released(before)
         except Violation as violation:
             self.findings.violations.append((number, str(violation)))
         self.interrupts += step.interrupts
@@ -565,8 +576,8 @@ class Soak:
         self._check_cycles(number)
         self.slopes.add(measure_resources())
 
-    def _check_gone(self, before: tuple[int, int]) -> None:
-        """Check that the objects of ended workers and connections exist no longer, without the garbage collector."""
+    def _check_released(self, before: tuple[int, int]) -> None:
+        """Check that objects of ended workers and file descriptors are released, without the garbage collector."""
         gevent.sleep(0.01)
         if WorkerObject.alive:
             raise Violation(f"{WorkerObject.alive} ended workers have living locals")
@@ -578,7 +589,7 @@ class Soak:
         raise Violation(f"{descriptors} descriptors, {before[1]} before")
 
     def _check_cycles(self, number: int) -> None:
-        """Check that the garbage of a step contains no worker objects, connections, cursors or sessions."""
+        """Check that no reference cycle contains a worker object, connection, cursor or session."""
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         gc.set_debug(0)
@@ -588,8 +599,8 @@ class Soak:
         gc.collect()
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
-        for _ in range(150):  # a stopped monitor may run for a short time
-            gc.collect()  # a reference cycle can become garbage after the previous collection
+        for _ in range(150):  # A stopped monitor may still run for a short time.
+            gc.collect()  # A reference cycle may have become garbage since the previous collection.
             left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return
@@ -600,7 +611,7 @@ class Soak:
 
 
 def _referrers(objects: list[Any]) -> list[str]:
-    """Return a text with the referrers of each object."""
+    """Return, for each object, a text that names its referrers."""
     return [
         f"{type(each).__name__} by {[_name(other) for other in gc.get_referrers(each) if other is not objects][:8]}"
         for each in objects
@@ -608,7 +619,7 @@ def _referrers(objects: list[Any]) -> list[str]:
 
 
 def _describe(garbage: list[Any]) -> str:
-    """Return a text about the driver frames and errors in the garbage, with the referrers of each error."""
+    """Describe the garbage: its driver frames, and its errors with their referrers."""
     names = Counter(f"{each.f_code.co_name}:{each.f_lineno}" for each in garbage if _is_of_driver(each))
     errors = [
         f"{type(each).__name__} in {[_name(other) for other in gc.get_referrers(each) if other is not garbage]}"

@@ -1,4 +1,4 @@
-"""Tests of servers that violate the protocol, refuse commands, or stop: the exceptions and resources of the client."""
+"""Tests of the client's exceptions and resources if a server violates the protocol, refuses commands, or stops."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), 
 
 @pytest.fixture(autouse=True)
 def quick_checks(monkeypatch):
-    """Reduce the minimum interval between server checks to 10 ms."""
+    """Reduce the minimum interval between server checks to 10 ms, so that tests need not wait for checks."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 
 
@@ -87,7 +87,8 @@ def session_id_of(command):
 def check_resources(client, server, sessions_lost):
     """Check that no connection is in use, that new operations succeed, and that the client ends its sessions.
 
-    :param sessions_lost: the number of sessions whose connection failed. The client discards these sessions.
+    :param sessions_lost: the number of sessions that the client discarded because their connection
+        failed.
     """
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
@@ -137,7 +138,7 @@ def test_selection_error_names_wrong_replica_set_of_direct_connection():
 
 @pytest.mark.parametrize("has_name", [True, False], ids=["other name", "no replica set"])
 def test_selection_error_names_replica_set_that_no_seed_has(has_name):
-    """No server has the expected replica set name, so that the topology removes all seeds."""
+    """No server has the expected replica set name, so the topology removes all seeds."""
     with ScriptedReplicaSet(1) as replica_set, ScriptedServer() as alone:
         seed = replica_set.members[0].name if has_name else alone.name
         message = (
@@ -193,8 +194,8 @@ def test_check_timeout_error_names_connect_timeout():
 
 
 @pytest.mark.real_time
-def test_timeout_before_send_has_no_negative_limit(server):
-    """A slow listener uses up the time limit before the client sends the command."""
+def test_error_of_timeout_before_send_contains_no_negative_limit(server):
+    """A slow listener runs until the time limit has passed. The client has not sent the command yet."""
     listener = Recorder()
     with MongoClient(server.name, event_listeners=[listener], retryReads=False) as client:
         client.db.command("ping")
@@ -215,7 +216,10 @@ def test_selection_error_has_time_limit_of_operation():
 )
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
 def test_bytes_after_reply_close_connection_without_failing_operation(extra_bytes, write):
-    """The bytes arrive while the connection is available. The next operation detects the bytes and reconnects."""
+    """The additional bytes arrive when the connection is already available.
+
+    The next operation detects these bytes, closes the connection, and uses a new connection.
+    """
     with (
         ScriptedReplicaSet(1) as replica_set,
         MongoClient(replica_set.members[0].name, replicaSet="scripted") as client,
@@ -303,7 +307,7 @@ def test_client_recovers_from_malformed_hello_field(extra_bytes):
 
 @pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
 def test_lost_connection_is_replaced_within_two_seconds(streams):
-    """An operation that waits for a server requests a check, and does not wait for the next heartbeat."""
+    """An operation that waits for a server requests an immediate check, and does not wait for the next heartbeat."""
     with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
         client.db.c.find_one()
         server.fail("find", cut(20))
@@ -331,7 +335,8 @@ def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(
         with pytest.raises(NetworkTimeout, match=f"{server.name}: timed out .*100 ms") as caught:
             client.db.c.find_one()
         assert caught.value.timeout
-        assert client.pool_stats()[0]["generation"] == 0  # a network timeout does not clear the pool
+        # A network timeout has not cleared the pool.
+        assert client.pool_stats()[0]["generation"] == 0
         check_resources(client, server, 1)
 
 
@@ -427,7 +432,10 @@ def test_reply_without_cursor_raises_protocol_error(client, server, reply):
 
 
 def open_cursor(client, server):
-    """Return a cursor that has returned its first document. The server has more documents."""
+    """Return a cursor that has returned its first document.
+
+    The other documents of the cursor are still on the server.
+    """
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     cursor = client.db.c.find()
     assert next(cursor) == {"_id": 1}

@@ -1,4 +1,7 @@
-"""Tests that run short campaigns, and tests of the campaigns. ``python -m tests.hostile`` runs long campaigns."""
+"""Tests that run short campaigns, and tests that the campaigns detect defects of the driver.
+
+``python -m tests.hostile`` runs long campaigns.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tests.hostile.malformed_hellos import MalformedHellos, resource_counts
 from tests.hostile.malformed_replies import MalformedReplies
 from tests.hostile.soak import TOPOLOGIES, Soak, Step
 
-# The campaigns need real time, because they fork processes.
+# The tests run in real time, because the campaigns fork processes.
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
 SEED = 19
@@ -102,7 +105,8 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
         transport, "decode_header", lambda view, at, most, number, or_to=None: message._HEADER.unpack_from(view, at)
     )
     monkeypatch.setattr(transport, "read_beginning", _read_without_request_id)
-    for attempt in range(10):  # the timing decides whether the next request reads a late reply
+    # The timing decides whether the next request reads a late reply, so several runs may be needed.
+    for attempt in range(10):
         found = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
         if any("got the reply to" in what for _, what in found.violations):
             return
@@ -110,7 +114,8 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _read_without_request_id(view: memoryview) -> tuple[int, ...]:
-    # The request ID 0 disables the fast path, which checks the request ID.
+    # If the request ID is 0, the driver does not use the fast path, which would check the request
+    # ID.
     return (0, *message.read_beginning(view)[1:])
 
 

@@ -55,7 +55,7 @@ VAULT = "vault.keys"
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 
 ALLOWED: tuple[tuple[str, str, str], ...] = (
-    # Permitted findings: the channel, the secret, and the reason.
+    # Permitted findings: the output channel, the name of the secret, and the reason.
     ("the local * of collection.py:*", "plaintext", "the local is an argument of the application"),
     ("the * of InvalidDocument", "plaintext", "the error of the package bson has the document that cannot be encoded"),
 )
@@ -63,7 +63,7 @@ ALLOWED: tuple[tuple[str, str, str], ...] = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _freeze_existing_objects() -> Iterator[None]:
-    """Exclude existing objects from the search of each canary."""
+    """Exclude objects that exist before the tests from the searches of the canary, which would be slow otherwise."""
     yield
     freeze_living_objects()
 
@@ -81,7 +81,10 @@ def is_allowed(finding: Any) -> bool:
 
 
 def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | None:
-    """Call `use`, search the exception that `use` raises, and return the exception."""
+    """Call `use`.
+
+    If `use` raises an exception, search the exception for secrets, and return the exception.
+    """
     try:
         use()
     except (Exception, gevent.Timeout, gevent.GreenletExit) as error:
@@ -112,7 +115,7 @@ NONCE = bytes(range(32))
 
 
 def message_with_command(command: Any) -> str:
-    """Return an error message that contains the whole command."""
+    """Return an error reply whose message contains the whole command."""
     return f"cannot do {bson.json_util.dumps(command)}, {command!r}"
 
 
@@ -133,7 +136,10 @@ def aws_answer(command: Any) -> dict[str, Any]:
 
 
 def first_reply(mechanism: str) -> Any:
-    """Return the first reply to a mechanism. In the second step of the mechanism, the client sends the secret."""
+    """Return the server's first reply in an authentication with `mechanism`.
+
+    With this reply, the client continues and sends the secret in the second step of the mechanism.
+    """
     if mechanism == "MONGODB-AWS":
         return aws_answer
     if mechanism == "MONGODB-OIDC human":
@@ -179,7 +185,10 @@ def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
 
 
 def authenticate(server: ScriptedServer, mechanism: str) -> None:
-    """Authenticate successfully. For SCRAM, the server is an `AuthServer`, which knows the password."""
+    """Make the server accept the authentication.
+
+    For SCRAM, an `AuthServer`, which knows the password, computes the reply.
+    """
     server.replies["saslStart"] = first_reply(mechanism)
     done = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
     if first_reply(mechanism) is echo:
@@ -219,8 +228,9 @@ def test_authentication_discloses_no_secret(
             **CREDENTIALS[mechanism],
         )
         with client:
-            with gmongo.timeout(0.6):  # the driver allows minutes for an OIDC login of a human
-                for _ in range(2):  # the second operation uses the cached token
+            # Without a limit, the driver waits minutes for an OIDC login of a human.
+            with gmongo.timeout(0.6):
+                for _ in range(2):  # The second operation uses the cached token.
                     collect_error(canary, client.d.c.find_one)
                 collect_error(canary, lambda: client.d.c.insert_one({}))
             collect_interruption_errors(canary, lambda: client.d.c.find_one())
@@ -229,7 +239,10 @@ def test_authentication_discloses_no_secret(
 
 
 def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> None:
-    """Call `use` three times, and end the call by a timeout of the application, a time limit, and a kill."""
+    """Call `use` three times.
+
+    Interrupt the calls by a gevent timeout, a driver time limit, and a kill.
+    """
 
     def use_with_timeout() -> None:
         with gevent.Timeout(0.02):
@@ -258,7 +271,8 @@ def test_use_of_credential_service_discloses_no_secret(
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
         return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
 
-    # For MONGODB-AWS, the driver fetches the credentials after the first reply of the server.
+    # With MONGODB-AWS, the driver fetches the credentials only after a valid first reply of the
+    # server.
     first = aws_answer if environment == "aws" else echo
     with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
@@ -493,7 +507,7 @@ def schema(deployment: Deployment) -> dict[str, Any]:
 
 
 def use_encrypted_field(canary: Canary, people: Any) -> None:
-    """Run successful and failing operations with an encrypted field."""
+    """Run operations with an encrypted field, of which some succeed and some fail."""
     plain = SECRETS["plaintext"]
     collect_error(canary, lambda: people.insert_one({"ssn": plain}))
     collect_error(canary, lambda: people.insert_many([{"ssn": plain}, {"ssn": plain}]))
@@ -512,7 +526,7 @@ def use_encrypted_field(canary: Canary, people: Any) -> None:
 
 
 class EchoingMongocryptd(Mongocryptd):
-    """Simulated mongocryptd whose error messages contain the rejected command."""
+    """Simulated mongocryptd whose error message contains the rejected command."""
 
     def _analyse(self, command: Any) -> dict[str, Any]:
         return {"ok": 0, "code": 51092, "errmsg": message_with_command(command), "given": command}

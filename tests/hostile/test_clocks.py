@@ -15,13 +15,13 @@ from tests.support.recorder import Recorder
 
 
 class Clocks:
-    """The offsets in seconds that the test adds to the monotonic clock and the wall clock."""
+    """The seconds that the test adds to the times of the monotonic clock and of the wall clock."""
 
     def __init__(self) -> None:
         self.monotonic = self.wall = 0.0
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Add the offsets to the clocks of the driver. The clock of gevent's event loop does not change."""
+        """Make the driver read the changed clocks. The clock of gevent's event loop is unchanged."""
         monotonic, wall = _clock.monotonic, _clock.time
         patch.setattr("gmongo._clock.monotonic", lambda: monotonic() + self.monotonic)
         patch.setattr("gmongo._clock.time", lambda: wall() + self.wall)
@@ -36,7 +36,7 @@ JUMPS: dict[str, Callable[[Clocks], None]] = {
 
 
 def check_durations(recorder: Recorder) -> None:
-    """Check that the pool has closed no connection as idle, and that all durations in events are plausible."""
+    """Check that the pool closed no connection as idle, and that the durations in all events are plausible."""
     assert "idle" not in [event.reason for event in recorder.of("ConnectionClosed")]
     durations = [
         event.duration for kind in ("ConnectionCheckedOut", "HeartbeatSucceeded") for event in recorder.of(kind)

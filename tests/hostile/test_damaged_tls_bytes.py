@@ -1,4 +1,4 @@
-"""Tests with a proxy between client and server that damages the bytes of TLS connections, and of certificate checks."""
+"""Tests of TLS connections whose bytes a proxy damages, and tests of certificate checks."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate"
 
 
 class DamagingProxy:
-    """Proxy that forwards bytes, and damages a random part of the bytes.
+    """Proxy that forwards bytes between client and server, and damages random bytes.
 
     :ivar rate: the share of received pieces that the proxy damages.
-    :ivar hit: the number of damaged pieces.
+    :ivar hit: the number of received pieces that the proxy has damaged.
     """
 
     def __init__(self, port: int, rng: random.Random) -> None:
@@ -129,7 +129,7 @@ def server_with(certificate: trustme.LeafCert) -> TlsServer:
         (("localhost",), "other", True),
         (("other.example.com",), "localhost", False),
         (("*.example.com",), "localhost", False),
-        (("127.0.0.1",), None, False),  # a DNS name must not match an IP address
+        (("127.0.0.1",), None, False),  # a DNS name in the certificate must not match an IP address
         (("ann@localhost",), "localhost", False),
     ],
 )

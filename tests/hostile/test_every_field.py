@@ -1,4 +1,7 @@
-"""Tests of replies in which one field is missing or wrong. Operations and results raise only documented errors."""
+"""Tests of replies in which one field is missing or wrong.
+
+Operations, and attributes of their results, raise only documented errors.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,8 @@ def _uploaded(client: Any) -> None:
         stream.write(b"abc")
 
 
-# Each key is the name of a method, and each value is an operation. LOCAL contains the methods that need no server.
+# Each key is the name of a public method, and each value is a function that calls the method. LOCAL
+# contains the methods that need no server.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.aggregate": lambda c: list(c.d.c.aggregate([])),
     "Collection.aggregate_raw_batches": lambda c: list(c.d.c.aggregate_raw_batches([])),
@@ -176,9 +180,10 @@ def test_operations_and_local_methods_are_all_public_methods() -> None:
 
 
 class FaultyServer:
-    """A server whose replies are correct except one field of one reply.
+    """A server that changes one field of one reply. All other replies of the server are correct.
 
-    :ivar change: the number of the reply, the path of the field, and the wrong value. Empty for correct replies.
+    :ivar change: the number of the reply to change, the path of the field, and the wrong value.
+        Empty to change no reply.
     :ivar replies: the command name and the correct reply of each command since :meth:`begin`.
     """
 
@@ -226,7 +231,7 @@ def faulty_server() -> Iterator[FaultyServer]:
 
 
 def _read_result(result: Any) -> None:
-    """Read all public attributes of an operation's result."""
+    """Read all public attributes of an operation's result, because a property may raise an error."""
     if type(result).__module__ == gmongo.results.__name__:
         for name in dir(result):
             if not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""Tests that a mistake in an option does not make a client less secure."""
+"""Tests that a misspelled or invalid option does not make a client less secure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ INVALID_VALUES = {
     "tlsCRLFile": ("",),
     "tlsCertificateKeyFile": ("",),
     "srvAllowedHostsSuffix": ("", "com"),
-    # Unknown options whose names are similar to the names of protective options.
+    # Options that do not exist, but whose names resemble names of options that protect the
+    # connection.
     "tlsEnabled": ("true",),
     "ssl_ca_certs": ("/ca.pem",),
     "sslCAFile": ("/ca.pem",),
@@ -35,7 +36,8 @@ INVALID_VALUES = {
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
-# Functions that misspell the name of an option: typing errors, encodings, and names as in other drivers.
+# Functions that misspell the name of an option: with typing errors, with encodings, and in the
+# style of other drivers.
 MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
     "swapped letters": lambda name, rng: _swap(name, rng.randrange(len(name) - 1)),
     "missing letter": lambda name, rng: _remove(name, rng.randrange(len(name))),
@@ -79,7 +81,7 @@ def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(na
 def test_misspelled_protective_option_in_uri_raises_error(name: str, misspelling: str) -> None:
     rng = random.Random(f"{name} {misspelling}")
     for misspelled in {MISSPELLINGS[misspelling](name, rng) for _ in range(20)}:
-        if find(misspelled) is None:  # the swap of equal letters changes nothing
+        if find(misspelled) is None:  # a swap of two equal letters does not misspell the name
             with pytest.raises(ConfigurationError, match="Unknown option"):
                 MongoClient(f"mongodb://example.com/?{misspelled}=true", connect=False)
 

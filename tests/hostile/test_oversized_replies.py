@@ -1,4 +1,4 @@
-"""Tests of large and compressed replies to a client in a process with limited memory."""
+"""Tests of replies that claim a large size, to a client in a process with limited memory."""
 
 from __future__ import annotations
 
@@ -90,9 +90,10 @@ print(outcome, grown // 2**20, "MB")
 assert grown < LIMIT, f"{grown // 2**20} MB"
 """
 
-# For each reply: the memory limit of the process with client and server in MB, and the start of the program's output.
+# For each malformed reply: the memory limit in MB of the process of client and server, and the
+# beginning of the expected output.
 REPLIES = {
-    # The client needs memory for the decompressed reply.
+    # A higher limit, because the client needs memory for the decompressed reply.
     "zlib with correct size": (220, "ProtocolError: OP_MSG section length 0"),
     "zlib with too small size": (20, "ProtocolError: OP_COMPRESSED claims 1000 bytes, but contains"),
     "zlib with too large size": (20, "ProtocolError: OP_COMPRESSED claims 47185920 bytes, but contains 1000"),

@@ -1,8 +1,8 @@
-"""Tests that an ended greenlet releases its local variables without the garbage collector.
+"""Tests that Python releases the local variables of an ended greenlet without the garbage collector.
 
-A greenlet refers to the exception that ended the greenlet, and the exception refers to the frames of its traceback. If
-a frame refers to the greenlet or the exception, a reference cycle exists. The cycle keeps local variables of the
-application alive, and perhaps a connection.
+A greenlet refers to the exception that ended the greenlet, and the exception refers to the frames
+of its traceback. If one of these frames refers to the greenlet or to the exception, a reference
+cycle exists. A cycle keeps the local variables of the application, and perhaps a connection, alive.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class Request:
-    """An object in a local variable of the application."""
+    """An object in a local variable of the application, whose release the tests check."""
 
 
 @pytest.mark.one_in(6)
-# For the other kinds, a function of the test raises the error. The frame of this function would be in the traceback.
+# Other kinds of errors are raised by a function of this file, whose frame would be in the
+# traceback.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.landing == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
@@ -60,8 +61,7 @@ def run_with_exception_at(
 ) -> tuple[bool, bool]:
     """Run a scenario, and throw an exception at one switch.
 
-    The first returned value is True if the exception was thrown. The second value is True if the local variables were
-    released.
+    Return whether the exception was thrown, and whether the local variables were released.
     """
     request = Request()
     watched = weakref.ref(request)
@@ -100,7 +100,7 @@ OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "Re
 @pytest.mark.parametrize("observed", [False, True])
 @pytest.mark.parametrize("wait", ["no reply", "backoff"])
 def test_killed_greenlet_releases_local_variables(wait: str, observed: bool) -> None:
-    """The greenlet has no exception handler, so that the greenlet refers to the exception."""
+    """The killed greenlet does not catch the exception, and therefore refers to the exception."""
     options: dict[str, Any] = {"slow_operation_ms": 60_000} if observed else {}
     with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
         client.admin.command("ping")
@@ -168,7 +168,7 @@ def text_after_release(act: Callable[[], object], *errors: type[Exception]) -> s
 
     text = handle(request)
     del request
-    gevent.sleep(0)  # let the hub run the callback of the timeout
+    gevent.sleep(0)  # the hub runs the callback of the timeout, which refers to the greenlet
     assert watched() is None
     return text
 
@@ -187,7 +187,7 @@ def test_handled_connection_error_releases_local_variables() -> None:
 
 
 def test_handled_timeout_before_send_releases_local_variables() -> None:
-    """For example, `abort_transaction` can begin after the end of its time limit."""
+    """For example, the time limit of `abort_transaction` can pass before `abort_transaction` sends its command."""
 
     def act() -> None:
         with interrupt_after(0, NetworkTimeout("no time")):

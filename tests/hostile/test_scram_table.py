@@ -1,4 +1,4 @@
-"""Tests of valid and invalid messages of the server in a SCRAM conversation (RFC 5802)."""
+"""Tests of valid and invalid server messages in a SCRAM conversation (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def conversation() -> ScramConversation:
 
 
 def server_final(server_first: str, client_final: bytes) -> bytes:
-    """Return the final message of a server that knows the password. The computation uses only the standard library."""
+    """Compute the final message of a server that knows the password, without code of the driver."""
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(SALT), 4096)
     key = hmac.digest(salted, b"Server Key", "sha256")
     without_proof = client_final[: client_final.index(b",p=")]
@@ -92,7 +92,7 @@ def test_invalid_final_server_message_raises_error(final: str) -> None:
     good = server_final(GOOD, client.step(GOOD.encode(), False))[2:].decode()
     with pytest.raises((ProtocolError, OperationFailure)):
         client.step(final.replace("{}", good).encode(), True)
-        if final == "v={},v={}":  # the grammar permits an extension with the name v
+        if final == "v={},v={}":  # valid: the grammar permits an extension whose name is v
             raise OperationFailure("repeated proof")
 
 
@@ -108,7 +108,7 @@ def test_damaged_server_proof_raises_error() -> None:
 
 @pytest.mark.real_time
 def test_key_derivation_does_not_block_threadpool_of_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of concurrent key derivations exceeds the number of threads in the thread pool of the hub."""
+    """More key derivations run concurrently than the thread pool of the hub has threads."""
     started, resume = [], threading.Event()
 
     def derive_slowly(*_question: object) -> scram_keys.Keys:

@@ -1,4 +1,4 @@
-"""Tests that no output of the driver contains a password: prints, logs, events, pickles and exceptions."""
+"""Tests that no log record, event, repr, pickle or exception of the driver contains a password."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RecordingListener(
 
 
 def public_attributes(value: Any) -> str:
-    """Return the public attributes of an object as text."""
+    """Return the repr of each public attribute of an object, as one text."""
     names = [name for name in dir(value) if not name.startswith("_")]
     return " ".join(
         f"{name}={getattr(value, name, None)!r}" for name in names if not callable(getattr(value, name, None))
@@ -163,7 +163,10 @@ BAD = [
 
 
 def texts_about(uri: str) -> str:
-    """Create a client, and return the texts of all exceptions, warnings, log records and reprs."""
+    """Create a client.
+
+    Return the texts of the exceptions, warnings, log records and reprs that result.
+    """
     with captured_logs() as text:
         try:
             client: Any = MongoClient(uri, connect=False)
@@ -189,7 +192,7 @@ def test_errors_about_uri_disclose_no_password(uri: str, encoded: bool) -> None:
 
 
 MARKER = "Cana7y"
-# Passwords with a character that is not escaped or wrongly escaped. Hosts and options follow the password.
+# URIs whose password has a character that is not escaped, or wrongly escaped.
 _MALFORMED = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["mongodb://ann:", "mongodb+srv://ann:", "mongo://ann:", "ann:"]),
@@ -299,5 +302,6 @@ def test_error_message_that_contains_secret_is_withheld(name: str, field: str) -
                 client.admin.command(name, "x", **{field: value})
             assert "hunter2" not in f"{caught.value!r} {caught.value.details}", value
             assert caught.value.details["errmsg"] == "message withheld, because it quotes secret data"
-        with pytest.raises(OperationFailure, match="what of hunter2"):  # the value of the command name is not secret
+        # The value of the first field, whose name is the command name, is not secret.
+        with pytest.raises(OperationFailure, match="what of hunter2"):
             client.admin.command(name, "hunter2", **{field: "else"})

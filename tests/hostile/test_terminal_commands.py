@@ -1,6 +1,6 @@
-"""Tests that the driver outputs no terminal commands and no line breaks of texts that a server sends.
+"""Tests that the driver escapes terminal commands and line breaks in texts that a server sends.
 
-The outputs are logs, errors, the status page and its tables.
+The tests check logs, errors, the status page and its tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from gmongo.wire.address import parse_address
 from tests.status.test_page import request
 from tests.support.server import ScriptedServer
 
-# The text contains commands that set the title, clear the screen, end the line, and change the writing direction.
+# Text of a server with terminal commands that set the title, clear the screen, end the line, and
+# change the writing direction.
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
 LISTENERS = (
     event_loggers.CommandLogger,

@@ -1,4 +1,7 @@
-"""Execution of a library's tests with gmongo or with PyMongo. Each execution has its own process and deployment."""
+"""Run the tests of a library with gmongo or with PyMongo.
+
+Each run has its own process and deployment.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,14 @@ from xml.etree import ElementTree
 from gmongo.testing import DeploymentProcess
 
 PLUGINS = Path(__file__).parent / "plugins"
-# For each driver, a command that patches the standard library and runs a module.
+# For each driver, the beginning of a command that monkey-patches the standard library and runs a
+# module.
 RUNNERS = {
     "pymongo": (sys.executable, "-m", "gevent.monkey", "--module"),
     "gmongo": (sys.executable, "-m", "gmongo", "-m"),
 }
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", "60", "--junitxml")
-_LIMIT = 900  # time limit in seconds for all tests of a library
+_LIMIT = 900  # Time limit in seconds for all tests of a library.
 
 
 def outcomes_with_driver(
@@ -30,14 +34,17 @@ def outcomes_with_driver(
     runner: Sequence[str] = (),
     deployment: Sequence[str] = ("--standalone",),
 ) -> tuple[set[str], set[str]]:
-    """Run tests with one driver. Return the names of the tests that pass, and the names of all other tests.
+    """Run tests with one driver.
+
+    Return the names of the tests that pass, and the names of the tests that do not pass.
 
     :param driver: ``"gmongo"`` or ``"pymongo"``.
     :param tests: Arguments of the runner that select the tests.
     :param folder: Working directory of the process.
     :param log: File to which the output of the process is written.
-    :param port: Port of the server, or None for any free port.
-    :param runner: Module that runs the tests and writes a report, and its arguments. If empty, pytest runs the tests.
+    :param port: Port on which the simulated server listens, or None for any free port.
+    :param runner: Name and arguments of a module that runs the tests and writes a report. If empty,
+        pytest runs the tests.
     :param deployment: Command line options of the simulated deployment.
     """
     port_options = ("--port", str(port)) if port is not None else ()

@@ -6,13 +6,13 @@ from gmongo.testing import Deployment
 
 
 def database_of(deployment: Deployment, name: str) -> str:
-    """Return the URI of a deployment with a default database."""
+    """Return a URI of a deployment that contains a default database."""
     return (
         deployment.uri.replace("/?", f"/{name}?") if "/?" in deployment.uri else f"{deployment.uri.rstrip('/')}/{name}"
     )
 
 
 def connected_drivers(deployment: Deployment) -> set[str]:
-    """Return the names of the drivers that have sent a hello to a deployment."""
+    """Return the driver names in the hello commands that a deployment has received."""
     hellos = [each.body for name in ("hello", "isMaster", "ismaster") for each in deployment.commands.named(name)]
     return {body["client"]["driver"]["name"].partition("|")[0] for body in hellos if "client" in body}

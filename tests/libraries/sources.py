@@ -1,4 +1,4 @@
-"""Source distributions of the installed libraries. A source distribution contains the tests of the library."""
+"""Source distributions of the installed libraries, which contain the tests of the libraries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FOLDER_VARIABLE = "GMONGO_LIBRARIES"
 
 
 def libraries_are_required() -> bool:
-    """Return True if a test of a missing library must fail, and False if the test is skipped."""
+    """Return True if the tests of a library that is not installed must fail, and False if they are skipped."""
     return FOLDER_VARIABLE in os.environ
 
 
 def require(*distributions: str) -> None:
-    """Skip or fail the current test if one of the distributions is not installed."""
+    """If one of the distributions is not installed, skip or fail the current test."""
     for distribution in distributions:
         try:
             version(distribution)
@@ -35,7 +35,7 @@ def require(*distributions: str) -> None:
 def source_of(distribution: str) -> Path:
     """Return the folder with the unpacked source of a distribution.
 
-    Download the source if the folder does not exist.
+    If this folder does not exist, download and unpack the source distribution.
     """
     folder = Path(os.environ[FOLDER_VARIABLE]) / distribution
     if not folder.exists():

@@ -1,4 +1,4 @@
-"""The tests of libraries. Each test that passes with PyMongo must also pass with gmongo."""
+"""The test suites of libraries. Each test that passes with PyMongo must also pass with gmongo."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ import os
 import re
 from dataclasses import dataclass, field
 
-# The settings module is in the folder `plugins`.
+# The Django settings module for these tests is in the folder `plugins`.
 DJANGO = ("django", "test", "--noinput", "--settings", "django_settings")
 
 _NO_GET_MORE = (
     "the server of the test opens a cursor without namespace, which raises ProtocolError. (PyMongo closes the cursor "
     "after the empty first batch.)"
 )
-# The pytest settings of these libraries turn warnings of pytest-asyncio into errors. This option prevents the warnings.
+# Option that prevents a warning of pytest-asyncio, because the pytest settings of some libraries
+# turn warnings into errors.
 _LOOP_SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
 _MOCKED_DNS = "the test replaces a function of PyMongo that sends DNS queries"
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The tests of one library, and how to run them.
+    """The tests of one library, and the command and server that the tests need.
 
     :ivar distribution: Name of the library's distribution.
     :ivar tests: Arguments of the runner that select the tests.
-    :ivar at_least: Minimum number of tests that pass with PyMongo.
-    :ivar exceptions: Name of a test that passes with PyMongo and fails with gmongo -> the reason.
+    :ivar at_least: Number of tests that must pass with PyMongo at least, so that the comparison
+        cannot be empty.
+    :ivar exceptions: Tests that pass with PyMongo but fail with gmongo: the name of the test -> the
+        reason.
     :ivar port: Port of the server to which the tests connect.
     :ivar in_distribution: True if the source distribution contains the tests.
     :ivar folder: Working directory of the tests, relative to the source folder.
@@ -45,7 +48,7 @@ class Suite:
 
     @property
     def checkout_variable(self) -> str:
-        """Return the name of the environment variable that can contain the path of a checkout of the library."""
+        """Return the name of the variable in which a user can give the path of a checkout of the library."""
         return f"GMONGO_CHECKOUT_{re.sub('[^A-Z]+', '_', self.distribution.upper())}"
 
     @property
@@ -96,7 +99,8 @@ SUITES = (
     Suite("ming", ("ming/tests",), 370),
     Suite(
         "mongomock",
-        # The excluded tests expect an order between generated IDs and the explicit IDs of other documents.
+        # The excluded tests fail because they expect generated IDs to be greater than explicit IDs
+        # of other documents.
         ("tests", "-k", "not test__aggregate_project_with_subfields"),
         780,
         {"test__getting_default_database_valid": "gmongo rejects the null character in the database name of the URI"},
@@ -119,15 +123,16 @@ SUITES = (
         | {"test_span_origin": _NO_GET_MORE, "test_span_origin_span_streaming": _NO_GET_MORE},
     ),
     Suite("umongo", ("tests", "-k", "not motor and not txmongo"), 185),
-    # The source distributions have no tests with a server, so scripts replace these tests.
+    # The source distributions of these libraries contain no tests that use a server, so scripts
+    # test the libraries.
     Suite("mongoengine", ("tests",), 1000, in_distribution=False),
     Suite("flask-pymongo", ("tests",), 20, in_distribution=False),
     Suite("mongo-thingy", ("tests",), 60, in_distribution=False),
     Suite("flask-session", ("tests/test_mongodb.py",), 1, in_distribution=False),
 )
 
-# File in the folder `scripts` -> required distributions. A script replaces tests that are not in the source
-# distribution, that need no server, or that mostly fail with PyMongo.
+# File in the folder `scripts` -> required distributions. A library has a script if its own tests
+# are not in the source distribution, use no server, or mostly fail with PyMongo.
 SCRIPTS = {
     "celery_worker": ("celery", "kombu"),
     "flask_limiter_limits": ("flask-limiter",),

@@ -11,7 +11,7 @@ from tests.support.programs import run_python
 
 pytestmark = pytest.mark.long
 
-# This program runs without the stand-in, and lists the modules, names and attributes of PyMongo.
+# Program that runs with PyMongo, and prints the modules, names and attributes of PyMongo.
 LIST_PROGRAM = """
 import importlib, json, pkgutil, types
 from gmongo._stand_in.pymongo_introspection import _instance_attributes
@@ -32,8 +32,9 @@ for root in ("pymongo", "gridfs", "bson"):
                 classes[f"{name}.{each}"] = sorted(name for name in attributes if name[:2] != "__")
 print(json.dumps([modules, classes]))
 """
-# This program runs with the stand-in. It reads all names of PyMongo, and prints the report of ``--check``. The objects
-# of the program have only the attributes of their classes.
+# Program that runs with the stand-in for PyMongo, reads all names of PyMongo, and prints the report
+# of ``--check``. The program creates objects without a call of `__init__`, so the objects have only
+# the attributes of their classes.
 AUDIT_PROGRAM = """
 import json, sys
 from gmongo._stand_in import install
@@ -96,7 +97,10 @@ def report(tmp_path_factory):
 
 
 def without_module(name: str) -> str:
-    """Return a name without its module: the class and the attribute. Several modules can export the same class."""
+    """Return a name without its module: the class and the attribute.
+
+    The tests compare these names, because several modules can export the same class.
+    """
     return ".".join(name.split(".")[-2:])
 
 

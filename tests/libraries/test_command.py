@@ -63,8 +63,8 @@ def test_missing_file_is_named_without_traceback(name):
     assert completed.stderr == f"{sys.executable}: can't open file {str(ROOT / name)!r}: No such file\n"
 
 
-def test_pytest_with_warnings_as_errors_runs(tmp_path):
-    # pytest does the same for each package with a plugin.
+def test_pytest_with_warnings_as_errors_passes(tmp_path):
+    # pytest registers each package that has a plugin in this way.
     (tmp_path / "conftest.py").write_text("import pytest\n\npytest.register_assert_rewrite('gmongo')\n")
     (tmp_path / "test_it.py").write_text("def test_it():\n    assert True\n")
     command = ("-m", "gmongo", "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "-q", str(tmp_path))
@@ -101,7 +101,7 @@ IMPORTS = """
 def table(request, tmp_path, monkeypatch):
     """Return a function that reads the rows of the report.
 
-    The report has one form with the package rich, one without.
+    The form of the report depends on whether the package rich is installed.
     """
     if request.param == "plain":
         (tmp_path / "rich.py").write_text("raise ImportError")

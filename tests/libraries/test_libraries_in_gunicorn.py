@@ -1,6 +1,7 @@
 """Tests of Flask-PyMongo and MongoEngine applications in gevent workers of gunicorn.
 
-The file ``gunicorn.conf.py`` of an application selects the driver.
+An application uses gmongo if gunicorn reads the file ``gunicorn.conf.py`` of the example, and
+PyMongo otherwise.
 """
 
 from __future__ import annotations
@@ -43,17 +44,19 @@ def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
     pymongo_responses, pymongo_errors = responses_to_visitors(
         name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS)
     )
-    # PyMongo does not support `--preload`: gunicorn would load the application before the fork and the monkey-patch.
+    # PyMongo cannot run with `--preload`, because gunicorn loads the application before the fork
+    # and the monkey-patch.
     for log, options in (("gmongo", ()), ("preloaded", ("--preload",))):
         gmongo_responses, errors = responses_to_visitors(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
         assert gmongo_responses == pymongo_responses
-        assert errors <= pymongo_errors  # with each driver, old versions of gevent log errors when a worker ends
+        # Old versions of gevent log errors when a worker ends, regardless of the driver.
+        assert errors <= pymongo_errors
 
 
 def responses_to_visitors(name, driver, log, *options):
     """Run an application, and send the requests of one visitor and then of eight concurrent visitors.
 
-    Return the responses, and the number of errors in the log.
+    Return all responses, and the number of errors in the log of gunicorn.
     """
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -72,7 +75,9 @@ def responses_to_visitors(name, driver, log, *options):
         visitors = [gevent.spawn(VISITS[name], browser, f"visitor-{number}") for number in range(8)]
         gevent.joinall(visitors, raise_error=True)
         assert connected_drivers(deployment) == {driver}
-        further = itertools.count(8)  # a worker ignores signals until its fork is complete, so more visitors arrive
+        # Send further requests until both workers have replied, because a new worker ignores the
+        # signal that ends gunicorn.
+        further = itertools.count(8)
         while len(set(host.matches(r"answered by <(\d+)>"))) < 2:
             VISITS[name](browser, f"visitor-{next(further)}")
         assert host.end() == 0

@@ -9,8 +9,8 @@ import pytest
 from gmongo.testing import DeploymentProcess
 from tests.support.programs import run_python
 
-# Expression with a private name -> libraries that use the expression. The table is the result of a search through the
-# distributions that require PyMongo.
+# Expression that contains a private name of PyMongo -> libraries that use the expression. The table
+# was made by a search through the distributions that require PyMongo.
 NAMES = {
     "client._options.auto_encryption_opts": "django-mongodb-backend",
     "client.a._client is client": "Ming, mongomock",

@@ -62,7 +62,8 @@ def test_each_public_module_of_both_drivers_has_alias():
     pymongo_modules = run(
         "import pkgutil, pymongo; print(*(each.name for each in pkgutil.iter_modules(pymongo.__path__)))", ""
     )
-    common = {*gmongo_modules} & {*pymongo_modules.split()} - {"auth"}  # `auth` is private in PyMongo
+    # PyMongo's module `auth` is private.
+    common = {*gmongo_modules} & {*pymongo_modules.split()} - {"auth"}
     assert [name for name in common if f"pymongo.{name}" not in ALIASES] == []
 
 
@@ -145,8 +146,8 @@ def test_import_of_unsupported_module_raises_error_with_reason(name):
 
 
 def test_import_hook_of_other_library_wraps_loader_of_stand_in():
-    # New Relic and wrapt insert a finder that wraps the loader of a module. New Relic also reads ``__name__`` of the
-    # module.
+    # New Relic and wrapt insert a finder that wraps the loader of a module. New Relic then reads
+    # ``__name__`` of the imported module.
     hook = """
         import sys
         from importlib.util import find_spec
@@ -232,7 +233,7 @@ CONFIGURED = "logging.config.dictConfig({'version': 1, 'loggers': {'pymongo': {'
 def test_logger_names_equal_names_of_pymongo(configured, expected, uri):
     program = LOGGED.format(configured=configured)
     assert run(program, uri=uri) == str(expected)
-    assert run(program, first="", uri=uri) == str(expected)  # the program without the stand-in
+    assert run(program, first="", uri=uri) == str(expected)  # with PyMongo instead of the stand-in
 
 
 def test_stand_in_renames_all_loggers_of_gmongo():
@@ -255,7 +256,8 @@ def test_stand_in_renames_all_loggers_of_gmongo():
 
 @pytest.mark.parametrize("used", ["ping()", "pass"], ids=["used at import", "not used at import"])
 def test_client_of_unpatched_process_raises_invalid_operation_in_thread(used, uri):
-    # The import must not warn, because an application server can import the application before the fork and the patch.
+    # The import must not warn, because an application server may import the application before the
+    # fork and the monkey-patch.
     program = f"""
         import os, pymongo, threading
         client = pymongo.MongoClient(os.environ["MONGODB_URI"])

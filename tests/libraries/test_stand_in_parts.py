@@ -33,12 +33,12 @@ def module(name: str, **content: object) -> ModuleType:
     return created
 
 
-# Installation of the stand-in
+# Tests of the installation of the stand-in
 
 
 @pytest.fixture
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Return a replacement of ``sys`` with modules and finders, which `install` changes."""
+    """Return a replacement of ``sys`` whose modules and import finders `install` changes."""
     hook, last = object(), object()
     interpreter = SimpleNamespace(modules={}, meta_path=[hook, PathFinder, last], hook=hook, last=last)
     monkeypatch.setattr(installing, "sys", interpreter)
@@ -95,7 +95,7 @@ def test_install_after_import_without_reference_raises_error(interpreter: Simple
     assert not [each for each in interpreter.meta_path if isinstance(each, StandIn)]
 
 
-# Finder of the stand-in
+# Tests of the import finder of the stand-in
 
 
 def test_import_of_missing_module_raises_error_with_module_name() -> None:
@@ -110,11 +110,14 @@ def test_import_of_missing_module_raises_error_with_module_name() -> None:
     assert finder.find_spec("bson") is None
 
 
-# Audit of the names that a program uses
+# Tests of the audit, which records the names that a program uses
 
 
 class Program:
-    """A module of the program. A call reads an attribute of an object, as if code in this module read the attribute."""
+    """A module of an audited program.
+
+    A call reads an attribute of an object, as code in this module does.
+    """
 
     def __init__(self, name: str = "app") -> None:
         self._globals = {"__name__": name, "getattr": getattr}
@@ -128,7 +131,7 @@ class Program:
 def test_audit_records_names_and_the_modules_that_read_them() -> None:
     audit, watched = ImportAudit(), module("pymongo.errors", Known=5, Gone=type("Gone", (Placeholder,), {"why": "x"}))
     audit.module("pymongo.errors", watched, by_program=False)
-    audit.module("pymongo.other", watched, by_program=False)  # another name for the module object
+    audit.module("pymongo.other", watched, by_program=False)  # an alias of the same module object
     app, library = Program(), Program("library.part")
     assert app(watched, "Known") == 5 and app(watched, "Unknown") is None
     assert library(watched, "Known") == 5 and library(watched, "Gone") is vars(watched)["Gone"]
@@ -178,7 +181,7 @@ def test_audit_records_module_imported_by_program(monkeypatch: pytest.MonkeyPatc
     }
 
 
-# Report of the audit
+# Tests of the report of the audit
 
 
 def test_report_lists_missing_names_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +221,7 @@ def test_report_on_terminal_has_colours(monkeypatch: pytest.MonkeyPatch) -> None
     assert "1;31m" in styles["gone"] and "2m" in styles["old"]
 
 
-# Search for names in the installed PyMongo
+# Tests of the search for names in the installed PyMongo
 
 
 def test_search_finds_name_if_pymongo_has_module_or_attribute() -> None:
@@ -228,7 +231,8 @@ def test_search_finds_name_if_pymongo_has_module_or_attribute() -> None:
         "pymongo.errors.AutoReconnect": True,
         "pymongo.errors.AutoReconnect.timeout": True,
         "pymongo.errors.AutoReconnect.timeout.fget": True,
-        "pymongo.errors.AutoReconnect._message": True,  # an attribute of objects of the class
+        # An attribute that only objects of the class have.
+        "pymongo.errors.AutoReconnect._message": True,
         "pymongo.errors.AutoReconnect.nothing": False,
         "pymongo.errors.Nothing": False,
         "pymongo.errors.Nothing.more": False,
@@ -264,7 +268,7 @@ def test_class_without_source_file_has_empty_source() -> None:
     assert pymongo_introspection._source(int) == ""
 
 
-# Private modules of PyMongo in the stand-in
+# Tests of private modules of PyMongo in the stand-in
 
 
 @pytest.mark.parametrize(

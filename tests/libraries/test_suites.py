@@ -1,7 +1,10 @@
-"""Runs of the tests and applications of libraries. Each test that passes with PyMongo must also pass with gmongo.
+"""Run the test suites and applications of libraries with PyMongo and with gmongo.
 
-If a library is missing, its tests are skipped. With ``tox -e libraries``, the tests fail instead. An environment
-variable such as ``GMONGO_CHECKOUT_MONGOENGINE`` selects a checkout of a library instead of the source distribution.
+Each test that passes with PyMongo must also pass with gmongo.
+
+If a library is not installed, its tests are skipped. With ``tox -e libraries``, its tests fail
+instead. An environment variable such as ``GMONGO_CHECKOUT_MONGOENGINE`` selects a checkout of a
+library instead of the source distribution.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ SCRIPTS_FOLDER = Path(__file__).parent / "scripts"
 def compare_drivers(tests, folder, tmp_path, exceptions=frozenset(), **options):
     """Run tests with PyMongo and with gmongo.
 
-    Return the tests that pass with PyMongo, the tests of this list that fail with gmongo, and the tests that fail with
-    PyMongo. The gmongo run is repeated after unexpected failures, because some tests depend on the clock.
+    Return the tests that pass with PyMongo, the tests that pass only with PyMongo, and the tests
+    that fail with PyMongo. If tests fail unexpectedly with gmongo, repeat the gmongo run, because
+    some tests depend on the clock.
 
     :param exceptions: Names of the tests whose failure with gmongo is expected.
     """

@@ -1,4 +1,7 @@
-"""Requests that a visitor sends to the example applications. The responses depend only on the name of the visitor."""
+"""Send the requests of a visitor to an example application.
+
+The responses depend only on the name of the visitor.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ class Browser:
         self._port = port
 
     def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
-        """Send a request. Return the status and the decoded body of the response.
+        """Send a request. Send a request.
 
-        If the response is an error without JSON, the second value is None.
+        Return the status of the response, and its body decoded from JSON.
+
+        If the body of an error response is not JSON, return None instead of the body.
         """
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         head = [f"{method} {path} HTTP/1.0", f"Content-Type: {kind}", f"Content-Length: {len(content)}", "", ""]
@@ -34,7 +39,7 @@ class Browser:
 
 def visit_gallery(browser: Browser, name: str) -> list[Any]:
     """Send the requests of one visitor to ``examples/flask_pymongo``, and return the responses."""
-    picture = bytes(range(256)) * 2000  # larger than one chunk of GridFS
+    picture = bytes(range(256)) * 2000  # larger than a GridFS chunk
     return [
         browser("GET", f"/artists/{name}"),
         browser("PUT", f"/artists/{name}", {"born": 1901, "tags": ["a", {"b": None}]}),

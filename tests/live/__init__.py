@@ -1,1 +1,1 @@
-"""Checks of gmongo on the deployment of a URI, and a report of the checks: ``python -m tests.live``."""
+"""Check gmongo on the deployment that a URI selects, and write a report (``python -m tests.live``)."""

@@ -1,8 +1,8 @@
-"""``python -m tests.live URI``: check gmongo on the deployment that a URI selects.
+"""``python -m tests.live URI`` checks gmongo on the deployment that the URI selects.
 
-The program writes ``report.html`` and ``report.json``. By default, the program uses only databases that it creates, and
-sends no command that affects the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need
-the option --disposable.
+The program writes the results to ``report.html`` and ``report.json``. By default, the program uses
+only its own databases, and sends no command that affects the whole deployment. Official tests, fail
+points, step-downs and `killAllSessions` need the option --disposable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
 from gmongo.testing import URI_VARIABLE
 from tests.live import answers, calls, campaigns, official, prose_tests
-from tests.live.mongod import MECHANISMS, Started, started
+from tests.live.mongod import MECHANISMS, StartedDeployment, started
 from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
@@ -63,7 +63,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the selected parts. Return 1 if a case fails, and 2 if the deployment does not permit the run."""
+    """Run the parts that the command line selects.
+
+    Return 1 if a case fails, and 2 if the deployment does not permit the run.
+    """
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.mongod is not None:
@@ -76,7 +79,7 @@ def main(arguments: list[str]) -> int:
     return _run_all(parser, options, None)
 
 
-def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deployment: Started | None) -> int:
+def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deployment: StartedDeployment | None) -> int:
     try:
         client_options = {"server_api": ServerApi(options.api_version)} if options.api_version else {}
         target = Target(options.uri, client_options, options.one_mongos, deployment and deployment.replica_set)
@@ -104,11 +107,11 @@ def _run(name: str, target: Target, report: Report, options: argparse.Namespace)
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.clear()  # the data of earlier parts must not affect this part
+            target.clear()  # this part must not find the data of earlier parts
         PARTS[name](target, report, options)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))
-    except Exception as error:  # the other parts still run
+    except Exception as error:  # an error of one part does not prevent the other parts
         report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 

@@ -1,4 +1,4 @@
-"""Compare the replies of a server with recorded replies, and with the replies of the simulation."""
+"""Compare the replies of the server with recorded replies of MongoDB, and with replies of the simulation."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.simulation.fuzz.grammar import Grammar
 
 DOCUMENTED, DRAWN = "documented answers", "random calls"
 
-# The error codes CommandNotFound, CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown
-# stages. Other servers and versions do not support all commands in the manual of MongoDB.
+# Error codes with which a server rejects an unsupported command or stage: CommandNotFound,
+# CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown stages.
 _UNKNOWN = frozenset({59, 115, 168, 238, 40324})
 # Error codes with which a standalone rejects transactions, snapshot reads and change streams.
 _UNKNOWN_TO_STANDALONE = frozenset({20, 123, 40573})
 
 
 def compare_recorded_replies(target: Target, report: Report, only: str) -> None:
-    """Compare the replies of the server with the recorded replies.
+    """Compare the replies of the server with the recorded replies of MongoDB.
 
-    :param only: Text that the names of the compared cases contain.
+    :param only: Compare only the cases whose name contains this text.
     """
     database = target.opened("answers")
     unknown = _UNKNOWN | _UNKNOWN_TO_STANDALONE if target.topology == "single" else _UNKNOWN
@@ -49,7 +49,7 @@ def _raise_if_unknown(reply: object, codes: frozenset[int], owner: str = "server
 
 
 def _codes(reply: object) -> set[object]:
-    """Return the error codes of a reply and of its write errors."""
+    """Return the error codes in a reply, or in a list of replies."""
     match reply:
         case {"code": code}:
             return {code}
@@ -59,7 +59,7 @@ def _codes(reply: object) -> set[object]:
 
 
 def compare_random_calls(target: Target, report: Report, calls: int, seed: int) -> None:
-    """Compare the replies of the server with the replies of the simulation to random commands.
+    """Send random commands to the server and to the simulation, and compare the replies.
 
     :param calls: Number of random commands.
     """

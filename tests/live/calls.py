@@ -1,4 +1,4 @@
-"""Compare the outcomes of calls: gmongo and PyMongo on the deployment, and gmongo on a simulated deployment."""
+"""Compare calls of gmongo with calls of PyMongo on the deployment, and of gmongo on a simulation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _TABLES = Path(__file__).parents[1] / "differential" / "calls"
 
 
 def run(target: Target, report: Report, only: str) -> None:
-    """Compare the outcomes of all calls. Ignore messages of PyMongo on standard error.
+    """Compare the outcomes of all calls. Hide messages that PyMongo prints on standard error.
 
-    :param only: Text that the source code of the compared calls contains.
+    :param only: Compare only the calls whose source code contains this text.
     """
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
@@ -87,7 +87,7 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 
 @contextmanager
 def _simulated_call_runner(target: Target) -> Iterator[Any]:
-    """Yield a runner for calls on a simulated deployment. Its topology and version are similar to the target's."""
+    """Yield a runner for calls on a simulated deployment, whose topology and version resemble the target."""
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))
     with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:

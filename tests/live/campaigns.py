@@ -1,4 +1,4 @@
-"""A campaign of interrupted operations on a deployment, and a run of the example web application."""
+"""Run a campaign of interrupted operations, and the example web application, on the target deployment."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from tests.live.target import Target
 from tests.support.programs import run_python
 
 CAMPAIGN, MAIN_JOB = "campaign", "main job"
-_OUTAGE = 3.0  # seconds for which a member is down, longer than an election
-_RECOVERY = 60.0  # seconds in which the deployment must recover
-_REMAINS_END_WITHIN = 10.0  # seconds in which the servers must end the transactions and cursors of the run
+_OUTAGE = 3.0  # Seconds for which a member is down. An election takes less time.
+_RECOVERY = 60.0  # Seconds in which the deployment must recover after a fault.
+# Seconds in which the servers must end the transactions and cursors of the run.
+_REMAINS_END_WITHIN = 10.0
 _INTERRUPTS = 500
 _KEY_NOT_FOUND = 211
 _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
@@ -32,7 +33,7 @@ _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
 class LiveStep(Step):
     """Step of the soak test on the target deployment.
 
-    If the deployment is disposable, the step causes server faults.
+    If the deployment is not disposable, the step causes no server faults.
     """
 
     def __init__(self, target: Target, seed: int, number: int, interrupts: int) -> None:
@@ -55,13 +56,14 @@ class LiveStep(Step):
         return faults
 
     def _fork(self, number: int) -> None:
-        # A forked child cannot observe the server process, so the fork waits for the end of restarts.
+        # A forked child cannot wait for a server process of its parent. The fork therefore waits
+        # until no member restarts.
         while self._restarts:
             gevent.sleep(0.05)
         super()._fork(number)
 
     def _kill_member(self, member: Any) -> None:
-        with suppress(EmbeddedDatabaseError):  # the member has already ended
+        with suppress(EmbeddedDatabaseError):  # the process of the member has already ended
             self._random_member().kill()
         gevent.sleep(_OUTAGE)
 
@@ -71,14 +73,14 @@ class LiveStep(Step):
         gevent.sleep(_OUTAGE)
 
     def _random_member(self) -> Server:
-        """Return the primary in two of three cases, because the loss of the primary has the largest effect."""
+        """Return the primary in two of three calls, because the loss of a primary affects most operations."""
         assert self._target.replica_set is not None
         members = self._target.replica_set.members
         return self._target.replica_set.primary if self.rng.random() < 0.67 else self.rng.choice(members)
 
     def _fail_command(self, member: Any) -> None:
-        # A real error of getMore closes the cursor. The fail point prevents the execution, so that the cursor stays
-        # open.
+        # For getMore, the fail point must close the connection. With an error code, the cursor
+        # would stay open on the server, although a real error of getMore closes the cursor.
         name = self.rng.choice(("find", "insert", "update", "getMore"))
         is_closed = name == "getMore" or self.rng.random() < 0.3
         data: dict[str, Any] = {"failCommands": [name]}
@@ -113,7 +115,10 @@ class LiveStep(Step):
             self._restarts = False
 
     def _knows_keys(self, host: str) -> bool:
-        """Return False if the member cannot sign cluster times. With access control, a restarted member needs keys."""
+        """Return False if the member does not have the keys that sign cluster times.
+
+        With access control, a restarted member must first get these keys.
+        """
         try:
             self._target.direct(host).admin.command("ping")
         except PyMongoError as error:
@@ -123,7 +128,7 @@ class LiveStep(Step):
     def _check(self, client: MongoClient[Any]) -> None:
         """Check the invariants of the client.
 
-        Check that the servers have no open transaction and no cursor of the run.
+        Also check that the run has left no open transaction and no cursor on the servers.
         """
         deadline = monotonic() + _RECOVERY
         while True:
@@ -131,7 +136,8 @@ class LiveStep(Step):
                 super()._check(client)
                 self._check_remains()
                 break
-            except PyMongoError as error:  # missed heartbeats on a busy machine have caused an election
+            # On a busy machine, missed heartbeats may have caused an election.
+            except PyMongoError as error:
                 transient = isinstance(error, AutoReconnect) or getattr(error, "code", None) == _KEY_NOT_FOUND
                 if not transient or monotonic() > deadline:
                     raise
@@ -163,9 +169,11 @@ class LiveStep(Step):
 
 
 def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
-    """Run operations with random kills and timeouts in this process and in forked processes.
+    """Run operations in this process and in forked processes.
 
-    :param steps: Number of steps. Each step has a new client.
+    Random kills and timeouts interrupt the operations.
+
+    :param steps: Number of steps. Each step uses a new client.
     """
     for number in range(steps):
         with report.case(CAMPAIGN, f"step {number}, seed {seed}"), silent_stderr():
@@ -173,7 +181,7 @@ def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
 
 
 def run_example_application(target: Target, report: Report) -> None:
-    """Run the example application in gunicorn, and send the requests of visitors."""
+    """Run the example web application in gunicorn, and send the requests of several visitors."""
     with report.case(MAIN_JOB, "gunicorn with gevent workers"):
         if target.options:
             raise Skip("the client of the main job reads its options from the connection string only")

@@ -17,12 +17,13 @@ MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509")
 _USER, _PASSWORD = "runner", "p@ss:word"
 
 
-class Started(NamedTuple):
-    """A deployment of `mongod` servers that runs.
+class StartedDeployment(NamedTuple):
+    """A running deployment of `mongod` servers.
 
     :param uri: the connection string, with the user and the options of the run.
     :param name: the name of the replica set, or the address of the standalone.
-    :param replica_set: the object that controls the members; None for a standalone.
+    :param replica_set: the object that can kill, stop and restart the members; None for a
+        standalone.
     """
 
     uri: str
@@ -40,15 +41,17 @@ def started(
     compressor: str | None = None,
     accepts_version_2: bool = True,
     api_version: str | None = None,
-) -> Iterator[Started]:
+) -> Iterator[StartedDeployment]:
     """Start a deployment, and stop the deployment at the end of the block.
 
     :param members: the number of members of a replica set; 0 for a standalone.
     :param program: the path of `mongod`; the installed program by default.
     :param tls: True if clients must use TLS.
-    :param mechanism: one of :data:`MECHANISMS`, for access control; None for no access control.
+    :param mechanism: the authentication mechanism, one of :data:`MECHANISMS`; None if clients need
+        not authenticate.
     :param compressor: the compressor that the URI contains; None for no compression.
-    :param accepts_version_2: True if the servers accept version 2 of the Stable API, which the official tests need.
+    :param accepts_version_2: True if the servers accept version 2 of the Stable API, which official
+        tests use.
     :param api_version: the Stable API version that each command must have; None if commands need no version.
     """
     settings: dict[str, Any] = {
@@ -60,10 +63,10 @@ def started(
     options = {"compressors": compressor} if compressor else {}
     if members:
         with EmbeddedReplicaSet(members, program=program, **settings) as deployment:
-            yield Started(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
+            yield StartedDeployment(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
     else:
         with EmbeddedDatabase(engine="mongod", program=program, **settings) as database:
-            yield Started(_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
+            yield StartedDeployment(_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
 
 
 def _uri(uri: str, mechanism: str | None, options: dict[str, str]) -> str:

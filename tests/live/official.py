@@ -1,4 +1,4 @@
-"""Official unified tests on an existing deployment. The specification has rules for such deployments."""
+"""Run the official unified tests on an existing deployment, by the rules of the specification for such deployments."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
 ATTEMPTS = 5
-# Words of cases that may fail on a busy machine. Short timeouts may expire too early. After `failBeforeCommit` has
-# closed the connection, a busy server inserts the documents one by one, and commits documents after the end of the fail
-# point.
+# Words in cases that may fail on a busy machine, for two reasons. A short timeout may expire too
+# early. The fail point `failBeforeCommit` closes the connection, but a busy server continues to
+# insert documents. After the end of the fail point, the server also commits the inserted documents.
 _DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
 _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """A deployment that already runs. The class has the methods of ``RunningDeployment`` that the runner calls."""
+    """A deployment that runs before the tests, with the methods of ``RunningDeployment`` that a runner calls."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -37,7 +37,7 @@ class ExistingDeployment(RunningDeployment):
         self._one = target.uri_of_one()
         several = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
         self._several = target.uri if several else None
-        # The internal client connects to one mongos only, as on a simulated deployment.
+        # As on a simulated deployment, the internal client connects to only one mongos.
         self.internal: MongoClient[Any] = MongoClient(self._one, **target.options)
 
     def uri(self, multiple: bool | None = None) -> str:
@@ -53,7 +53,7 @@ class ExistingDeployment(RunningDeployment):
         return self._several
 
     def election(self) -> Any:
-        """Return the ID of the last election, or None if the replica set has no primary."""
+        """Return the ID of the last election, or None if the client cannot reach a primary."""
         try:
             return self.internal.admin.command("hello").get("electionId")
         except AutoReconnect:
@@ -83,9 +83,9 @@ class ExistingDeployment(RunningDeployment):
                     raise
 
     def prepared(self, document: Mapping[str, Any]) -> None:
-        """Run `distinct` on each mongos, so that each mongos knows the new collections.
+        """Run `distinct` on each mongos, so that each mongos learns of the new collections.
 
-        In a transaction, `distinct` would fail on a mongos that does not know a collection.
+        In a transaction, `distinct` fails on a mongos that does not know the collection yet.
         """
         if self.setting.topology == "sharded" and "distinct" in str(document["tests"]):
             for client in self._mongos():
@@ -104,7 +104,7 @@ class ExistingDeployment(RunningDeployment):
 def run(target: Target, report: Report, only: str) -> None:
     """Run the official cases, and add their outcomes to the report.
 
-    :param only: Text that the names of the selected cases contain.
+    :param only: Run only the cases whose name contains this text.
     """
     live, properties, probes = ExistingDeployment(target), target.properties(), Probes(target)
     live.kill_sessions()
@@ -118,7 +118,7 @@ def run(target: Target, report: Report, only: str) -> None:
                         _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
-                        with probes.judged(f"{case} {file.document.get('initialData')}"):
+                        with probes.skip_if_feature_is_missing(f"{case} {file.document.get('initialData')}"):
                             _run_case(live, partial(read, file), index, options, remarks)
     finally:
         live.close()
@@ -131,7 +131,11 @@ def _run_case(
     options: dict[str, Any],
     remarks: list[str],
 ) -> None:
-    """Run a case. Repeat a failed case if it depends on the speed of the machine, or if an election took place."""
+    """Run a case. Run a case.
+
+    Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
+    place.
+    """
     for _ in range(ATTEMPTS):
         document, election = read(), live.election()
         try:
@@ -169,8 +173,8 @@ def _skip_by_requirements(
 
 
 def _unmet_requirements(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
-    """Return the unsatisfied requirements as text.
+    """Return the requirements that the deployment does not satisfy, as text.
 
-    Of several alternatives, use the one with the fewest requirements.
+    If no alternative is satisfied, return the alternative with the fewest unsatisfied requirements.
     """
     return "; ".join(min((unmet_requirements(each, properties) for each in level), key=len)) if level else ""

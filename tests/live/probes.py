@@ -1,7 +1,9 @@
-"""Probes for features that official tests need, and that servers other than MongoDB may not have.
+"""Probes detect whether the server has features that official tests need.
 
-After a case has failed, a probe uses the features of the case with PyMongo. A fault of gmongo can therefore not be
-mistaken for a missing feature of the server.
+Servers other than MongoDB may lack some features.
+
+After a case has failed, a probe uses the features of the case with PyMongo. A fault of gmongo
+therefore cannot look like a missing feature of the server.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ _STALE = 251  # error code NoSuchTransaction
 class Probe(NamedTuple):
     """A probe for one feature.
 
-    :param words: A case needs the feature if the text of the case contains all these words.
-    :param feature: Name of the feature.
-    :param check: Function that uses the feature in a database, and raises an error if the server lacks the feature.
+    :param words: A case needs the feature if the text of the case contains each of these words.
+    :param feature: Name of the feature, which the reason of a skipped case contains.
+    :param check: Function that uses the feature in a database of PyMongo, and raises an error if
+        the server lacks the feature.
     """
 
     words: tuple[str, ...]
@@ -130,34 +133,36 @@ PROBES = (
 
 
 class Probes:
-    """The probes of one deployment. Each probe runs once, and its result is cached."""
+    """The probes of one deployment. Each probe runs at most once, and its result is cached."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._results: dict[Probe, str] = {}
 
     @contextmanager
-    def judged(self, text: str) -> Iterator[None]:
-        """Run a case in the block. If the case fails and the server lacks a feature of the case, raise Skip.
+    def skip_if_feature_is_missing(self, text: str) -> Iterator[None]:
+        """Run a case in the block.
 
-        :param text: Text of the case, which contains the words of its features.
+        If the case fails and the server lacks a feature that the case needs, raise Skip.
+
+        :param text: Text of the case, which is searched for the words of each feature.
         """
         try:
             yield
         except Skip:
             raise
         except Exception:
-            lacking = self.lacking(text)
+            lacking = self.missing_features(text)
             if lacking:
                 raise Skip(lacking) from None
             raise
 
-    def lacking(self, text: str) -> str:
-        """Return a text with the features that a case needs and the server lacks, and with the server's errors.
+    def missing_features(self, text: str) -> str:
+        """Return a text that names the features that a case needs and the server lacks, with the errors of the server.
 
-        The text is empty if the server has all features.
+        The text is empty if the server has all of these features.
 
-        :param text: Text of the case, which contains the words of its features.
+        :param text: Text of the case, which is searched for the words of each feature.
         """
         needed = [probe for probe in PROBES if all(word in text for word in probe.words)]
         return "; ".join(filter(None, map(self._cached_result, needed)))

@@ -1,6 +1,9 @@
-"""Run the prose tests on the deployment of a URI. This deployment replaces simulated deployments of the same topology.
+"""Run the prose tests on the deployment of a URI.
 
-A prose test is skipped if the test needs another topology, other settings, or a scripted server.
+The deployment replaces the simulated deployments of equal topology that the tests start.
+
+Prose tests that need another topology, a setting of the deployment, or a scripted server are
+skipped.
 """
 
 from __future__ import annotations
@@ -26,11 +29,15 @@ PART = "prose tests"
 _TIME_LIMITS = "test_prose_time_limits.py"
 _TESTS = Path(__file__).parents[1]
 _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
-_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}  # default number of members of simulated deployments
+# Default number of members of a simulated deployment, by kind.
+_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}
 
 
 class Commands(CommandListener):
-    """The commands that all clients have sent. The list replaces the command log of a simulated deployment."""
+    """Listener that records the commands that all clients of the tests have sent.
+
+    The class replaces the command log of a simulated deployment.
+    """
 
     def __init__(self) -> None:
         self._events: list[Any] = []
@@ -55,7 +62,7 @@ class Commands(CommandListener):
 class LiveDeployment:
     """The target deployment with the interface of a simulated deployment.
 
-    :param one: True if clients connect to one mongos only.
+    :param one: True if clients connect to only one mongos.
     """
 
     def __init__(self, target: Target, commands: Commands, one: bool) -> None:
@@ -80,11 +87,12 @@ class LiveDeployment:
 
 
 class _Results:
-    """Pytest plugin that marks all tests with ``real_time``, and adds their outcomes to the report."""
+    """Pytest plugin that marks each test with ``real_time``, and adds the outcome of the test to the report."""
 
     def __init__(self, report: Report, probes: Probes) -> None:
         self._report, self._probes = report, probes
-        self.limited: list[str] = []  # tests with short timeouts that have failed and will run again
+        # Failed tests that will run again, because they have short timeouts.
+        self.limited: list[str] = []
         self.attempts = 1
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -97,7 +105,7 @@ class _Results:
         elif report.failed and _TIME_LIMITS in name and self.attempts < ATTEMPTS:
             self.limited.append(str(_TESTS / name))
         elif report.failed:
-            lacking = self._probes.lacking(name)
+            lacking = self._probes.missing_features(name)
             outcome = Outcome.SKIPPED if lacking else Outcome.FAILED
             self._report.add(PART, name, outcome, lacking or report.longrepr.reprcrash.message)
         elif report.when == "call":
@@ -107,7 +115,7 @@ class _Results:
 def run(target: Target, report: Report, only: str) -> None:
     """Run the prose tests, and add their outcomes to the report.
 
-    :param only: Text that the names of the selected tests contain.
+    :param only: Run only the tests whose name contains this text.
     """
     target.uri_of_one()
     files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
@@ -123,7 +131,10 @@ def run(target: Target, report: Report, only: str) -> None:
 
 
 def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
-    """Let tests use the target instead of simulated deployments, and record the commands of all clients."""
+    """Make tests use the target instead of simulated deployments.
+
+    Record the commands of all clients.
+    """
     commands, make = Commands(), clients.make_client
 
     def start(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:

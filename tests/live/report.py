@@ -29,19 +29,19 @@ class Outcome(Enum):
 
 
 class Skip(Exception):
-    """A case cannot run on this deployment. The text is the reason."""
+    """Raised by a case that cannot run on this deployment. The text is the reason."""
 
 
 class DifferenceError(Exception):
-    """The outcomes that a case compares differ. The text describes the difference."""
+    """Raised by a case whose compared outcomes differ. The text describes the difference."""
 
 
 class SilentError(Exception):
-    """The deployment no longer replies to commands."""
+    """Raised if the deployment no longer replies to commands, so that the run must end."""
 
 
 class Entry(NamedTuple):
-    """Row of the report: the outcome of one case."""
+    """A row of the report, which contains the outcome of one case."""
 
     part: str
     name: str
@@ -58,7 +58,7 @@ class Report:
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.facts = dict(facts)
         self.entries: list[Entry] = []
-        self._consecutive_timeouts = 0  # number of consecutive cases that have timed out
+        self._consecutive_timeouts = 0  # number of latest consecutive cases that have timed out
 
     def add(self, part: str, name: str, outcome: Outcome, reason: str = "") -> None:
         """Add the outcome of a case."""
@@ -66,7 +66,9 @@ class Report:
 
     @contextmanager
     def case(self, part: str, name: str) -> Iterator[list[str]]:
-        """Run a case in the block, and add its outcome. The block may add remarks to the yielded list.
+        """Run a case in the block, and add its outcome.
+
+        The block may add remarks, which the report shows, to the yielded list.
 
         :raises SilentError: Three consecutive cases have timed out.
         """
@@ -99,7 +101,7 @@ class Report:
         return any(entry.outcome is Outcome.FAILED for entry in self.entries)
 
     def summary(self) -> dict[str, Any]:
-        """Return, for each part, the number of cases by outcome and the number of skipped cases by reason."""
+        """Return for each part: the number of cases with each outcome, and of skipped cases with each reason."""
         parts: dict[str, Any] = {}
         for entry in self.entries:
             part = parts.setdefault(entry.part, {each.value: 0 for each in Outcome} | {"reasons": Counter()})
@@ -109,7 +111,7 @@ class Report:
         return parts
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the summary."""
+        """Yield the lines of the summary that the program prints."""
         for name, part in self.summary().items():
             yield f"{name}: " + ", ".join(f"{part[each.value]} {each.value}" for each in Outcome)
             yield from (f"    {count} skipped: {_short(reason)}" for reason, count in part["reasons"].most_common(8))

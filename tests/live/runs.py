@@ -1,8 +1,8 @@
-"""``python -m tests.live.runs ci`` or ``long``: runs of tests on `mongod` for continuous integration and for tox.
+"""``python -m tests.live.runs ci`` or ``long`` runs tests on `mongod` servers, for continuous integration and for tox.
 
-Each run is a separate program with separate servers. Two runs are concurrent. ``--program`` and the environment
-variable GMONGO_MONGODS (paths separated by colons) add runs with other `mongod` programs. If a `mongod` program does
-not start, its runs are skipped.
+Each run is a separate program with separate servers. Two runs are executed concurrently.
+``--program`` and the environment variable GMONGO_MONGODS (paths separated by colons) add runs with
+other `mongod` programs. If one of these programs cannot start, its runs are skipped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tests.live.mongod import MECHANISMS, started
 PROGRAMS_VARIABLE = "GMONGO_MONGODS"
 _OFFICIAL = ("--only", official.PART, "--only", prose_tests.PART)
 _WITH_LOAD = (*_OFFICIAL, "--only", campaigns.CAMPAIGN, "--steps", "20")
-_LIMIT = 3600.0  # time limit of one run in seconds
+_LIMIT = 3600.0  # Time limit of one run in seconds.
 _ANSWERS = "tests.simulation.answers"
 _FUZZ = "tests.simulation.fuzz"
-_OWN_SERVERS = "--mongodb-members"  # with this option, each process of pytest starts its own servers
+_OWN_SERVERS = "--mongodb-members"  # With this option, each pytest process starts its own servers.
 
 
 class Run(NamedTuple):
@@ -37,7 +37,8 @@ class Run(NamedTuple):
 
     :param name: the name of the run in the output.
     :param members: the number of members of the replica set; 0 for a standalone.
-    :param arguments: arguments of pytest if the first argument is a path, and otherwise of ``tests.live``.
+    :param arguments: arguments of pytest if the first is a path; a module with arguments if the
+        first is a module name; otherwise arguments of ``tests.live``.
     """
 
     name: str

@@ -1,6 +1,7 @@
-"""``python -m tests.live.seeded_fault``: start a simulated deployment with a fault that ``tests.live`` must detect.
+"""``python -m tests.live.seeded_fault`` starts a simulated deployment with a fault, which ``tests.live`` must detect.
 
-The reply to ``distinct`` omits the first value. Apart from this fault, the program is ``python -m gmongo.testing``.
+The reply to ``distinct`` omits the first value. Apart from this fault, the program behaves like
+``python -m gmongo.testing``.
 """
 
 from __future__ import annotations

@@ -20,27 +20,28 @@ from tests.spec.unified.requirements import DeploymentProperties
 OWN = frozenset({"admin", "config", "local"})
 """System databases of every deployment."""
 
-# URI options that are invalid in a URI of one server.
+# URI options that belong to the deployment, and must be omitted in a URI of one server.
 _DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
 _URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
 _CONNECTIONS = 8
-_UNTRIED = "MONGODB-OIDC"  # the run does not use this mechanism, which needs a token of an identity provider
+# Mechanism that the run does not use, because the mechanism needs a token of an identity provider.
+_UNUSED_MECHANISM = "MONGODB-OIDC"
 
 
 class RefusedError(Exception):
-    """The deployment does not permit the run."""
+    """The run must not begin, because the user or the data of the deployment do not permit the run."""
 
 
 class RestrictedClient(MongoClient[Any]):
     """Client that can use only the databases of the run.
 
-    :ivar fence: Prefix that the names of permitted databases have.
+    :ivar permitted_prefix: Prefix of the names of the permitted databases.
     """
 
-    fence = ""
+    permitted_prefix = ""
 
     def __getitem__(self, name: str) -> Database[Any]:
-        if not name.startswith(self.fence):
+        if not name.startswith(self.permitted_prefix):
             raise Skip(f"not without --disposable: the case uses the database {name}")
         return super().__getitem__(name)
 
@@ -58,18 +59,19 @@ class Services(CommandListener):
         self.ids.add(event.service_id)
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """Ignore the event, because `started` recorded the service."""
+        """Do nothing, because `started` has already recorded the service ID."""
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """Ignore the event, because `started` recorded the service."""
+        """Do nothing, because `started` has already recorded the service ID."""
 
 
 class Target:
     """The deployment of a run, and a client of the deployment.
 
     :param uri: URI of the deployment.
-    :param options: Options that every client of the run has besides the URI, such as `server_api`.
-    :param one_mongos: URI of a load balancer with one mongos, if the load balancer of `uri` has several mongos.
+    :param options: Options of each client of the run in addition to the URI, such as `server_api`.
+    :param one_mongos: URI of a load balancer that has only one mongos, if the load balancer of
+        `uri` has several.
     :param replica_set: Replica set that the run has started, whose members the run may kill and stop. None for others.
     """
 
@@ -107,7 +109,7 @@ class Target:
         return services.ids
 
     def uri_of_one(self) -> str:
-        """Return a URI that leads to one mongos only, so that a fail point applies to all commands.
+        """Return a URI that connects clients to only one mongos, so that a fail point affects all commands.
 
         :raises Skip: The load balancer has several services, and --one-mongos is missing.
         """
@@ -118,8 +120,8 @@ class Target:
         return self._one_mongos or self.uri
 
     def clear(self) -> None:
-        """Drop the databases of the run. If the deployment is disposable, end all sessions before."""
-        # An open transaction would delay the drop of a database for a minute.
+        """Drop the databases of the run. If the deployment is disposable, first end all sessions."""
+        # An open transaction delays the drop of a database by a minute.
         if self.disposable and self.topology == "replicaset":
             self.client.admin.command({"killAllSessions": []})
         for name in self.client.list_database_names():
@@ -135,8 +137,10 @@ class Target:
     def allow_all(self, name: str) -> None:
         """Permit official tests, fail points, step-downs and `killAllSessions`.
 
-        :param name: Name of the deployment, which the user must give as a confirmation.
-        :raises RefusedError: The name is wrong, or the deployment contains databases of other users.
+        :param name: Name of the deployment, which the user must pass to confirm that the deployment
+            is disposable.
+        :raises RefusedError: The name is not the name of the deployment, or the deployment contains
+            databases of other users.
         """
         if name != self.name:
             raise RefusedError(f"--disposable must name this deployment, {self.name}, and not {name}")
@@ -148,24 +152,28 @@ class Target:
         self.disposable = True
 
     def database(self, name: str) -> str:
-        """Return a database name that belongs to the run."""
+        """Return the name of a database that belongs to the run."""
         return f"{self.run}_{name}"
 
     def opened(self, name: str) -> Database[Any]:
-        """Return a database of the run. In a sharded cluster, the client connects to one mongos only.
+        """Return an object for a database of the run.
 
-        A cursor exists on one mongos only. If the deployment is not disposable, the client refuses other databases.
+        In a sharded cluster, its client connects to only one mongos.
+
+        The client uses one mongos, because a cursor exists on only one mongos. If the deployment is
+        not disposable, the client rejects the use of databases of other users.
         """
         if self._fenced is None:
             one = self.uri_of(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
             self._fenced = RestrictedClient(one, **self.options)
-            self._fenced.fence = "" if self.disposable else self.run
+            self._fenced.permitted_prefix = "" if self.disposable else self.run
         return self._fenced[self.database(name)]
 
     def uri_of(self, *hosts: str, database: str = "") -> str:
-        """Return a URI of some hosts, with the user and the options of the target's URI.
+        """Return a URI that has the given hosts, and the user and the options of the target's URI.
 
-        :param hosts: Hosts such as ``"localhost:27017"``. Without arguments, the URI contains all hosts.
+        :param hosts: Hosts such as ``"localhost:27017"``. If no host is given, the URI contains all
+            hosts of the deployment.
         """
         srv, user, query = _URI.match(self.uri).groups()  # type: ignore[union-attr]
         pairs = [each for each in (query or "").split("&") if each]
@@ -182,7 +190,7 @@ class Target:
         return f"mongodb://{login}{','.join(hosts or self.hosts)}/{database}?{'&'.join(options)}"
 
     def direct(self, host: str) -> MongoClient[Any]:
-        """Return a client that is connected to one server only, or to the load balancer."""
+        """Return a client that is connected to only one server, or to the load balancer."""
         if host not in self._direct:
             is_balanced = self.topology == "load-balanced"
             options = self.options if is_balanced else {"directConnection": True, **self.options}
@@ -210,7 +218,7 @@ class Target:
         with suppress(PyMongoError):
             parameters = self.client.admin.command({"getParameter": "*"})
         auth = self._parsed["username"] is not None
-        mechanisms = set(parameters.get("authenticationMechanisms", ())) - {_UNTRIED} if auth else ()
+        mechanisms = set(parameters.get("authenticationMechanisms", ())) - {_UNUSED_MECHANISM} if auth else ()
         return DeploymentProperties(
             self.topology,
             self.version,

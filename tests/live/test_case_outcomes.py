@@ -1,4 +1,4 @@
-"""Tests of the outcome of a failed case: the case is repeated, skipped or fails."""
+"""Tests that a failed case is repeated, skipped, or reported as failed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def target() -> Iterator[Target]:
 
 
 class FailingCaseRunner:
-    """Replacement of the case runner whose first runs fail.
+    """Replacement of the case runner, whose first `failures` runs raise an error.
 
-    :param failures: Number of runs that fail.
+    :param failures: Number of the first runs, which fail.
     """
 
     def __init__(self, failures: int, error: Exception) -> None:
@@ -37,7 +37,7 @@ class FailingCaseRunner:
         return self
 
     def run(self) -> None:
-        """Raise the error in the first `failures` runs."""
+        """Raise `error` in each of the first `failures` runs."""
         self._failures -= 1
         if self._failures >= 0:
             raise self._error
@@ -86,7 +86,7 @@ def test_failed_case_is_repeated_only_if_it_depends_on_speed_or_an_election(
 def test_failed_case_is_skipped_if_server_lacks_feature(
     target: Target, text: str, kind: type[Exception], reason: str
 ) -> None:
-    with pytest.raises(kind, match=reason), Probes(target).judged(text):
+    with pytest.raises(kind, match=reason), Probes(target).skip_if_feature_is_missing(text):
         raise ValueError("wrong")
 
 

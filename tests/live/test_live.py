@@ -44,7 +44,7 @@ def target(deployment: Deployment) -> Iterator[Target]:
 
 
 def forbidden_commands(deployment: Any, run: str) -> list[str]:
-    """Return the commands that are not permitted: they use other databases than the run, or affect the deployment."""
+    """Return the forbidden commands, which use databases of other users or affect the whole deployment."""
     foreign = []
     for command in deployment.commands:
         database = command.body.get("$db", "admin")
@@ -93,7 +93,7 @@ def test_permission_for_standalone_needs_host_and_port() -> None:
 
 @pytest.fixture
 def uri_of_faulty_server() -> Iterator[str]:
-    """Yield the URI of a server whose reply to `distinct` omits a value."""
+    """Yield the URI of a simulated server that omits a value in replies to `distinct`."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-m", "tests.live.seeded_fault", "--replica-set", "1"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, text=True) as server:

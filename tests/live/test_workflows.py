@@ -1,4 +1,4 @@
-"""Tests that validate the workflows and ``compose.yaml`` with tools, if the tools are installed."""
+"""Tests that validate the CI workflows and ``compose.yaml`` with external tools, if the tools are installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORKFLOWS = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
 
 
 def run(tool: str, *arguments: str, **variables: str) -> str:
-    """Run a tool, and return its output. If the tool is not installed, skip the test."""
+    """Run a tool, and return its output. Skip the test if the tool is not installed."""
     path = shutil.which(tool)
     if path is None:
         pytest.skip(f"{tool} is not installed")

@@ -1,1 +1,4 @@
-"""Runs of mutations (``python -m tests.mutations``). A mutation is a small change of gmongo that a test must detect."""
+"""Mutation tests (``python -m tests.mutations``).
+
+A mutation is a small change of gmongo that a test must detect.
+"""

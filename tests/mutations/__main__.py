@@ -1,9 +1,10 @@
-"""Run mutations: ``python -m tests.mutations [--only fork,w50]``.
+"""``python -m tests.mutations [--only fork,w50]`` runs the named mutations of ``mutations.jsonl``.
 
-The options ``--random 100 --seed 7 [--only cmap,wire/tls.py]`` run random mutations. Each mutation changes a copy of
-the project. For a named mutation, the program runs the tests in its row, and then the folders of these tests. For a
-random mutation, the program runs the tests that reach the changed line. If a test also fails without a mutation, its
-failure does not count.
+The options ``--random 100 --seed 7 [--only cmap,wire/tls.py]`` run random mutations. Each mutation
+changes a copy of the project. For a named mutation, the program first runs the tests that its row
+names, and then all tests in the folders of these tests. For a random mutation, the program runs
+tests that reach the changed line. The failure of a test does not count if the test also fails
+without a mutation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The kinds of random changes. Each change replaces the source code of a node in the syntax tree.
 
-The package cosmic-ray is not suitable. It changes annotations, and removes no statement, argument, `finally` or
-`except`.
+The package cosmic-ray is not suitable: cosmic-ray changes annotations, and cannot remove a
+statement, argument, `finally` or `except`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Edits = Iterator[tuple[ast.AST, str]]
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """A change that replaces the bytes `start` to `end` of a file below ``gmongo`` by `new`.
+    """A change of a file below ``gmongo``: `new` replaces the bytes from `start` to `end`.
 
     :ivar kind: A name in :data:`KINDS`.
     """
@@ -45,7 +45,7 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
 }  # fmt: skip
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _TYPING_CALLS = {"cast", "TypeVar", "ParamSpec", "NewType"}
-# No change of these calls, because a changed argument could send a signal to another process.
+# Calls that are never changed, because a changed argument could send a signal to another process.
 _SIGNALS = {"kill", "killpg"}
 
 
@@ -73,7 +73,7 @@ def _flags(node: ast.AST) -> Edits:
 
 
 def _name_texts(node: ast.AST) -> Edits:
-    """Change string constants that are names, such as the fields of commands."""
+    """Change string constants that are names, such as the names of command fields."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip("$").isidentifier():
         yield node, repr(node.value + "X")
 
@@ -85,7 +85,7 @@ def _conditions(node: ast.AST) -> Edits:
         yield node.test, "False"
     if isinstance(node, ast.While) and not isinstance(node.test, ast.Constant):
         yield node.test, "False"
-    for each in getattr(node, "ifs", ()):  # the conditions of a comprehension
+    for each in getattr(node, "ifs", ()):  # the conditions in a comprehension
         yield each, "True"
 
 
@@ -220,16 +220,17 @@ def changes(file: str, source: str) -> list[Change]:
 
 
 def differs(change: Change, source: str) -> bool:
-    """Return True if the changed file compiles, and its behaviour differs from the unchanged file."""
+    """Return True if the changed file compiles and behaves differently from the unchanged file."""
     try:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
-    except SyntaxError:  # for example, the change removes a statement that a `global` or `nonlocal` needs
+    # The change may remove a statement that a `global` or `nonlocal` statement needs.
+    except SyntaxError:
         return False
     return behaviour_of(changed) != behaviour_of(compile(source, change.file, "exec", dont_inherit=True))
 
 
 def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and the nodes below the node. Omit annotations, docstrings and the contents of f-strings."""
+    """Yield a node and all nodes below this node, except annotations, docstrings and the contents of f-strings."""
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -252,10 +253,12 @@ def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def behaviour_of(code: CodeType) -> object:
-    """Return a value that represents the behaviour of a code object. If a change has no effect, the values are equal.
+    """Return a value that represents the behaviour of a code object.
 
-    The value contains no positions and no constants that the code does not load. For example, Python 3.14 keeps the
-    unused constant of `while 1`.
+    If a change has no effect, the value before the change is equal to the value after the change.
+
+    The value contains no positions and no constants that the code does not load. Such unused
+    constants exist: for example, Python 3.14 keeps the constant of `while 1`.
     """
     instructions = [
         (each.opcode, each.arg if each.opcode not in dis.hasconst else _constant(each.argval))

@@ -1,9 +1,9 @@
-"""Run tests of changed functions without a new start of pytest.
+"""Run tests of changed functions in a pytest process that is already running.
 
-A pytest process imports all modules once. For each change, the process forks, and the child replaces the code of the
-changed functions. If code that runs on import changes, a new process is necessary (see :mod:`tests.mutations.trials`).
-As a pytest plugin (``-p tests.mutations.forking_pytest``) this module collects the tests, and then runs the requested
-tests.
+The pytest process imports all modules only once. For each change, the process forks, and the child
+replaces the code of the changed functions. If code that runs on import changes, a new process is
+necessary (see :mod:`tests.mutations.trials`). This module is also the plugin of the pytest process
+(``-p tests.mutations.forking_pytest``). The plugin collects the tests, and waits for requests.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from tests.mutations.change_kinds import behaviour_of
 from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
 from tests.mutations.trials import Outcome, ProgressWriter, environment, limit_memory, outcome_of
 
-_SOCKET = "GMONGO_FORKING_PYTEST"  # environment variable with the descriptor of the socket for requests
-_START_TIMEOUT = 120  # seconds in which the process must collect the tests
-_ELAPSED_RATIO = 6  # the elapsed time may be at most this multiple of the permitted processor time
+# Environment variable with the descriptor of the socket for requests.
+_SOCKET = "GMONGO_FORKING_PYTEST"
+_START_TIMEOUT = 120  # Seconds in which the process must collect the tests.
+# The elapsed time of a run may be at most this multiple of the permitted processor time.
+_ELAPSED_RATIO = 6
 
 
 class RunsAtImport(Exception):
@@ -38,9 +40,9 @@ class RunsAtImport(Exception):
 
 
 def changed_functions(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Yield the code of each function that differs between two versions of a module, before and after a change.
+    """For each function that a change affects, yield its code before and after the change.
 
-    :raises RunsAtImport: code outside functions also differs.
+    :raises RunsAtImport: the change also affects code outside functions.
     """
     if not _is_function(before) and _without_inner_code(before) != _without_inner_code(after):
         raise RunsAtImport(before.co_name)
@@ -68,7 +70,7 @@ def _inner_codes(code: CodeType) -> list[CodeType]:
 
 
 def _without_inner_code(code: CodeType) -> object:
-    """Return the behaviour of a code object, without the behaviour of its inner functions and classes."""
+    """Return :func:`behaviour_of` a code object, but ignore its inner functions and classes."""
     nothing = (lambda: None).__code__
     return behaviour_of(
         code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))
@@ -78,7 +80,7 @@ def _without_inner_code(code: CodeType) -> object:
 class ForkingPytest:
     """A pytest process that has collected the tests in a copy of the project.
 
-    :param root: the folder of the copy. The copy must be unchanged while the process starts.
+    :param root: the folder of the copy. No mutation may change the copy while the process starts.
     :param folders: the folders with the tests to collect.
     """
 
@@ -104,14 +106,15 @@ class ForkingPytest:
         self._answer()
 
     def first_failure(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
-        """Run tests with the current text of a file. Return the first test that fails.
+        """Run tests with the current text of a changed file, until a test fails. Return the outcome.
 
-        A test that times out runs again alone, and must also fail alone.
+        If a test times out, repeat this test alone. The timeout counts only if the test fails
+        again.
 
-        :param file: the path below ``gmongo``.
+        :param file: the path of the changed file below ``gmongo``.
         :param before: the text that the file had at the start of the process.
         :param tests: the names of the tests, each with its timeout in seconds.
-        :param seconds: the processor time in seconds after which no further test starts.
+        :param seconds: the processor time in seconds, after which no further test starts.
         :raises RunsAtImport: the changed code runs on import, so that a new process is necessary.
         """
         left = dict(tests)
@@ -129,7 +132,7 @@ class ForkingPytest:
             compile(before, str(path), "exec", dont_inherit=True),
             compile(path.read_text("utf-8"), str(path), "exec", dont_inherit=True),
         )
-        list(pairs)  # raises RunsAtImport if a new process is necessary
+        list(pairs)  # the iteration raises RunsAtImport if a new process is necessary
         progress = self._root / "progress"
         progress.write_text("", "utf-8")
         print(json.dumps([str(path), before, dict(tests), seconds, str(progress)]), file=self._file, flush=True)
@@ -172,8 +175,8 @@ class _Plugin:
                     os.setsid()
                     limit_memory()
                     _replace_functions(functions, Path(path), before)
-                    # A test may be missing: if the command line names a file, pytest collects more tests than for its
-                    # folder.
+                    # A requested test may not exist here: pytest collects fewer tests for a folder
+                    # than for a file that the command line names.
                     chosen = [(items[name], limit) for name, limit in limits.items() if name in items]
                     code = _run(session, chosen, seconds, Path(progress))
                 except BaseException:
@@ -188,7 +191,7 @@ class _Plugin:
 
 
 def _exit_code_of(pid: int, seconds: float) -> int:
-    """Wait for a child, and return its exit code. Kill the child after a timeout."""
+    """Wait until a child ends, or kill the child after a timeout. Return the exit code."""
     end = monotonic() + seconds
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
@@ -211,7 +214,7 @@ def _place_of_code(code: CodeType) -> tuple[str, int, str]:
 def _replace_functions(
     functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], path: Path, before: str
 ) -> None:
-    """Replace the code of a file's functions by the code in the current text of the file."""
+    """For each changed function of a file, replace its code by the code in the current text of the file."""
     codes = (compile(text, str(path), "exec", dont_inherit=True) for text in (before, path.read_text("utf-8")))
     for old, new in changed_functions(*codes):
         for function in functions.get(_place_of_code(old), ()):
@@ -219,9 +222,9 @@ def _replace_functions(
 
 
 def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, progress: Path) -> int:
-    """Run tests until a test fails, or until the processor time is over.
+    """Run tests until a test fails, or until the processor time exceeds the limit.
 
-    In contrast to the elapsed time, the processor time does not depend on the load of the machine.
+    The limit is a processor time, because the elapsed time depends on the load of the machine.
     """
     writer = ProgressWriter(progress)
     session.config.pluginmanager.register(writer, "progress")

@@ -19,11 +19,11 @@ class MutationError(Exception):
 
 @dataclass(frozen=True)
 class Mutation:
-    """A change that replaces `old`, which occurs exactly once in a file below ``gmongo``, by `new`.
+    """A change of a file below ``gmongo``: `new` replaces `old`, which occurs exactly once in the file.
 
     :param what: the fault that the changed code has.
-    :param tests: test files below ``tests`` without suffix, or requirement IDs. A test in these files, or a test that
-        proves the requirement, must fail.
+    :param tests: test files below ``tests`` without suffix, or IDs of requirements whose tests
+        detect the change. A test in these files, or a test that proves the requirement, must fail.
     """
 
     name: str
@@ -35,12 +35,14 @@ class Mutation:
 
     @property
     def targets(self) -> list[str]:
-        """Return the tests of the mutation as arguments for pytest."""
+        """Return the tests that must detect the mutation, as arguments for pytest."""
         named = self.tests.split()
         return [target for name in named for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
 
     def apply(self, root: Path) -> str:
-        """Change the file in the copy of the project `root`. Return the previous text of the file.
+        """Change the file in `root`, which is a copy of the project.
+
+        Return the previous text of the file.
 
         :raises MutationError: `old` does not occur exactly once.
         """

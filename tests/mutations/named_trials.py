@@ -23,7 +23,7 @@ class Trial:
 
     :ivar area: the subject of the mutation.
     :ivar outcome: one of :data:`OUTCOMES`.
-    :ivar why: the test that killed the mutation, or the reason why the mutation was not tried.
+    :ivar why: the test that detected the mutation, or the reason why the mutation was not tried.
     """
 
     area: str
@@ -36,8 +36,10 @@ class Trial:
 def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_before: frozenset[str]) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
-    :param own_only: True to run only the tests of the mutation, and not the folders of these tests.
-    :param failing_before: the targets that contain a test that also fails without a mutation.
+    :param own_only: True to run only the tests that the mutation names, not all tests in the
+        folders of these tests.
+    :param failing_before: the targets (files or folders of tests) with a test that also fails
+        without a mutation.
     """
     began = monotonic()
 
@@ -76,12 +78,15 @@ def choose_mutations(only: Sequence[str]) -> list[tuple[str, Mutation]]:
 
 
 def failing_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
-    """Run the targets of all chosen mutations without a mutation. Return the targets with a test that fails."""
+    """Run the targets of all chosen mutations on the unchanged project.
+
+    Return the targets that contain a failing test.
+    """
     targets = set()
     for _, mutation in chosen:
         try:
             targets.update(mutation.targets)
-        except KeyError:  # a requirement ID is unknown, which the trial reports
+        except KeyError:  # the trial of the mutation reports an unknown requirement ID
             continue
 
     def run(target: str, root: Path) -> str:

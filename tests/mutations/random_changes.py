@@ -16,11 +16,15 @@ from tests.mutations.change_kinds import Change, changes, differs
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
-_LINE_TESTS = 5  # maximum number of tests that are chosen for one line
-_QUICK, _QUICK_COUNT = 0.02, 300  # maximum duration of a fast test in seconds, and maximum number of fast tests
-_PORTION = 5.0  # duration in seconds of the tests that are sorted by file
-_OVERHEAD = 0.01  # seconds that pytest needs for each test
-_OTHER_SUBJECT = 20  # factor for the cost of a test whose subject is not the changed file
+_LINE_TESTS = 5  # Maximum number of tests that are chosen for one line.
+# Maximum duration of a fast test in seconds, and maximum number of fast tests.
+_QUICK, _QUICK_COUNT = 0.02, 300
+_PORTION = 5.0  # Total duration in seconds of the tests in a portion. A portion is sorted by file.
+_OVERHEAD = 0.01  # Seconds that pytest needs for each test in addition to the duration of the test.
+# Factor by which the cost of a test is higher if its subject is not the changed file.
+_OTHER_SUBJECT = 20
+# Package -> test folder. For other packages, the folder has the name of the package. For top-level
+# modules, the folder is `api`.
 _TESTS_OF = {
     "_encryption": "encryption",
     "_server_facts": "unit",
@@ -33,14 +37,15 @@ _TESTS_OF = {
     "operations": "api",
     "options": "unit",
     "wire": "tls",
-}  # for all other packages, the folder has the name of the package. Top-level modules belong to the API
-_READ_ALL_TEXTS = (  # tests that read the source code of all files
+}
+# Tests that read the source code of all files, and may therefore detect any change.
+_READ_ALL_TEXTS = (
     "tests/unit/test_exception_causes.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_overloads.py::test_overloads_have_parameter_defaults_of_implementation",
 )
-# This test reads the defaults of all functions.
+# Test that reads the defaults of all functions, and may therefore detect a change of a default.
 _READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"
-_LONGEST = 8.0  # maximum duration of a chosen test in seconds
+_LONGEST = 8.0  # Maximum duration of a chosen test in seconds.
 _READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
 
 
@@ -48,7 +53,7 @@ _READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_number
 class RandomChange:
     """A change that replaces complete lines. The first of these lines is `line`.
 
-    If the file has changed since the draw, `apply` searches for the text of the lines.
+    If the file has changed after the change was drawn, `apply` searches for the text of the lines.
     """
 
     file: str
@@ -59,7 +64,7 @@ class RandomChange:
 
     @property
     def package(self) -> str:
-        """Return the folder of the file, or ``api`` for a top-level module."""
+        """Return the package of the file, or ``api`` for a top-level module."""
         return self.file.partition("/")[0] if "/" in self.file else "api"
 
     @property
@@ -67,7 +72,7 @@ class RandomChange:
         return f"{self.file}:{self.line} ({self.kind})"
 
     def apply(self, source: str) -> str | None:
-        """Return `source` with the change. Return None if `source` does not contain the lines `old`.
+        """Return a copy of `source` that has the change, or None if `source` does not contain the lines `old`.
 
         If the lines occur several times, change the occurrence that is nearest to `line`.
         """
@@ -119,7 +124,7 @@ def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[Rand
 
 
 def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator: random.Random) -> RandomChange | None:
-    """Return a random change of one line. Return None if no possible change has an effect."""
+    """Return a random change of one line, or None if no possible change of this line has an effect."""
     for kind in generator.sample(sorted(kinds), len(kinds)):
         for change in generator.sample(kinds[kind], len(kinds[kind])):
             if differs(change, source):
@@ -138,11 +143,12 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    The fast tests come first, sorted by their cost. The next tests reach a line of the changed function that other
-    tests do not reach, such as a branch. For a change outside functions, the next tests are in files that import the
-    module. The cheapest test of each test function comes last.
+    The order is: first the fast tests, sorted by their cost. Next are tests that reach a line of
+    the changed function, such as a branch, that not all tests of the function reach. For a change
+    outside functions, tests in files that import the module replace these tests. Last are the other
+    tests, beginning with the cheapest test of each test function.
 
-    :param seconds: the maximum of the total duration of the returned tests.
+    :param seconds: the maximum total duration of the returned tests.
     """
     tests_of_line = _reaching_tests(recording, random_change)
     order = _sorted_in_rounds(tests_of_line, random_change.file)
@@ -175,9 +181,9 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
-    """Yield the names of tests until the time limit.
+    """Yield the names of tests in their order, until their total duration exceeds `seconds`.
 
-    The function groups the tests of a file, because these tests share fixtures.
+    In each portion, the tests of a file are consecutive, because they share fixtures.
     """
     left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
     for test in tests:
@@ -230,12 +236,17 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
         return set(tests_of_line)
     lines, names = _statement_at(random_change.file, random_change.line)
     found = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
-    if found and lines:  # the line is in the head of a function: all tests of the function may detect the change
+    # The line is in the head of a function, so all tests of the function may detect the change.
+    if found and lines:
         return found
-    if names:  # a test may read a table that was created on import, without a run of its lines
+    # A test may use an object that the line creates on import, although the test does not run the
+    # line.
+    if names:
         importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
-    for name in names:  # the line runs on import: all tests of code that uses the name may detect the change
+    # The line runs on import, so all tests of code that uses the assigned name may detect the
+    # change.
+    for name in names:
         for file, line in _places_that_use(name):
             if _is_in_function(file, line):
                 found.update(recording.tests_of_line(file, line))
@@ -249,7 +260,10 @@ def _tree(file: str) -> ast.Module:
 
 @cache
 def _traced_lines(file: str) -> frozenset[int]:
-    """Return the lines that a tracer reports. The tracer omits lines without an instruction, such as a `continue`."""
+    """Return the lines that a tracer can report.
+
+    Lines without an instruction, such as a `continue`, are never reported.
+    """
 
     def lines(code: CodeType) -> Iterator[int]:
         yield from (line for *_, line in code.co_lines() if line)
@@ -261,7 +275,7 @@ def _traced_lines(file: str) -> frozenset[int]:
 
 
 def _traced_line(file: str, line: int) -> int:
-    """Return the line if a tracer reports the line. Otherwise, return the last line before that a tracer reports."""
+    """Return the last line, up to and including `line`, that a tracer can report."""
     return max((each for each in _traced_lines(file) if each <= line), default=line)
 
 
@@ -290,7 +304,7 @@ def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
 def _statement_at(file: str, line: int) -> tuple[range, list[str]]:
     """Return the lines of the innermost statement or function head at a line.
 
-    Outside functions, also return the names that the statement assigns.
+    For a statement outside functions, also return the assigned names.
     """
     statement = _innermost_statement(_tree(file), line)
     if isinstance(statement, ast.FunctionDef):
@@ -340,7 +354,7 @@ def _test_files_that_import(file: str) -> frozenset[str]:
 
 @cache
 def _places_that_use(name: str) -> list[tuple[str, int]]:
-    """Return each place that uses a name: the file and the line."""
+    """Return the file and line of each use of a name."""
     pattern = re.compile(rf"\b{re.escape(name)}\b")
     return [
         (file, number)

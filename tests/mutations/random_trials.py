@@ -18,7 +18,7 @@ from tests.mutations.recording import FOLDERS, Recording, recorded
 from tests.mutations.trials import NotRun, Outcome, first_failure, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
-_TRACED = 10  # the recording makes a test slower by at most this factor
+_TRACED = 10  # The recording makes a test slower by at most this factor.
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
 
 
@@ -27,8 +27,8 @@ class Trial:
     """The result of one mutation.
 
     :ivar outcome: one of :data:`OUTCOMES`.
-    :ivar why: the test that killed the mutation, the number of tests that passed, or the reason why the mutation was
-        not tried.
+    :ivar why: the test that detected the mutation, the number of tests that passed, or the reason
+        why the mutation was not tried.
     """
 
     random_change: RandomChange
@@ -43,7 +43,8 @@ def attempt(
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
     :param seconds: the time limit for the tests in seconds.
-    :param forking_pytest: the pytest process in the copy, which can run tests of changed functions.
+    :param forking_pytest: the pytest process that runs in the copy, and can run tests of changed
+        functions.
     """
     began = monotonic()
 
@@ -86,12 +87,13 @@ def _first_failure(
             )
         except RunsAtImport:
             pass
-    tests, _ = choose_tests(recording, random_change, seconds)  # a new process needs time to collect the test files
+    # A new process also needs time to collect the test files.
+    tests, _ = choose_tests(recording, random_change, seconds)
     return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
 
 
 def report(trials: Sequence[Trial]) -> str:
-    """Return a table of the outcomes by package, and the diff of each mutation that survived."""
+    """Return a text: a table of the outcomes in each package, and the diff of each mutation that survived."""
     rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
     for package in [*sorted({trial.random_change.package for trial in trials}), "all"]:
         counts = Counter(trial.outcome for trial in trials if package in (trial.random_change.package, "all"))

@@ -1,9 +1,10 @@
 """Record which lines of gmongo each test reaches, and the duration of each test.
 
-A recording is a run of pytest under coverage.py. The name of the current test is the context of coverage.py. The tracer
-follows greenlets. The folder ``.mutations`` contains the recordings and the code that ran, so that a recording is still
-useful after changes of the code. As a pytest plugin (``-p tests.mutations.recording``) this module records the tests
-and their child processes.
+A recording is a run of pytest under coverage.py. The name of the current test is the context of
+coverage.py. The tracer of coverage.py follows switches of greenlets. The folder ``.mutations``
+contains the recordings and the recorded code, so that a recording is still useful after changes of
+the code. As a pytest plugin (``-p tests.mutations.recording``) this module records the tests and
+their child processes.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ FOLDERS = (
     "load_balanced", "telemetry", "status", "stable_api", "simulation", "differential", "spec",
     "libraries",
 )  # fmt: skip
-# Without the official tests, whose files are not part of the project.
+# Recordings exclude the official tests, because their files are not part of the project.
 WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}
-_VARIABLE = "GMONGO_RECORDING"  # environment variable with the output folder of the plugin
-_TEST = "GMONGO_RECORDED_TEST"  # environment variable with the name of the current test, for its child processes
-_RUN_TIMEOUT = 3000  # time limit of a recording in seconds
+_VARIABLE = "GMONGO_RECORDING"  # Environment variable with the output folder of the plugin.
+# Environment variable with the name of the current test, which its child processes read.
+_TEST = "GMONGO_RECORDED_TEST"
+_RUN_TIMEOUT = 3000  # Time limit of a recording in seconds.
 _SETTINGS = """
 [run]
 data_file = {output_folder}/lines
@@ -70,7 +72,7 @@ class Recording:
     """The recorded tests.
 
     :ivar tests: the tests that passed, by name.
-    :ivar red: the names of the tests that failed without a mutation.
+    :ivar red: the names of the tests that failed while they were recorded, without a mutation.
     """
 
     tests: dict[str, Test] = field(default_factory=dict)
@@ -78,31 +80,31 @@ class Recording:
     _parts: list[tuple[Any, Path, set[str]]] = field(default_factory=list)
 
     def tests_of_line(self, file: str, line: int) -> list[Test]:
-        """Return the tests that reach a line. The line number belongs to the current code.
+        """Return the tests that reach a line of the current code.
 
         :param file: the path of the file below ``gmongo``.
         """
         return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
 
     def tests_of_file(self, file: str) -> list[Test]:
-        """Return the tests that reach a function of a file.
+        """Return the tests that reach any function of a file.
 
         These tests may detect changes of code that runs on import.
         """
         return sorted({self.tests[name] for names in self._by_line(file).values() for name in names if name})
 
     def runs_at_import(self, file: str, line: int) -> bool:
-        """Return True if a line runs outside the recorded tests, for example on import."""
+        """Return True if a line ran when no test ran, for example on import."""
         return line in self._by_line(file) and "" in self._by_line(file)[line]
 
     def timeout_of(self, name: str) -> float:
-        """Return the timeout of a test in seconds."""
+        """Return the timeout of a test in a mutated copy, in seconds."""
         return 5 + 5 * self.tests[name].seconds
 
     def _by_line(self, file: str) -> Mapping[int, set[str]]:
         """Return, for each line of the current code, the names of the tests that reach the line.
 
-        An empty name stands for code that ran outside the tests.
+        An empty name means that the line ran when no test ran.
         """
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
@@ -118,7 +120,10 @@ class Recording:
 
 
 def updated_lines(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
-    """Return the tests of each line after a change of the file. A new line gets the tests of the lines around it."""
+    """Return the tests of each line of a file, after changes of the file.
+
+    For a new line, return the tests of the neighbouring lines.
+    """
     place = moved_lines(before, now)
     found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
     for line in sorted(set(range(1, len(now.splitlines()) + 1)).difference(place.values())):
@@ -130,15 +135,17 @@ def updated_lines(reached: Mapping[int, set[str]], before: str, now: str) -> dic
 
 @cache
 def moved_lines(before: str, after: str) -> dict[int, int]:
-    """Return the new line number of each line that a later version of the text still contains."""
+    """Return, for each line that a later version of the text still contains, its new line number."""
     matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
 def recorded(folders: Iterable[str] = FOLDERS, records_all: bool = False) -> Recording:
-    """Record the default tier of each folder whose tests have changed. Return the recording of all folders.
+    """For each folder whose tests have changed, run and record the default tier.
 
-    :param records_all: True to record also folders whose tests have not changed.
+    Return one recording of all folders.
+
+    :param records_all: True to record all folders, including those whose tests have not changed.
     """
     result = Recording()
     for folder in folders:
@@ -160,7 +167,10 @@ def recorded(folders: Iterable[str] = FOLDERS, records_all: bool = False) -> Rec
 
 
 def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
-    """Add the data of each test file to a recording. The data come from the latest part that contains the test file."""
+    """Add the data of each test file to a recording.
+
+    If several parts contain a test file, use the data of the latest part.
+    """
     from coverage import CoverageData
 
     seen: set[str] = set()
@@ -176,7 +186,7 @@ def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[st
 
 
 def _recorded_parts(folder: str) -> list[dict[str, Any]]:
-    """Return the parts that were recorded for a folder. The oldest part is the first."""
+    """Return the parts that were recorded for a folder, beginning with the oldest part."""
     paths = sorted((FOLDER / folder).glob("*/tests.json"), key=lambda path: int(path.parent.name))
     return [{**json.loads(path.read_text("utf-8")), "folder": path.parent} for path in paths]
 
@@ -205,13 +215,13 @@ def _digest(path: Path) -> str:
 
 
 def _recorded_source(part: Path, file: str) -> str:
-    """Return the code of a file at the time of the recording. Return an empty text if the file did not exist."""
+    """Return the source code of a file when the recording was made, or an empty text if the file did not exist."""
     path = part / "gmongo" / file
     return path.read_text("utf-8") if path.exists() else ""
 
 
 class _Plugin:
-    """Pytest plugin that records the tests of a run."""
+    """Pytest plugin that records which lines the tests of a run reach."""
 
     def __init__(self, output_folder: Path) -> None:
         import coverage
@@ -219,7 +229,8 @@ class _Plugin:
         self._into = output_folder
         settings = output_folder / "settings"
         settings.write_text(_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
-        # The settings of this process omit the patch of forks, because a fork of this process must not record.
+        # In this process, coverage.py must not patch `fork`, because a forked child of this process
+        # must not record.
         self._coverage = coverage.Coverage(
             data_file=str(output_folder / "lines.tests"),
             include=[f"{ROOT}/gmongo/*"],
@@ -227,7 +238,7 @@ class _Plugin:
             config_file=False,
         )
         self._coverage.start()
-        # Child processes start coverage.py if this variable is set.
+        # If this variable is set, child processes start coverage.py.
         os.environ["COVERAGE_PROCESS_START"] = str(settings)
         self._seconds: dict[str, float] = {}
         self._red: list[str] = []

@@ -2,9 +2,11 @@
 
 A mutation is in the file only if two conditions are true:
 
-- No random mutation makes the same change. A random mutation (`change_kinds.py`) changes one operator, constant,
-  condition, argument, result, loop, `except` or `finally`, or deletes one statement.
-- The fault is about an interleaving of greenlets, a fork, or security (such as certificates and secrets).
+- No random mutation can make this change. A random mutation (`change_kinds.py`) changes one
+  operator, constant, condition, argument, result, loop, `except` or `finally`, or deletes one
+  statement.
+- The changed code has a fault that concerns an interleaving of greenlets, a fork, or security (such
+  as certificates and secrets).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of random mutations: the draw of changes, the choice of tests, and the outcome of runs."""
+"""Tests of random mutations: how changes are drawn, which tests are chosen, and which outcome a run has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that each hand-written mutation matches the code of gmongo."""
+"""Tests that the text of each hand-written mutation occurs in gmongo, and that the mutation changes the behaviour."""
 
 from __future__ import annotations
 

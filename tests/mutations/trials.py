@@ -22,15 +22,18 @@ from tests.mutations.mutation import ROOT
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-TEST_TIMEOUT = 25  # time limit of one test in seconds
+TEST_TIMEOUT = 25  # Time limit of one test in seconds.
 _RUN_TIMEOUT = 900
-_MEMORY = 6 << 30  # memory limit in bytes. The limit ends an endless loop that allocates memory
+# Memory limit of a test process in bytes, which ends an endless loop that allocates memory.
+_MEMORY = 6 << 30
 _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
     "ARCHITECTURE.md", "CHANGELOG.md",
 )  # fmt: skip
-_PROGRESS = "GMONGO_PROGRESS"  # environment variable with the file to which the plugin writes
-_WANTED = "GMONGO_WANTED"  # environment variable with the file that contains the names of the selected tests
+# Environment variable with the path of the file to which the plugin writes.
+_PROGRESS = "GMONGO_PROGRESS"
+# Environment variable with the path of the file that contains the names of the selected tests.
+_WANTED = "GMONGO_WANTED"
 
 
 class NotRun(Exception):
@@ -39,7 +42,7 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a run.
+    """The outcome of a run of tests with a mutation.
 
     :ivar failed: the first test that failed, or an empty text.
     :ivar started: the number of tests that were started.
@@ -54,14 +57,17 @@ def copy_project(destination: Path) -> Path:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, destination / name)  # the copy includes the bytecode of the modules
+            # The copy also contains the bytecode of the modules, so that tests start faster.
+            shutil.copytree(source, destination / name)
         else:
             shutil.copy(source, destination / name)
     return destination
 
 
 def first_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[str] = ()) -> Outcome:
-    """Run tests in a copy of the project. Return the first test that fails.
+    """Run tests in a copy of the project until a test fails. Return the outcome.
+
+    Return the first test that fails.
 
     A test that times out runs again alone, and must also fail alone.
 
@@ -85,8 +91,8 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
     progress.write_text("", "utf-8")
     names.write_text("\n".join([*selected_tests, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
-    # With `thread`, pytest-timeout ends the process. With `signal`, pytest-timeout would raise an error in any
-    # greenlet.
+    # With `thread`, pytest-timeout ends the process. With `signal`, pytest-timeout would raise an
+    # error in the current greenlet.
     plugins = [
         "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutations.trials", limit,
         "--timeout-method=thread",
@@ -111,14 +117,14 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
 
 
 def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
-    """Return the outcome of a run, given the exit code of pytest and the lines that the plugin has written."""
+    """Return the outcome of a run that has this exit code of pytest, and whose plugin has written these lines."""
     ran = sum(line.startswith("begun ") for line in progress)
     failed = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
     if failed:
         return Outcome(failed[0], ran=ran)
     if progress and progress[-1].startswith("begun "):
         return Outcome(progress[-1].removeprefix("begun "), timed_out=True, ran=ran)
-    if code in (0, 5):  # exit code 5 means that no test was selected
+    if code in (0, 5):  # pytest returns exit code 5 if no test was selected
         return Outcome(ran=ran)
     if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
@@ -134,7 +140,10 @@ def limit_memory() -> None:
 
 
 def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], Result]) -> Iterator[Result]:
-    """Call `run` for each item. Each of the `jobs` concurrent calls uses its own copy of the project."""
+    """Call `run` with each item and a copy of the project.
+
+    At most `jobs` calls are concurrent, and each has its own copy.
+    """
     roots: SimpleQueue[Path] = SimpleQueue()
 
     def run_in_copy(each: Item) -> Result:

@@ -1,4 +1,4 @@
-"""``python -m tests.pages.links FOLDER``: check the links and anchors in the HTML pages of the built documentation."""
+"""``python -m tests.pages.links FOLDER`` checks the links and anchors in the HTML pages of the built documentation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Page(HTMLParser):
 
 
 def find_broken_links(folder: Path) -> Iterator[str]:
-    """Yield a text with the page and the link for each broken link. Ignore links to other sites."""
+    """For each broken link, yield a text that contains the page and the link.
+
+    Links to other sites are not checked.
+    """
     pages = {path.resolve(): Page(path) for path in folder.rglob("*.html")}
     assert pages, f"there is no site in {folder}"
     for path, page in pages.items():

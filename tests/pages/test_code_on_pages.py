@@ -1,6 +1,6 @@
-"""Tests of the code on documentation pages: Python sessions have the shown output, and other code compiles.
+"""Tests of the code on documentation pages.
 
-The names that the code imports from gmongo exist.
+Python sessions print the shown output, other code compiles, and imported names of gmongo exist.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for c
 
 @pytest.mark.parametrize("code", CASES)
 def test_code_compiles_and_its_imports_exist(code: str) -> None:
-    # Inside a function, the code may contain `return`.
+    # The test compiles the code inside a function, because the code may contain `return`.
     tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmongo":
@@ -48,8 +48,11 @@ def test_code_compiles_and_its_imports_exist(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", [case for case in CASES if "def test_" in str(case.values[0])])
-def test_test_file_on_page_imports_its_names(code: str) -> None:
-    """A user copies a test file as a whole. Other code may use names that earlier code of the page has imported."""
+def test_example_test_file_imports_its_names_of_gmongo(code: str) -> None:
+    """A user copies a whole test file, so the file must import all names.
+
+    Other code may use names that earlier code of the page has imported.
+    """
     tree = ast.parse(code)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in imports for alias in node.names}
@@ -84,7 +87,7 @@ def test_files_to_which_page_links_exist(page: Path) -> None:
 
 
 def test_package_page_links_to_no_files() -> None:
-    """A package index shows the page without the files of the repository, so that links to files would be broken."""
+    """A package index shows this page without the files of the repository, so links to files do not work there."""
     assert LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
 
 

@@ -27,7 +27,7 @@ PROGRAMS = ("gmongo", "gmongo.testing", "gmongo.status", "gmongo.stable_api")
 
 
 def table(page: str, heading: str) -> str:
-    """Return the first table below a heading."""
+    """Return the rows of the first table below a heading."""
     text = (DOCS / page).read_text(encoding="utf-8")
     rows = text[text.index(heading) :].splitlines()
     first = next(number for number, row in enumerate(rows) if row.startswith("|"))
@@ -40,7 +40,7 @@ def first_column(text: str) -> list[str]:
 
 
 def keys(nested_value: Any) -> Iterator[str]:
-    """Yield all string keys of nested dictionaries and lists."""
+    """Yield all string keys of a value that consists of nested dictionaries and lists."""
     if isinstance(nested_value, Mapping):
         for key, value in nested_value.items():
             if isinstance(key, str):

@@ -57,7 +57,8 @@ ITEM = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
 FIELD = re.compile(r" *:\w[^:]*: ")
 SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
 EXAMPLE = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MULTILINE)
-# The pattern matches string literals and comments, because a string literal may contain the character #.
+# The pattern also matches string literals, because a character # in a string literal does not begin
+# a comment.
 COMMENT = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)", re.MULTILINE
 )
@@ -84,9 +85,10 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text. The word `code` replaces each code span."""
+    """Yield the sentences of a text, in which the word `code` replaces each code span."""
     for paragraph in paragraphs(text):
-        if FIELD.match(paragraph):  # the description of a field can be a list of phrases
+        # The description of a field may be a list of phrases, separated by semicolons.
+        if FIELD.match(paragraph):
             paragraph = FIELD.sub("", paragraph).replace("; ", ". ")
         plain = LINK.sub(lambda link: link["text"], SPAN.sub("`code`", paragraph))
         plain = ABBREVIATION.sub(lambda short: short[1], plain).replace("**", "")
@@ -106,7 +108,10 @@ def findings(text: str) -> list[str]:
 
 
 def docstrings(node: ast.AST) -> Iterator[str]:
-    """Yield the docstrings of a syntax tree: a module, classes and functions. Omit the examples in the docstrings."""
+    """Yield the docstrings of a module, and of its classes and functions.
+
+    Omit examples in the docstrings.
+    """
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield EXAMPLE.sub("\n\n", f"{ast.get_docstring(node) or ''}\n")
     for child in getattr(node, "body", ()):

@@ -1,1 +1,1 @@
-"""Runs of PyMongo's tests with gmongo (``gmongo.as_pymongo``), and with PyMongo for comparison."""
+"""Run PyMongo's own tests with gmongo (``gmongo.as_pymongo``) and, for comparison, with PyMongo."""

@@ -1,7 +1,8 @@
-"""``python -m tests.pymongo_suite``: run PyMongo's tests with gmongo, on simulated deployments or on real servers.
+"""``python -m tests.pymongo_suite`` runs PyMongo's tests with gmongo, on simulated deployments or real servers.
 
-If a test does not pass with gmongo, the test also runs with PyMongo. If a test passes only with PyMongo, a line in
-``differences.tsv`` must explain its failure. The run fails if an explanation is missing, or if a line is obsolete.
+A test that does not pass with gmongo also runs with PyMongo. If a test passes only with PyMongo, a
+line in ``differences.tsv`` must explain its failure. The run fails if the table does not explain a
+failure, or contains an obsolete line.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, SIMULATED, Job, Outco
 from tests.pymongo_suite.sources import renamed_copy, tests
 
 _FILES_OF_A_JOB = 6
-_AGAIN = 100  # number of the first job that repeats tests
+_AGAIN = 100  # Number of the first job that repeats tests. Other jobs have lower numbers.
 _USES_PYMONGO = re.compile("pymongo|gridfs|unified")
 _USES_A_SERVER = re.compile("client_context|IntegrationTest|unified|spec_runner|SpecRunner|MockClient")
 _ANYWHERE = next(iter(DEPLOYMENTS))
@@ -31,9 +32,9 @@ Results = dict[tuple[str, str], dict[str, Outcome]]
 
 
 def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str]) -> list[str]:
-    """Return the files with synchronous tests of the driver for a deployment.
+    """Return the files whose synchronous tests run on a deployment.
 
-    Tests that need no server run on one deployment only.
+    Tests that need no server run on only one deployment.
     """
     needed = _USES_PYMONGO if deployment == _ANYWHERE else _USES_A_SERVER
     paths = [*sorted((folder / "test").glob("test_*.py")), *sorted((folder / "test" / "mockupdb").glob("test_*.py"))]
@@ -42,7 +43,10 @@ def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str])
 
 
 def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> Iterator[Job]:
-    """Yield all jobs with gmongo. A job has only a few files, because the data of a test can disturb later tests."""
+    """Yield the jobs that run all tests with gmongo.
+
+    A job has few files, because the data of a test can disturb later tests.
+    """
     for deployment in deployments:
         files = files_for_deployment(folder, deployment, selected)
         count = -(-len(files) // _FILES_OF_A_JOB)
@@ -51,14 +55,20 @@ def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> I
 
 
 def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
-    """Return a job that runs the tests that do not pass with gmongo with PyMongo. Return None if all tests pass."""
+    """Return a job that repeats the tests that did not pass with gmongo, with PyMongo.
+
+    Return None if all tests passed.
+    """
     rest = frozenset(name for name, outcome in outcomes.items() if outcome.kind != "passed")
     files = tuple(file for file in job.files if file in {differences.file_of(name) for name in rest})
     return replace(job, driver="pymongo", files=files, only=rest) if rest else None
 
 
 def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
-    """Run jobs, several of them concurrently. Return the outcomes of the tests, and a message for each broken job."""
+    """Run jobs, at most `parallel` jobs concurrently.
+
+    Return the outcomes of the tests, and a message for each job that failed as a whole.
+    """
     results: Results = {(driver, job.deployment): {} for job in jobs_to_run for driver in DRIVERS}
     broken: list[str] = []
 
@@ -80,7 +90,10 @@ def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> 
 
 
 def repeat_unexplained(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
-    """Repeat each test whose failure with gmongo no line of the table explains. Each job runs the tests of one file."""
+    """Repeat each test that fails with gmongo and whose failure the table does not explain.
+
+    Each job runs the tests of one file.
+    """
     for deployment in {deployment for _driver, deployment in results}:
         found = differences.outcomes_that_differ(results["pymongo", deployment], results["gmongo", deployment])
         suspects = differences.unexplained_tests(found, table, folder)
@@ -90,7 +103,7 @@ def repeat_unexplained(results: Results, table: dict[str, differences.Difference
 
 
 def faults_of_outcomes(results: Results, table: dict[str, differences.Difference], folder: Path) -> list[str]:
-    """Return a text for each unexplained failure, and for each invalid or obsolete line of the table.
+    """Return a text for each failure that the table does not explain, and for each invalid or obsolete line.
 
     :param folder: Folder with PyMongo's package ``test``.
     """
@@ -106,7 +119,8 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
         for name in differences.unexplained_tests(found, table, folder):
             faults.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
-    # Some lines apply to one deployment only, so a partial run cannot find obsolete lines.
+    # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete
+    # lines.
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
         faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(seen, passed, table)]
     return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(run, table)]
@@ -131,7 +145,7 @@ def _column(name: str, results: Results, deployment: str, table: Mapping[str, di
 
 
 def report(results: Results, table: Mapping[str, differences.Difference]) -> Iterator[str]:
-    """Yield the lines of two tables: the outcomes with gmongo by deployment, and the outcomes by file."""
+    """Yield the lines of two tables with the outcomes of gmongo: for each deployment, and for each file."""
     by_file: dict[str, Counter[str]] = {}
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:

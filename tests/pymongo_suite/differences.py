@@ -1,4 +1,7 @@
-"""PyMongo's tests that pass only with PyMongo, and the table that explains their failures with gmongo."""
+"""The table ``differences.tsv`` explains why some of PyMongo's tests pass only with PyMongo.
+
+Read the table, and compare the table with the outcomes of a run.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,15 @@ Outcomes = Mapping[str, Outcome]
 
 @dataclass(frozen=True)
 class Difference:
-    """Line of the table about a test that passes only with PyMongo.
+    """A line of the table, which explains why a test passes only with PyMongo.
 
     :param test: Name of the test.
     :param kind: One of :data:`KINDS`.
-    :param what: Texts whose meaning depends on the kind. For ``private``: a private name of PyMongo in the failure, or
-        a private name in the test and words of the failure. For ``wording``: the message of PyMongo, and the messages
-        of gmongo in the failure. For ``documented``: a page, words of a line in the page, and words of the failure.
+    :param what: Texts that explain the failure. Their meaning depends on `kind`. For ``private``: a
+        private name of PyMongo in the failure, or a private name in the test and words of the
+        failure. For ``wording``: the message of PyMongo, and the messages of gmongo in the failure.
+        For ``documented``: a documentation page, words of a line in the page, and words of the
+        failure.
     """
 
     test: str
@@ -34,7 +39,7 @@ class Difference:
     what: tuple[str, ...]
 
     def problem(self) -> str | None:
-        """Return a text about the fault of an invalid line, or None for a valid line."""
+        """Return a text that says why the line is invalid, or None if the line is valid."""
         least = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
         if least is None or len(self.what) < least or not all(self.what):
             return f"{self.test}: the line needs a kind of {KINDS} and one, two or three texts"
@@ -84,7 +89,7 @@ def file_of(test: str) -> str:
 
 
 def source_of(test: str, folder: Path) -> str:
-    """Return the source code of a test with its decorators. Return an empty text if the test is generated.
+    """Return the source code of a test, including its decorators, or an empty text if the test is generated.
 
     :param folder: Folder with PyMongo's package ``test``.
     """
@@ -100,7 +105,7 @@ def source_of(test: str, folder: Path) -> str:
 
 
 def unexplained_tests(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
-    """Return the tests whose failure no line of the table explains.
+    """Return the tests whose failure the table does not explain.
 
     :param found: The tests that pass only with PyMongo, each with its outcome with gmongo.
     :param folder: Folder with PyMongo's package ``test``.
@@ -115,7 +120,7 @@ def unexplained_tests(found: Outcomes, table: Mapping[str, Difference], folder: 
 def obsolete_tests(
     differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]
 ) -> list[str]:
-    """Return the tests in the table whose line is obsolete, because they do not differ on any deployment.
+    """Return the tests whose line in the table is obsolete, because they pass with gmongo and differ on no deployment.
 
     :param differing_tests: Tests that pass only with PyMongo on at least one deployment.
     :param passed_tests: Tests that pass with gmongo on at least one deployment.
@@ -124,7 +129,7 @@ def obsolete_tests(
 
 
 def unknown_tests(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
-    """Return the tests in the table that do not exist in the executed files.
+    """Return the tests in the table that belong to an executed file, but do not exist in this file.
 
     :param outcomes: Names of all executed tests.
     """

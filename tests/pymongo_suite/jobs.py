@@ -1,4 +1,4 @@
-"""Execution of PyMongo's tests with one driver on one deployment. Each job is a separate process."""
+"""Run PyMongo's tests with one driver on one deployment. Each job is a separate process."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Job:
 
     :param driver: One of :data:`DRIVERS`.
     :param deployment: One of :data:`DEPLOYMENTS`.
-    :param number: Number that identifies the job among the jobs of this driver and deployment.
+    :param number: Number of the job, which is unique among the jobs of this driver and deployment.
     :param files: Files that contain the tests.
-    :param only: Names of the tests to run. If empty, all tests of the files run.
+    :param only: Names of the tests to run. If empty, the job runs all tests of the files.
     """
 
     driver: str
@@ -62,7 +62,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return the name of the job, which file names and messages contain."""
+        """Return the name of the job for file names and messages."""
         return f"{self.driver} {self.deployment} {self.number}".replace(" ", "-")
 
     def run(self, tests: Path, work: Path) -> dict[str, Outcome]:
@@ -115,7 +115,7 @@ def outcomes(report: Path) -> dict[str, Outcome]:
     outcomes_by_name: dict[str, Outcome] = {}
     for case in (
         ElementTree.parse(report).getroot().iterfind(".//testcase[@classname!='']")
-    ):  # the entry of a skipped file has no class name
+    ):  # If a whole file is skipped, its entry has no class name.
         name = f"{case.get('classname', '').removeprefix('test.')}.{case.get('name')}"
         problem = next((each for each in case if each.tag in ("failure", "error", "skipped")), None)
         if problem is None:
@@ -124,7 +124,9 @@ def outcomes(report: Path) -> dict[str, Outcome]:
         kind = "skipped" if problem.tag == "skipped" else "failed"
         text = f"{problem.get('message') or ''}\n{problem.text or ''}"
         before = outcomes_by_name.get(name, Outcome("skipped"))
-        if before.kind == "failed":  # the test has failed before, and now its teardown has failed
+        # An earlier entry contains the failure of the test, and this entry the failure of the
+        # teardown.
+        if before.kind == "failed":
             outcomes_by_name[name] = Outcome("failed", before.text + text)
         elif name not in outcomes_by_name or kind == "failed":
             outcomes_by_name[name] = Outcome(kind, text)

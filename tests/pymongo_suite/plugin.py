@@ -1,4 +1,7 @@
-"""Pytest plugin for PyMongo's tests. If gmongo is the selected driver, the plugin installs the stand-in for PyMongo."""
+"""Pytest plugin for PyMongo's tests.
+
+If the job runs with gmongo, the plugin installs the stand-in for PyMongo.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ if os.environ[DRIVER] == "gmongo":
 import pymongo  # noqa: E402
 
 _exists = os.path.exists
-# Tests of handshakes expect a machine that is no container.
+# Tests of handshakes fail in a container, so the plugin hides that the process runs in a container.
 os.path.exists = lambda path: path != "/.dockerenv" and _exists(path)
 
 
@@ -42,5 +45,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Restore the address of the default server, because an earlier test may have changed the address."""
+    """Restore the default server address of MongoClient, which an earlier test may have changed."""
     pymongo.MongoClient.HOST, pymongo.MongoClient.PORT = os.environ["DB_IP"], int(os.environ["DB_PORT"])

@@ -1,7 +1,9 @@
-"""Private modules and names of PyMongo that its tests import. The names come from a renamed copy of PyMongo.
+"""Provide the private modules and names of PyMongo that its tests import.
 
-If the stand-in has a name, tests get the name of the stand-in. The copy only provides the missing names, so that the
-import of a test file succeeds.
+The other objects come from a renamed copy of PyMongo.
+
+If the stand-in has a name, tests get the object of the stand-in. The copy provides only names that
+the stand-in lacks, so that the import of a test file succeeds.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ class _Finder(MetaPathFinder, Loader):
 
 
 class _NumberModule(ModuleType):
-    """Module with numbers that tests change. A change also changes the equivalent number of gmongo."""
+    """Module with numbers that tests change.
+
+    If a test changes a number, the equivalent number of gmongo changes too.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         for module, own in _NUMBERS.get(name, ()):
@@ -61,7 +66,7 @@ class _NumberModule(ModuleType):
 
 
 class _ExtendedModule(_NumberModule):
-    """Module of gmongo that also has the names of PyMongo. Code of gmongo does not see the names of PyMongo."""
+    """Module of gmongo that, for code outside of gmongo, also has the names of a PyMongo module."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or _is_called_by_gmongo():
@@ -75,7 +80,7 @@ class _ExtendedModule(_NumberModule):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
-# Name in PyMongo -> the equivalent attribute of gmongo.
+# Name of a number in PyMongo -> the equivalent attributes of gmongo.
 _NUMBERS: dict[str, tuple[tuple[Any, str], ...]] = {
     "HEARTBEAT_FREQUENCY": ((TopologySettings, "heartbeat_frequency"),),
     "MIN_HEARTBEAT_INTERVAL": ((monitor, "MIN_HEARTBEAT_FREQUENCY"), (rules, "MIN_HEARTBEAT_SECONDS")),
@@ -93,7 +98,7 @@ def _is_called_by_gmongo() -> bool:
 
 
 def _of_stand_in(value: Any) -> Any:
-    """Return the module or class of the stand-in that replaces a module or class of the copy.
+    """Return the module or class of the stand-in that replaces `value`, a module or class of the copy.
 
     If the stand-in has no replacement, return `value`.
     """
@@ -106,7 +111,7 @@ def _of_stand_in(value: Any) -> Any:
 
 
 def install_private_names() -> None:
-    """Make the private modules and names of PyMongo importable. The stand-in must be installed before."""
+    """Make the private modules and names of PyMongo importable, after the stand-in has been installed."""
     sys.meta_path.insert(0, _Finder())
     titles: dict[int, list[str]] = {}
     for title in sorted((*ALIASES, *PACKAGES), key=lambda each: "synchronous" not in each):

@@ -1,4 +1,4 @@
-"""PyMongo's tests from the source distribution of the installed version, and a renamed copy of PyMongo."""
+"""Download PyMongo's tests in the installed version, and create a renamed copy of the installed PyMongo."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PREFIX = "real"
 
 _PACKAGES = ("pymongo", "gridfs")
 _PACKAGE = r"(?=(?:pymongo|gridfs)\b(?!\.errors))"
-# The package name in imports and attribute accesses, but not in strings. The name `pymongo.errors` does not match, so
-# that functions of the copy raise the errors of the stand-in.
+# Pattern for the package name in imports and attribute accesses, but not in strings. The name
+# `pymongo.errors` is not renamed, so that functions of the copy raise the errors of the stand-in.
 _NAME = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]){_PACKAGE}(?=\w+\.\w)""")
 
 
 def tests(folder: Path) -> Path:
     """Return the folder with PyMongo's package ``test``. Download the source distribution if the folder is missing.
 
-    :param folder: Folder for downloads.
+    :param folder: Folder for downloads and unpacked tests.
     """
     installed = version("pymongo")
     target = folder / f"pymongo-{installed}-tests"

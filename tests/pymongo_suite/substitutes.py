@@ -30,7 +30,8 @@ from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology import Topology
 from tests.pymongo_suite.sources import PREFIX
 
-# Base classes of PyMongo's events for `isinstance`, and the prefixes of the event names to which a base class belongs.
+# Base class of events in PyMongo -> prefixes of the names of its subclasses. Tests use the base
+# classes in `isinstance`.
 _EVENTS = {
     "_CommandEvent": ("Command",),
     "_ConnectionEvent": ("Connection",),
@@ -39,7 +40,7 @@ _EVENTS = {
     "_ServerHeartbeatEvent": ("ServerHeartbeat",),
     "TopologyEvent": ("Topology",),
 }
-# Server selectors of gmongo, keyed by the names of the functions in PyMongo.
+# Name of a selector function in PyMongo -> server selector of gmongo.
 _SELECTORS = {
     "writable_server_selector": WRITABLE,
     "readable_server_selector": Nearest(),
@@ -51,7 +52,7 @@ _pool_options: Any = vars(ClientOptions)["pool_options"]
 
 
 class _PoolOptions(PoolOptions):
-    """Pool options that contain the credential, as the pool options of PyMongo do."""
+    """Pool options that contain the credential, as PyMongo's pool options do."""
 
     _credentials: Any
 
@@ -142,14 +143,15 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (MongoClient, "_get_topology", _opened),
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
-    (_random, "random", lambda: random.random()),  # tests replace `random.random`
-    (client_options, "MAX_RETRIES", 2),  # the value of PyMongo, which tests of overload expect
+    (_random, "random", lambda: random.random()),  # for tests that replace `random.random`
+    (client_options, "MAX_RETRIES", 2),  # PyMongo's value, which tests of overloaded servers expect
     (ClientOptions, "pool_options", property(_options_with_credential)),
     (ClientSession, "_materialize", lambda session: None),
     (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
     (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
     (ClientSession, "_transaction", property(_transaction)),
-    # The pool of gmongo needs no lock, because a critical section does not switch greenlets.
+    # Tests use the lock of a pool. gmongo has no lock, because no greenlet switch occurs in a
+    # critical section of the pool.
     (Pool, "lock", property(lambda pool: nullcontext())),
     (Pool, "checkout", _checked_out),
     (Pool, "opts", property(_pool_settings)),
@@ -185,5 +187,5 @@ def install_substitutes() -> None:
         )
         monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
     known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
-    known.clear()  # tests of handshakes compare the sent metadata with this metadata
+    known.clear()  # tests of handshakes expect that a client sends the metadata in this dictionary
     known.update(client_metadata(None))

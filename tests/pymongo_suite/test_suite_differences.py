@@ -1,4 +1,7 @@
-"""Tests of the table of differences and its use. ``tox -e pymongo`` runs PyMongo's tests."""
+"""Tests of ``differences.tsv`` and of the functions that read and use the table.
+
+``tox -e pymongo`` runs PyMongo's tests.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def test_table_is_sorted_and_valid() -> None:
 
 
 @pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
-def test_test_that_passes_only_with_pymongo_is_difference(outcome: Outcome | None) -> None:
+def test_pymongo_test_that_fails_only_with_gmongo_is_difference(outcome: Outcome | None) -> None:
     gmongo = {} if outcome is None else {TEST: outcome}
     assert set(outcomes_that_differ({TEST: PASSED}, gmongo)) == {TEST}
     assert outcomes_that_differ({TEST: FAILED}, gmongo) == outcomes_that_differ({TEST: SKIPPED}, gmongo) == {}

@@ -45,7 +45,7 @@ def temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionError:  # the server refuses or resets the connection
+    except ConnectionError:  # no server listens on the port
         return False
     return True
 
@@ -64,7 +64,7 @@ def count_after_insert(uri: str) -> int:
 
 
 def test_databases_start_in_parallel_while_other_greenlets_run(temporary_directory, monkeypatch):
-    # No database is ready before the fifth wait of the start.
+    # The test delays the readiness of each database until this greenlet has run five times.
     real = python_engines.answering_process
     monkeypatch.setattr(python_engines, "answering_process", lambda *given: real(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
@@ -133,7 +133,8 @@ def test_server_ends_after_exit_of_parent_that_did_not_stop_database(patch, temp
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
 def test_stop_after_server_crash_sends_no_signal(patch):
-    # After the crash, the process group number may belong to another program.
+    # After the crash, another program may have the process group ID of the server, and must get no
+    # signal.
     program = f"""
 {patch}
 import os, signal, time

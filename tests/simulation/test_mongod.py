@@ -1,6 +1,8 @@
-"""Tests of real servers that ``gmongo.testing`` starts: members fail on demand, and no process or file remains.
+"""Tests of real servers that ``gmongo.testing`` starts.
 
-The text of an error contains the remedy.
+A test can make a member fail, and no process or file remains.
+
+If a server cannot start, the error text says how to correct the cause.
 """
 
 from __future__ import annotations

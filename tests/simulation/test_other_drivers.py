@@ -1,9 +1,9 @@
 """Tests with MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments.
 
-``tox -e drivers`` builds the programs of the drivers. Each driver has a program in the folder ``drivers``. The program
-receives a URI and the kind of deployment, connects and prints ``ready``. If the input has a line ``read``, the program
-finds a document and prints a field. If the input has a line ``write ID``, the program inserts a document and prints its
-ID.
+``tox -e drivers`` builds the programs of the drivers. The folder ``drivers`` has one program for
+each driver. The program receives a URI and the kind of deployment, connects and prints ``ready``.
+If the input has a line ``read``, the program finds a document and prints a field. If the input has
+a line ``write ID``, the program inserts a document and prints its ID.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not BUILT, reason="OTHER_DRIVERS names no folder
 
 
 class Language(NamedTuple):
-    """Commands of one language.
+    """Commands that build and start the program of one driver.
 
     :ivar tool: the program that must be installed.
     :ivar build: the command that builds the driver's program in a copy of its folder.
@@ -105,7 +105,8 @@ def test_other_driver_continues_after_closed_connections(command: list[str], kin
             member.drop_connections()
         assert client("read") == "1"
         first = deployment.members.primary if deployment.members.has_primary else deployment.members[0]
-        first.drop_after(20, "find")  # the connection closes after 20 bytes of the reply
+        # The server closes the connection after the first 20 bytes of the reply to the next find.
+        first.drop_after(20, "find")
         assert client("read") == "1"
         if kind != "standalone":  # a standalone does not support retryable writes
             first.drop_after(0, "insert")

@@ -1,6 +1,7 @@
-"""The recipes of docs/testing-recipes.md.
+"""Tests that docs/testing-recipes.md shows as recipes.
 
-Each recipe runs with gmongo and a deployment in the hub of the test, and with PyMongo and a deployment in a process.
+Each recipe runs twice: with gmongo and a deployment in this process, and with PyMongo and a
+deployment in another process.
 """
 
 from __future__ import annotations
@@ -148,5 +149,6 @@ RECIPES = [
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_page_contains_source_code_of_recipe(recipe):
     source = inspect.getsource(recipe).strip()
-    assert len(source.splitlines()) <= 16  # fifteen lines of code and the line with the name
+    # At most fifteen lines of code, and the line with the name of the test.
+    assert len(source.splitlines()) <= 16
     assert source in PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tests that the table of unsupported constructs agrees with the documentation page and with the code."""
+"""Tests that the documentation page and the code list the same constructs that the simulation does not support."""
 
 from __future__ import annotations
 

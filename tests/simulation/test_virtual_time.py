@@ -27,7 +27,7 @@ HOUR = 3600.0
 
 @pytest.fixture
 def virtual_clock(virtual_time):
-    """Return virtual time, in which tests of this file sleep for hours."""
+    """Start virtual time, so that sleeps of hours take no real time."""
     return virtual_time
 
 
@@ -97,14 +97,15 @@ class TestTimers:
         assert seen == [5, 15, 25, 35]
 
     def test_timer_without_reference_does_not_keep_hub_alive(self):
-        # The hub of a new native thread has no other timers.
+        # The test runs in a new native thread, because the hub of this thread has no other timers.
 
         def run():
             with VirtualTime():
                 gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
                 with pytest.raises(gevent.hub.LoopExit):
                     Event().wait()
-                with pytest.raises(gevent.hub.LoopExit):  # the first LoopExit has restarted the hub
+                # After a LoopExit, gevent starts a new hub greenlet.
+                with pytest.raises(gevent.hub.LoopExit):
                     Event().wait()
                 return gevent.get_hub().join(timeout=1)
 
@@ -118,7 +119,8 @@ class TestTimers:
         assert virtual_clock.monotonic() == before
 
     def test_data_that_arrives_late_at_socket_is_read_before_timeout(self, virtual_clock, monkeypatch):
-        # On a busy machine, the loop may not see the data at once. The replaced `sleep` sends the data during a wait.
+        # The replaced `sleep` sends the data while the virtual loop waits for late data, as a busy
+        # machine delivers data.
         ours, theirs = socket.socketpair()
         moments = []
 
@@ -207,7 +209,7 @@ class TestBeginningAndEnd:
         before = time.monotonic(), time.time() - 0.001
         with VirtualTime() as virtual:
             shown = virtual.monotonic(), virtual.date().timestamp()
-        after = time.monotonic(), time.time() + 0.001  # the start date is rounded
+        after = time.monotonic(), time.time() + 0.001  # virtual time rounds its start date
         assert all(early <= now <= late for early, now, late in zip(before, shown, after, strict=True))
 
     def test_nested_virtual_time_raises_runtime_error(self, virtual_time):
@@ -298,7 +300,8 @@ class TestDriver:
             virtual_clock.advance(590)
             assert len(member.connections) > 2
             virtual_clock.advance(20)
-            assert len(member.connections) == 2  # both connections belong to the monitor
+            # The remaining two connections belong to the monitor.
+            assert len(member.connections) == 2
 
     def test_expired_session_is_not_reused(self, virtual_clock, mongodb_replica_set):
         with MongoClient(mongodb_replica_set.uri) as client:

@@ -1,4 +1,7 @@
-"""Runner of the official cmap-format tests, with a pool and sockets. The runner rejects unknown fields of a test."""
+"""Runner of the official tests in the cmap format.
+
+The runner uses a real pool whose connections have sockets. A test with unknown fields fails.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ FIELD_NAMES = {"connection_id": "connectionId", "interrupt_connections": "interr
 
 
 class EventRecorder(ForwardingPoolListener):
-    """Recorder of pool events as documents in the format of the official tests."""
+    """Listener that records pool events as documents in the format of the official tests."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -57,7 +60,10 @@ class EventRecorder(ForwardingPoolListener):
 
 
 class PoolOwner:
-    """Owner of a pool in the place of the topology. The owner clears the pool after a failed handshake."""
+    """Owner of a pool, which replaces the topology.
+
+    After a failed handshake, the owner clears the pool.
+    """
 
     pool: Pool
 
@@ -90,7 +96,7 @@ class FailPoint:
 
 
 class Thread:
-    """Thread of an official test: a greenlet that runs submitted functions in order."""
+    """A thread of an official test. A greenlet runs the functions that the test submits, in order."""
 
     def __init__(self) -> None:
         self._work: Queue[Any] = Queue()
@@ -104,7 +110,10 @@ class Thread:
         self._work.put(work)
 
     def join(self) -> None:
-        """Wait until all submitted functions have ended, and raise the error of a function."""
+        """Wait until all submitted functions have ended.
+
+        If a function has raised an error, raise this error.
+        """
         self._work.put(StopIteration)
         self._greenlet.get(timeout=20)
 
@@ -158,12 +167,13 @@ class CmapTest:
                     run(**fields)
                 else:
                     self._threads[thread].submit(lambda run=run, fields=fields: run(**fields))  # type: ignore[misc]
-                gevent.sleep(0)  # each other thread runs until its next wait
+                gevent.sleep(0)  # lets each other thread run until its next wait
         except PyMongoError as error:
             return error
         return None
 
-    # One method for each operation. The end of the method name is the name of the operation in the files.
+    # One method for each operation. After the prefix `_op_`, a method name is the name of the
+    # operation in the official files.
 
     def _op_start(self, target: str) -> None:
         self._threads[target] = Thread()
@@ -203,8 +213,10 @@ class CmapTest:
         else:
             assert error is not None
             assert type(error).__name__ == expected["type"]
-            # The specification writes "a Connection", the official tests write "a connection" (CMAP-A36).
-            text = getattr(error, "message", str(error))  # `str(error)` may also contain advice for the user
+            # The comparison ignores case, because the specification writes "a Connection", and the
+            # tests "a connection" (CMAP-A36).
+            # `str(error)` may contain additional advice for the user.
+            text = getattr(error, "message", str(error))
             assert text.lower() == expected.get("message", text).lower()
             assert "address" not in expected or getattr(error, "address", None) is not None
         ignored = self._case.get("ignore", [])
@@ -219,7 +231,7 @@ class CmapTest:
 def matches(expected: Any, actual: Any) -> bool:
     """Return True if `actual` matches `expected`. The expected value 42 matches any value except None.
 
-    A document matches if all expected fields match.
+    An actual document may have additional fields.
     """
     if expected in ANYTHING:
         return actual is not None

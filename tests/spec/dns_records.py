@@ -16,7 +16,7 @@ _PORTS = {
     f"_customname._tcp.test22.{DOMAIN}": [
         27017,
         27018,
-    ],  # the specification lists one of these records, but its tests expect two records
+    ],  # The specification lists only one of these records, but its tests expect both.
 }
 # Queried name -> targets of its SRV records. The port of these records is 27017.
 _TARGETS = {
@@ -31,7 +31,7 @@ _TARGETS = {
     "_mongodb._tcp.build.10gen.cc": ["build.10gen.cc"],
     f"_mongodb._tcp.{DOMAIN}": [DOMAIN],
 }
-# Number in the queried name -> TXT records of the name. A record is a list of strings.
+# Number in the queried name -> TXT records of this name. A record is a list of strings.
 _TEXTS = {
     5: [["replicaSet=repl0&authSource=thisDB"]],
     6: [["replicaSet=repl0"], ["authSource=otherDB"]],

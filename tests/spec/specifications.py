@@ -1,8 +1,9 @@
-"""The official JSON tests of the MongoDB driver specifications: where the files are, and which runner a file needs.
+"""Find the files of the official JSON tests of the MongoDB driver specifications, and the runner for each file.
 
-The content of a file determines its kind, and the kind determines the runner. New files need no change of the runners.
-If the kind of a file is unknown, a test fails. Only the unified tests in the folders ``invalid`` and ``valid-fail``
-depend on the name of the folder.
+The content of a file determines its kind, and the kind determines the runner. If a specification
+adds a file of a known kind, its runner uses the file without a change. If a file has an unknown
+kind, a test of this repository fails. For unified tests, the folders ``invalid`` and ``valid-fail``
+also matter, because these tests must fail.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ DATA = (
     *("limits-*.json", "external-*.json", "*encryptedFields*.json", "key*-document.json", "key*-id.json"),
     *("key-doc.json", "schema-*csfle*.json", "schema-qe*.json", "schema-[0-9l]*.json", "schemaVersion-required.json"),
 )
-"""Patterns for the names of files without tests. The last file is a test of the format without ``schemaVersion``."""
+"""Patterns for the names of files whose content no runner uses.
+
+The last file tests that a runner rejects a file without ``schemaVersion``.
+"""
 
 _BESIDE = Path(__file__).parents[3] / "shared"
 
@@ -52,7 +56,7 @@ class SpecFile:
     """A file of the official tests.
 
     :param path: Path of the file.
-    :param folder: Name of the specification's folder.
+    :param folder: Name of the folder that contains the tests of the specification.
     :param document: The parsed JSON content of the file.
     """
 
@@ -67,7 +71,7 @@ class SpecFile:
 
     @property
     def kind(self) -> str | None:
-        """Return the first kind in :data:`KINDS` whose predicate matches the content, or None."""
+        """Return the kind of the file: the first key of :data:`KINDS` whose predicate is true, or None."""
         return _kind_of(self.document) if isinstance(self.document, dict) else None
 
 
@@ -109,11 +113,17 @@ KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
     "pool": _document_has("version", "style"),
     "seedlist": _document_has("uri"),
 }
-"""For each kind of file, a predicate of the content and the first case. The first predicate that matches applies."""
+"""Kind of file -> function that receives the content and the first case, and returns True if the file has this kind.
+
+The first kind whose function returns True applies.
+"""
 
 
 def root() -> Path | None:
-    """Return the folder that contains a folder for each specification, or None if the official tests do not exist."""
+    """Return the folder of the official tests, or None.
+
+    The folder contains one folder for each specification.
+    """
     variable = os.environ.get("GMONGO_SPEC_TESTS")
     folders = [Path(variable)] if variable else [_BESIDE / "specifications-full", _BESIDE / "specifications"]
     return next((folder for folder in folders if folder.is_dir()), None)
@@ -133,13 +143,16 @@ def all_files() -> tuple[SpecFile, ...]:
 
 @cache
 def of_kind(kind: str) -> tuple[SpecFile, ...]:
-    """Return all files of a kind."""
+    """Return all files whose kind is `kind`."""
     assert kind in KINDS
     return tuple(file for file in all_files() if file.kind == kind)
 
 
 def path_of(name: str) -> Path:
-    """Return the path of the only file with this name. If the official tests do not exist, skip the current test."""
+    """Return the path of the only file with this name.
+
+    Skip the current test if the official tests do not exist.
+    """
     if root() is None:
         pytest.skip(HOW_TO_GET_THEM)
     (path,) = (file.path for file in all_files() if file.path.name == name)
@@ -157,7 +170,8 @@ def cases(kind: str) -> list[Any]:
 def files(kind: str, part: str = "") -> list[Any]:
     """Return each file of a kind, as parameters for :func:`pytest.mark.parametrize`.
 
-    :param part: Text at the end of the test IDs: the part of the driver that the files test.
+    :param part: Text at the end of the test IDs, which distinguishes several tests that use the
+        same files.
     """
     parameters = [_parameter(file, part, file.document) for file in of_kind(kind)]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]

@@ -13,7 +13,7 @@ from gmongo.options.uri import read_uri
 
 from .specifications import cases
 
-# Mechanism properties that gmongo adds by default, and that the official cases do not expect.
+# Default mechanism properties of gmongo, which the official cases do not contain.
 _OWN_DEFAULTS = {"ALLOWED_HOSTS"}
 
 

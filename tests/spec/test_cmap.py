@@ -1,4 +1,4 @@
-"""Official tests of connection pools in the cmap format, with a pool and sockets."""
+"""Official tests in the cmap format, with a real pool whose connections have sockets."""
 
 from __future__ import annotations
 

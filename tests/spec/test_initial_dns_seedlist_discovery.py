@@ -1,6 +1,7 @@
 """Official tests and prose tests of the Initial DNS Seedlist Discovery specification.
 
-The driver queries a name server in the test process. The host names resolve to scripted servers without TLS.
+The driver queries a name server that runs in the test process. The name server maps host names to
+scripted servers, which do not use TLS.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def mongos_behind_load_balancer(_port: int) -> Callable[[ScriptedServer], dict[s
 
 
 def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
-    """Return the ports of a case's SRV records, and a function for the hello fields of the expected servers."""
+    """Return the ports of a case's SRV records, and a function that creates the hello fields of a server."""
     if case["options"].get("loadBalanced"):
         return (8000,), mongos_behind_load_balancer
     if MEMBERS[-1] in case.get("hosts", ()):
@@ -103,7 +104,7 @@ def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], A
 
 @contextmanager
 def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
-    """Run the servers of a case while the block runs."""
+    """Run the servers that a case expects while the block runs."""
     ports, kind = servers_of(case)
     with ExitStack() as stack:
         for port in ports:
@@ -138,7 +139,7 @@ def test_official_files_contain_cases_of_seedlist_discovery() -> None:
 
 
 def add_records(network: Network, name: str, *targets: str) -> str:
-    """Add an SRV record for each target to a name, and return the URI with this name."""
+    """Add an SRV record for each of `targets` to a name, and return a URI that contains this name."""
     network.names.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
     return f"mongodb+srv://{name}"
 
@@ -263,14 +264,17 @@ def test_dns_query_does_not_block_event_loop(network: Network) -> None:
     assert isinstance(client_creation.exception, ConfigurationError)
 
 
-# Clients with connect=False, whose first operation sends the DNS queries
+# Tests of clients with connect=False, whose first operation sends the DNS queries
 
 NAME = "db.mongodb.com"
 
 
 @pytest.fixture
 def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str, Any]]]]:
-    """Yield a function that creates clients of a standalone. The first operation of a client connects."""
+    """Yield a function that creates clients of a standalone.
+
+    A client connects at its first operation.
+    """
     uri = add_records(network, BLOGS, NAME)
     network.names.addresses[NAME] = "127.0.0.1"
     with gevent.Timeout(15), ExitStack() as stack:
@@ -283,7 +287,10 @@ def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str
 
 
 class DelayedQueries:
-    """DNS queries that wait until the test sets `gate`. The list contains the record type of each query."""
+    """Replacement of the DNS query function.
+
+    Each query waits until the test sets `gate`, and its record type is added to `record_types`.
+    """
 
     def __init__(self) -> None:
         self.record_types: list[str] = []

@@ -25,7 +25,8 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
     return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
 
 
-# In these official tests, a negative number is an error. The official tests of URI Options expect a warning.
+# The official tests of this specification expect an error for a negative number. The official tests
+# of URI Options expect a warning.
 @pytest.mark.parametrize("case", cases("concerns in a uri"))
 def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:

@@ -1,4 +1,7 @@
-"""Official tests of topology changes (SDAM specification). The tests use no sockets and no monitors."""
+"""Official tests of topology changes (SDAM specification).
+
+The tests apply hello replies and errors directly to a topology, without sockets and monitors.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ SERVER_FIELDS = {
 
 
 class TopologyWithoutMonitors(Topology):
-    """Topology that starts no monitors for its servers."""
+    """Topology whose servers have no monitors."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, None)
@@ -76,7 +79,8 @@ def check_topology(topology: Topology, outcome: dict[str, Any]) -> None:
             elif field == "error":
                 assert value in str(server.error)
             elif field == "type":
-                # The server type PossiblePrimary exists only in single-threaded drivers.
+                # The official tests contain PossiblePrimary, but only single-threaded drivers have
+                # this server type.
                 assert server.server_type_name == value.replace("PossiblePrimary", "Unknown")
             elif field in ("minWireVersion", "maxWireVersion") and value is None:
                 continue

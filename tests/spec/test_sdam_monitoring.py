@@ -1,4 +1,4 @@
-"""Official tests of the events of SDAM monitoring."""
+"""Official tests of the events that a client publishes during server discovery and monitoring (SDAM)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENT_NAMES = {
 
 
 class EventRecorder(ForwardingServerListener, ForwardingTopologyListener):
-    """Recorder of events as documents in the format of the official tests."""
+    """Listener that records events as documents in the format of the official tests."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -72,7 +72,8 @@ def test_sdam_events_equal_official_case(case: dict[str, Any]) -> None:
                     for key in ("previousDescription", "newDescription"):
                         description = fields.get(key, {})
                         for server in description.get("servers", [description]):
-                            # This server type exists only in single-threaded drivers.
+                            # The official tests contain PossiblePrimary, but only single-threaded
+                            # drivers have this server type.
                             if server.get("type") == "PossiblePrimary":
                                 server["type"] = "Unknown"
             published, transcript.events = transcript.events, []

@@ -1,4 +1,4 @@
-"""Tests that the runners use all official tests."""
+"""Tests that a runner uses each file of the official tests."""
 
 from __future__ import annotations
 

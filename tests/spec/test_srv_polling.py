@@ -1,7 +1,8 @@
 """Prose tests and other requirements of the specification "Polling SRV Records for mongos Discovery".
 
-A name server and scripted servers run in the test process. The test decides when the polling greenlet wakes up. The
-fixture `polling_timer` records the sleep times that the polling greenlet requests.
+A name server and scripted servers run in the test process. The test then decides when the polling
+greenlet wakes up. The fixture `polling_timer` replaces the timer of the polling greenlet, and
+records its sleep times.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class PollingTimer:
-    """Replacement for the timer of the polling greenlet. The test wakes up the greenlet."""
+    """Replacement for the timer of the polling greenlet, which wakes up when the test calls :meth:`next_scan`."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
@@ -52,7 +53,10 @@ class PollingTimer:
         self._go.clear()
 
     def next_scan(self) -> float:
-        """Let the greenlet scan the SRV records once. Return the seconds until the following scan."""
+        """Wake up the greenlet for one scan of the SRV records.
+
+        Return the seconds for which the greenlet sleeps after the scan.
+        """
         eventually(lambda: self.sleeps)
         done = len(self.sleeps)
         self._go.set()
@@ -69,7 +73,7 @@ def polling_timer(monkeypatch: pytest.MonkeyPatch) -> PollingTimer:
 
 @pytest.fixture
 def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
-    """Yield four mongos, keyed by the ports of their SRV records."""
+    """Yield four scripted mongos, keyed by the ports in their SRV records."""
     add_all_records(network.names)
     with gevent.Timeout(15), ExitStack() as stack:
         servers = {port: ScriptedServer(member=lambda _server: {"msg": "isdbgrid"}, streams=True) for port in PORTS}
@@ -81,7 +85,7 @@ def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
 
 @pytest.fixture
 def connect(mongoses: dict[int, ScriptedServer]) -> Iterator[Callable[..., Client]]:
-    """Yield a function that creates a client, and waits until the client knows a server."""
+    """Yield a function that creates a client, and waits until the client has discovered a server."""
     with ExitStack() as stack:
 
         def make(uri: str = URI, **options: Any) -> Client:
@@ -145,7 +149,8 @@ def test_failed_srv_query_does_not_change_servers_of_topology(
     caplog.set_level(logging.WARNING, "gmongo.topology")
     client = connect(heartbeatFrequencyMS=1234)
     fault(network)
-    # The first query may be slow on a busy machine, so the short timeout applies to later queries only.
+    # The short timeout applies only to later queries, because the first query may be slow on a busy
+    # machine.
     if network.names.silent:
         monkeypatch.setattr(srv, "lookup", lambda name, kind, _timeout, ref: lookup(name, kind, 0.2, ref))
     assert polling_timer.next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
@@ -166,7 +171,7 @@ def test_successful_srv_query_after_error_restores_polling_interval(
     assert ports_of(client) == [27019]
 
 
-# Prose test 9, and other deployments for which the client does not poll
+# Prose test 9, and tests of other deployments for which the client does not poll
 
 
 def test_9_client_of_load_balanced_deployment_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
@@ -330,7 +335,8 @@ def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
 def test_operation_succeeds_during_dns_query_of_polling_greenlet(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
+    # Longer than the test, so that the query does not time out.
+    client = connect(connectTimeoutMS=60_000)
     network.names.silent = True
     query_count = len(network.names.questions)
     scan = gevent.spawn(polling_timer.next_scan)
@@ -357,7 +363,8 @@ def test_close_of_client_ends_polling(connect: Any) -> None:
 def test_close_of_client_ends_polling_during_unanswered_query(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    client = connect(connectTimeoutMS=60_000)  # the query takes longer than the test
+    # Longer than the test, so that the query does not time out.
+    client = connect(connectTimeoutMS=60_000)
     network.names.silent = True
     query_count = len(network.names.questions)
     eventually(lambda: polling_timer.sleeps)
@@ -380,7 +387,8 @@ def test_client_without_references_ends_polling_and_connections(mongoses: Any) -
 def test_unused_client_in_forked_child_sends_no_dns_query(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    # A fork would copy the polling greenlet and mark the client as forked. The test only marks the client.
+    # Instead of a fork, the test only marks the client as forked. Like a copied greenlet, the
+    # polling greenlet continues.
     client = connect()
     eventually(lambda: polling_timer.sleeps)
     network.names.hosts[TEST1] = records(27019)

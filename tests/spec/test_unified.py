@@ -1,8 +1,9 @@
 """Official tests in the unified test format on simulated deployments.
 
-The default tier runs each case on one topology. A hash of the case's name selects the topology. In slow suites, the
-default tier runs half of the cases. The long tier runs the other topologies. ``tests/spec/unified/skips.py`` lists the
-cases that do not pass. ``python -m tests.spec.unified.report`` prints a table of the suites.
+The default tier runs each case on one topology. A hash of the case's name selects this topology.
+The default tier runs only half of the cases of slow suites. The long tier runs the case on the
+other topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass. ``python -m
+tests.spec.unified.report`` prints a table of the suites.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, CaseOnTopo
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 from tests.support.tiers import tiers_of
 
-# Cases with waits run in virtual time. In some cases, an operation that needs 50 ms has a timeout of 75 ms. On a busy
-# machine, the operation would time out in real time. Encryption needs real time, because its servers are not simulated.
+# Cases that contain waits or time limits run in virtual time. In real time, they would fail on a
+# busy machine: in some cases, an operation that needs 50 ms has a timeout of 75 ms. Cases with
+# encryption need real time, because the key management server and mongocryptd are not part of the
+# simulation.
 _WAITS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
 _WAITS |= frozenset({"wait()", "waitForEvent()"})
 _COSTLY = ("client-side-encryption/", "client-side-operations-timeout/")
@@ -87,14 +90,14 @@ def skipped_case(file: SpecFile, index: int, name: str, reason: str) -> Any:
 
 @lru_cache(maxsize=1)
 def content(file: SpecFile) -> dict[str, Any]:
-    """Validate a file with the schema of the format, and return the content of the file."""
+    """Validate a file with the JSON schema of the unified test format, and return the content of the file."""
     check(file.document)
     return read(file)
 
 
 @lru_cache(maxsize=1)
 def needs_virtual_time(file: SpecFile) -> bool:
-    """Return True if the cases of a file contain waits and therefore run in virtual time."""
+    """Return True if the cases of a file contain waits or time limits, and no encryption."""
     words = words_of(file.document)
     return bool(words & _WAITS) and not words & _REAL_TIME
 

@@ -57,13 +57,13 @@ def _marks(file: SpecFile) -> list[Any]:
 @pytest.mark.parametrize(("file", "index"), failing_cases())
 def test_case_of_folder_valid_fail_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
     document = read(file)
-    # If credentials are missing, libmongocrypt raises ValueError.
+    # For missing credentials, libmongocrypt raises ValueError instead of FormatError.
     with pytest.raises((FormatError, AssertionError, ValueError)):
         check(file.document)
         Run(deployments.get(SINGLE), document, document["tests"][index], {}).run()
 
 
-# Further cases, which are not in the official files
+# Tests with cases that are not in the official files
 
 
 def matcher() -> Matcher:
@@ -134,7 +134,7 @@ def test_actual_documents_of_iterable_may_have_additional_fields() -> None:
 
 
 def case_of(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the content of a file with a client, a collection and one case, and the case."""
+    """Return the content of a file that has a client, a collection and one case, and return the case."""
     entities: list[dict[str, Any]] = [
         {"client": {"id": "client0", "observeEvents": ["commandStartedEvent"]}},
         {"database": {"id": "database0", "client": "client0", "databaseName": "own"}},
@@ -147,7 +147,7 @@ PING = {"name": "runCommand", "object": "database0", "arguments": {"commandName"
 
 
 def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
-    """Return an operation of the format that creates entities."""
+    """Return the operation ``createEntities`` of the unified test format."""
     return {"name": "createEntities", "object": "testRunner", "arguments": {"entities": list(entities)}}
 
 

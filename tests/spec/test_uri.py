@@ -58,8 +58,9 @@ def test_parsed_uri_equals_official_case(case: dict[str, Any]) -> None:
 
 def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None:
     assert result["username"] == expected["username"]
-    # The official case expects one name. As in PyMongo, the first dot separates the database from the collection.
+    # As in PyMongo, the first dot separates the database from the collection. The official case
+    # expects one name with both parts.
     names = [result["database"], result["collection"]]
     assert (".".join(part for part in names if part) or None) == expected["db"]
-    # As in PyMongo, the password is an empty string if the URI contains only a username.
+    # If the URI contains only a username, the password is an empty string, as in PyMongo.
     assert result["password"] == ("" if expected["username"] and expected["password"] is None else expected["password"])

@@ -1,4 +1,4 @@
-"""Clients whose events a recorder records."""
+"""Create clients whose event listener is a recorder."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **opti
     """Create a client and start its monitors.
 
     :param recorder: Event listener of the client.
-    :param heartbeat: Seconds between server checks, or None for the default. The option ``heartbeatFrequencyMS``
-        rejects less than 500 ms.
+    :param heartbeat: Seconds between server checks, or None for the default. The parameter exists
+        because the option ``heartbeatFrequencyMS`` rejects values below 500 ms.
     """
     options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
     if heartbeat is None:
@@ -32,9 +32,11 @@ def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **opti
 
 @contextmanager
 def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
-    """Yield a function that creates a client for deployments, scripted servers or URIs.
+    """Yield a function that creates a client.
 
-    Close all created clients at the end of the block.
+    The arguments of the function are deployments, scripted servers, host names or URIs.
+
+    At the end of the block, close all clients that the function created.
     """
     clients: list[Client] = []
 
@@ -46,4 +48,6 @@ def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     yield make
     recorder.hooks.clear()
     for client in clients:
-        client._topology.close()  # `client.close` would also send `endSessions`, and a faulty server may not reply
+        # `client.close` would wait for the reply to `endSessions`, and a faulty server may not
+        # reply.
+        client._topology.close()

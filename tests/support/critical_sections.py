@@ -1,8 +1,9 @@
 """Detect greenlet switches in critical sections.
 
-Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``. :func:`record_switches` wraps
-these sections, and ``greenlet.settrace`` reports each switch. A switch after ``Delivery.note`` and before the delivery
-of the event is also a fault, because other greenlets wait for the delivery.
+Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``.
+:func:`record_switches` wraps these sections, and ``greenlet.settrace`` reports each switch. A
+greenlet must not switch between ``Delivery.note`` and the delivery of the event either, because
+other greenlets wait for the delivery.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import greenlet
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.events.delivery import Delivery
 
-# `Delivery` calls this method of `StateMachine` outside of critical sections.
+# Method of `StateMachine` that is no critical section, because `Delivery` calls the method later.
 _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
 class Sections:
-    """Critical sections that run in a block of :func:`record_switches`.
+    """Records of the critical sections that run in a block of :func:`record_switches`.
 
-    :ivar count: How often a greenlet has entered a critical section.
+    :ivar count: How many times any greenlet has entered a critical section.
     :ivar faults: A text for each forbidden switch, with the stack of the greenlet that switched.
     """
 
@@ -85,7 +86,7 @@ class Sections:
         return watched
 
     def trace(self, _event: str, switch: tuple[Any, Any]) -> None:
-        """Record a fault if the greenlet must not switch now.
+        """Record a fault if the greenlet that now switches is in a critical section or has undelivered events.
 
         ``greenlet.settrace`` calls this method at each switch.
         """
@@ -106,7 +107,7 @@ class Sections:
 
 @contextmanager
 def record_switches() -> Iterator[Sections]:
-    """Record all switches of greenlets in critical sections while the block runs."""
+    """While the block runs, record each greenlet switch in a critical section."""
     sections = Sections()
     methods: dict[str, Any] = {
         name: sections.wrap_method(method)

@@ -1,6 +1,7 @@
-"""Name server on the loopback interface, and an address resolution that leads its host names to scripted servers.
+"""Name server on the loopback interface, and an address resolution that maps its host names to scripted servers.
 
-The name server runs in a greenlet of the test process. The driver sends queries over UDP in a native thread.
+The name server runs in a greenlet of the test process. A native thread of the driver sends the
+queries over UDP.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DAY = 86400
 
 
 class Host(NamedTuple):
-    """Content of an SRV record."""
+    """Target, port and time to live of an SRV record."""
 
     name: str
     port: int
@@ -35,7 +36,7 @@ class NameServer:
     :ivar texts: Lists of TXT records, keyed by the queried name. Each record is a list of strings.
     :ivar addresses: IPv4 addresses, keyed by the host name.
     :ivar questions: The queried name and the record type of each received query.
-    :ivar failure: The response code (RCODE) of all replies, or None to answer from the records.
+    :ivar failure: The DNS error code (RCODE) of all replies, or None to reply with the records.
     :ivar silent: True if the name server replies to no query.
     """
 
@@ -98,7 +99,8 @@ class NameServer:
 class Network:
     """Replacement of the driver's address resolution.
 
-    The addresses come from the name server. :attr:`ports` leads the ports of SRV records to scripted servers.
+    The name server has the IP address of each host. :attr:`ports` maps the ports in SRV records to
+    the ports of scripted servers.
     """
 
     def __init__(self, name_server: NameServer) -> None:
@@ -118,9 +120,10 @@ class Network:
 
 
 def install(patch: Callable[..., None], name_server: NameServer) -> Network:
-    """Lead all DNS queries and address resolutions of the driver in this process to `name_server`.
+    """Make the driver send all DNS queries of this process to `name_server`, and take IP addresses from its records.
 
-    :param patch: The method ``setattr`` of a ``pytest.MonkeyPatch``.
+    :param patch: The method ``setattr`` of a ``pytest.MonkeyPatch``, which replaces functions until
+        the end of the test.
     """
     network = Network(name_server)
     patch(dns.resolver, "default_resolver", name_server.resolver())

@@ -16,26 +16,29 @@ class ExploredSystem(Protocol):
         """Yield each step that is possible in the current state."""
 
     def execute_step(self, step: Step) -> None:
-        """Execute one of the possible steps."""
+        """Execute a step that :meth:`steps` has yielded."""
 
     def find_violations(self) -> Iterator[str]:
         """Yield a description of each invariant that the current state violates."""
 
     def state_view(self) -> Any:
-        """Return a hashable view of the current state. States with equal views have equal possible next states."""
+        """Return a hashable view of the current state.
+
+        If two states have equal views, the same steps lead to states with equal views.
+        """
 
     def run_to_end(self) -> Iterator[str]:
-        """Complete all running work, and yield a description of each violated invariant.
+        """Complete all work that has begun, and yield a description of each violated invariant.
 
-        No step is possible after this method.
+        After this call, the system executes no more steps.
         """
 
 
 class Exploration(NamedTuple):
     """Result of :func:`explore`.
 
-    :ivar states: Number of different states.
-    :ivar steps: Number of executed steps.
+    :ivar states: Number of states that the exploration reached and whose views differ.
+    :ivar steps: Number of executed steps, without the steps that repeat the path to a state.
     :ivar violations: The shortest sequence of steps to each violated invariant.
     """
 
@@ -71,7 +74,7 @@ def explore(create_system: Callable[[], ExploredSystem], depth: int, until: str 
             if is_new:
                 seen.add(view)
                 paths.append((*path, step))
-            # A state whose view is in `seen` has been run to its end before.
+            # If `seen` contained the view, an earlier iteration has checked the end of this state.
             found += [fault for fault in world.run_to_end() if is_new]
             for fault in found:
                 violations.setdefault(fault, (*path, step))

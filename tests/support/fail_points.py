@@ -13,11 +13,12 @@ def fail(
 ) -> None:
     """Set the fail point ``failCommand``.
 
-    :param where: Deployment, or client that sends ``configureFailPoint`` to its deployment.
+    :param where: A simulated deployment, or a client. A client sends ``configureFailPoint`` to its
+        deployment.
     :param commands: Names of the commands that fail.
     :param times: Number of commands that fail, or None for no limit.
-    :param member: Member of `where` with the fail point, or None for all members.
-    :param data: Fields of the document ``data`` of ``configureFailPoint``.
+    :param member: Member of the deployment on which to set the fail point, or None for all members.
+    :param data: Fields of ``data``, which ``configureFailPoint`` receives, such as ``errorCode``.
     """
     mode: Any = "alwaysOn" if times is None else {"times": times}
     data = {"failCommands": list(commands), **data}

@@ -1,4 +1,7 @@
-"""Faults of replies. A fault is a function that a scripted server calls instead of the transmission of a reply."""
+"""Faults of replies.
+
+A scripted server calls a fault, which is a function, instead of sending a reply.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ def cut(at: int) -> Fault:
 
 
 def with_false_header(length: int | None = None, response_to: int | None = None, opcode: int | None = None) -> Fault:
-    """Return a fault that sends the reply with these values in the message header. None keeps the correct value."""
+    """Return a fault that sends the reply with the given, wrong values in the message header.
+
+    An argument that is None keeps the correct value of its header field.
+    """
 
     def fault(peer: ServerConnection, message: bytes) -> None:
         real = HEADER.unpack_from(message)

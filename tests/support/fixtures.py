@@ -10,9 +10,10 @@ import pytest
 
 
 def limited(seconds: float) -> Any:
-    """Return a fixture that limits the virtual time of each test in the folder of the ``conftest.py``.
+    """Return a fixture for a ``conftest.py``: each test of this folder may last `seconds` of virtual time.
 
-    Tests with the marker ``real_time`` have no such limit, because their real time depends on the load of the machine.
+    Tests with the marker ``real_time`` have no limit, because their duration depends on the load of
+    the machine.
     """
 
     @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Wire protocol messages on the side of the server: read a request, write a reply."""
+"""Wire protocol messages of a scripted server: decode a request, and encode a reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BODY_AT = {OP_MSG: 21, OP_REPLY: 36}
 
 
 def command_name(command: Mapping[str, Any]) -> str:
-    """Return the name of a command. The name of the first hello on a connection is ``handshake``."""
+    """Return the name of a command. For the first hello on a connection, the name is ``handshake``."""
     name = next(iter(command))
     if name.lower() not in ("hello", "ismaster"):
         return name
@@ -23,7 +23,10 @@ def command_name(command: Mapping[str, Any]) -> str:
 
 
 def read_request(opcode: int, payload: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the flags and the command of a request. The command contains the documents of document sequences."""
+    """Return the flags and the command of a request.
+
+    The command contains the documents that the request sends as document sequences.
+    """
     if opcode == OP_QUERY:
         return 0, bson.decode(payload[payload.index(0, 4) + 9 :])
     (flags,) = struct.unpack_from("<I", payload)

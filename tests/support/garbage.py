@@ -6,10 +6,12 @@ import gc
 
 
 def freeze_living_objects() -> None:
-    """Exclude living objects from later collections and from ``gc.get_objects()``.
+    """Exclude the objects that exist now from later garbage collections and from ``gc.get_objects()``.
 
-    After the collection of tests, pytest holds two million objects. A scan of these objects would take half a second.
+    After pytest has collected the tests, the process has two million objects. A scan of these
+    objects would take half a second.
     """
     gc.unfreeze()
-    gc.collect()  # if a client without references were frozen, its monitors would not end
+    # The monitors of an unreferenced client end only if the garbage collector removes the client.
+    gc.collect()
     gc.freeze()

@@ -1,4 +1,7 @@
-"""All key management services in one TLS server. The services encrypt a secret by reversal of its bytes."""
+"""One TLS server that simulates all key management services.
+
+To encrypt a secret, the server reverses its bytes.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,18 @@ _MATERIAL = bytes(range(96))
 
 
 class KmsError(Exception):
-    """The request is unknown. The server replies with HTTP status 400."""
+    """The server does not know the request. The server replies with HTTP status 400."""
 
 
 class KmsServer:
     """Context manager of a TLS server that acts as all key management services.
 
     :param context: TLS context with the certificate of the server.
-    :ivar requests: The host and path of each HTTP request, and ``"kmip"`` and the operation of each KMIP request.
-    :ivar failures: For this number of further requests, the server closes the connection without a reply.
-    :ivar status: Status of HTTP responses.
+    :ivar requests: One pair for each request: the host and the path of an HTTP request, or
+        ``"kmip"`` and the KMIP operation.
+    :ivar failures: Number of further requests after which the server closes the connection without
+        a reply.
+    :ivar status: Status code of all HTTP responses, 200 by default.
     :ivar delay: Function that the server calls before each response.
     """
 
@@ -58,7 +63,7 @@ class KmsServer:
         return port
 
     def connect(self, context: Any) -> Any:
-        """Connect to this server instead of the host of a service.
+        """Return a socket that is connected to this server, instead of the host of a key management service.
 
         Tests use this method as ``kms_connect_callback``.
         """
@@ -180,7 +185,10 @@ def reversed_secret(secret: bytes) -> bytes:
 
 
 def material(ciphertext: bytes) -> bytes:
-    """Return the secret of a ciphertext of this server. Return constant bytes for any other ciphertext."""
+    """Decrypt a ciphertext that this server created.
+
+    For a ciphertext that this server did not create, return constant bytes.
+    """
     return ciphertext[len(b"turned:") :][::-1] if ciphertext.startswith(b"turned:") else _MATERIAL
 
 
@@ -194,7 +202,10 @@ def _item(tag: int, kind: int, value: bytes) -> bytes:
 
 
 def _flat(data: bytes) -> dict[int, bytes]:
-    """Return the values of a KMIP message by tag. The dictionary contains the values of nested structures."""
+    """Return the values of a KMIP message, keyed by their tags.
+
+    The dictionary also contains the values inside nested structures.
+    """
     items: dict[int, bytes] = {}
     position = 0
     while position + 8 <= len(data):

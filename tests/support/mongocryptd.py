@@ -36,7 +36,7 @@ class Mongocryptd(ScriptedServer):
 
     @property
     def analysed(self) -> list[str]:
-        """Return the names of the commands that clients have sent for analysis."""
+        """Return the name of each command that clients have sent to mongocryptd."""
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
 
@@ -73,7 +73,7 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Replacement of values in one command by placeholders, for the values that the schema encrypts.
+    """Replace the values of one command that the schema encrypts by placeholders.
 
     :param schema: JSON schema of the collection.
     """
@@ -178,7 +178,7 @@ class _Marker:
             raise AnalysisError("Cannot query on fields encrypted with the randomized encryption algorithm")
 
     def rule(self, path: str) -> Mapping[str, Any] | None:
-        """Return the encryption rule of a field, or None."""
+        """Return the ``encrypt`` object of a field in the schema, or None if the field is not encrypted."""
         schema: Mapping[str, Any] = self._schema
         for name in path.split("."):
             schema = schema.get("properties", {}).get(name, {})

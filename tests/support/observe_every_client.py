@@ -2,7 +2,7 @@
 
     python -m pytest -p tests.support.observe_every_client tests/spec
 
-The outcome of each test must be the same as without the plugin.
+Each test that passes without the plugin must also pass with the plugin.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     own = ClientOptions.telemetry
     patch = pytest.MonkeyPatch()
-    # A client for which the test sets telemetry options keeps these options.
+    # Options that a test sets have priority over the options of the plugin.
     patch.setattr(ClientOptions, "telemetry", lambda self: own(self) if own(self) != TelemetrySettings() else observed)
     config.add_cleanup(patch.undo)

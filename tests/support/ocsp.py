@@ -60,12 +60,18 @@ def new_key(kind: str) -> Any:
 
 
 def hash_for(key: Any) -> hashes.SHA256 | None:
-    """Return the hash algorithm for signatures with a key. For Ed25519 and Ed448 keys, the algorithm is None."""
+    """Return the hash algorithm for signatures of `key`.
+
+    Return None for Ed25519 and Ed448 keys, whose signatures need no hash algorithm.
+    """
     return None if isinstance(key, (ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)) else hashes.SHA256()
 
 
 class Authority:
-    """Certificate authority. All keys of the authority and its certificates have one kind."""
+    """Certificate authority.
+
+    The keys of the authority and of its certificates have one kind, such as ``"rsa"``.
+    """
 
     def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
         self.kind = kind
@@ -86,7 +92,7 @@ class Authority:
     def server(self, *responders: str, must_staple: bool = False) -> Certified:
         """Issue a server certificate for ``localhost`` and 127.0.0.1.
 
-        :param responders: URLs of OCSP responders in the certificate.
+        :param responders: URLs of OCSP responders to write to the certificate.
         """
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
@@ -103,8 +109,10 @@ class Authority:
     def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> Certified:
         """Issue the certificate of a delegate, which signs OCSP responses instead of the authority.
 
-        :param purposes: Purposes in the extended key usage. Without purposes the certificate omits this extension.
-        :param signs: True if the key usage permits signatures. None omits the key usage extension.
+        :param purposes: Purposes in the extended key usage extension. An empty list omits the
+            extension.
+        :param signs: True if the key usage extension permits signatures, False if not. None omits
+            the extension.
         """
         extensions: list[tuple[Any, bool]] = []
         if purposes:
@@ -149,9 +157,9 @@ class Authority:
     ) -> bytes:
         """Return a signed OCSP response about the status of a certificate.
 
-        :param signer: The delegate that signs the response. None lets the authority sign. The response contains the
-            certificate of a delegate.
-        :param since: Time from now to ``thisUpdate``.
+        :param signer: The delegate that signs the response, and whose certificate the response
+            contains. None to let the authority sign.
+        :param since: Time from now to ``thisUpdate``. Negative for a time in the past.
         :param until: Time from now to ``nextUpdate``, or None to omit the field.
         :param identified_by: Hash algorithm of the certificate ID in the response.
         :param signed_with: Hash algorithm of the signature.

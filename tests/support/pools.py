@@ -12,7 +12,7 @@ from gmongo.cmap.pool import Pool
 
 @contextmanager
 def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connection]:
-    """Check out a connection, and check in the connection at the end of the block (CMAP-178)."""
+    """Check out a connection, and check the connection in at the end of the block (CMAP-178)."""
     connection = pool.check_out(deadline)
     try:
         yield connection
@@ -23,5 +23,5 @@ def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connectio
 
 
 def services(pool: Pool) -> dict[Any, tuple[int, int]]:
-    """Return, for each service ID, the pool generation and the number of connections."""
+    """Return the pool generation and the number of connections of each service, keyed by the service ID."""
     return {service: (entry[0], entry[1]) for service, entry in pool.generations._services.items()}

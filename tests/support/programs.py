@@ -16,7 +16,7 @@ TIMEOUT = 90
 
 
 def environment(uri: str | None = None) -> dict[str, str]:
-    """Return the environment variables with which a program imports gmongo and connects to `uri`."""
+    """Return environment variables for a program that imports gmongo and connects to `uri`."""
     inherited = {name: value for name, value in os.environ.items() if name != URI_VARIABLE}
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**inherited, "PYTHONPATH": path, "COLUMNS": "120", **({URI_VARIABLE: uri} if uri else {})}
@@ -38,7 +38,7 @@ def run_python(*arguments: str, uri: str | None = None, timeout: float = TIMEOUT
 def run_program(program: str, *arguments: str) -> str:
     """Run the source code `program` in a child process, and return its standard output.
 
-    Other greenlets of this process run while the program runs.
+    The call blocks only the current greenlet.
     """
     # A native thread calls `subprocess`, because `gevent.subprocess` forks, which is unsafe in a process with threads.
     run = gevent.get_hub().threadpool.apply

@@ -69,9 +69,11 @@ class ProxyServer:
 
 
 class CompressingProxy(ProxyServer):
-    """Proxy for a server without compression. The proxy decompresses requests and compresses the replies to them.
+    """Proxy for a server that does not support compression.
 
-    :param offer: Names of the compressors that the server's hello reply lists.
+    The proxy decompresses each request, and compresses the reply to a compressed request.
+
+    :param offer: Names of the compressors that the proxy adds to the hello reply.
     :param reply_with: Name of the compressor for replies, or None for uncompressed replies.
     """
 

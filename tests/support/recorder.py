@@ -1,4 +1,4 @@
-"""Recorders of events. A recorder can describe each event in one short line."""
+"""Recorders of events. Each event can be printed as one short line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def pool_event_line(event: Any) -> str:
 class _Recorder:
     """Recorder that keeps events in the order in which the client published the events.
 
-    :ivar hooks: Functions that the listener calls with an event, keyed by the short name of the event.
+    :ivar hooks: Functions that the recorder calls with each event of a kind, keyed by the short
+        name of the event.
     """
 
     _name = staticmethod(short_name)
@@ -76,13 +77,16 @@ class _Recorder:
         return [each for each in self.event_lines if each.startswith(kinds)]
 
     def wait_for(self, words: str, count: int = 1) -> Any:
-        """Wait until `count` event lines start with `words`, and return the event of the line number `count`."""
+        """Wait until `count` event lines start with `words`.
+
+        Return the event of the last of these `count` lines.
+        """
         eventually(lambda: len(self.only(words)) >= count)
         return [event for event in self.events if self._line(event).startswith(words)][count - 1]
 
 
 class Recorder(_Recorder, ForwardingListener):
-    """Recorder of all events of the clients that have this listener."""
+    """Recorder of all kinds of events: command, pool, heartbeat, server and topology events."""
 
     @property
     def commands(self) -> list[str]:

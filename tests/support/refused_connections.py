@@ -13,11 +13,15 @@ from gmongo.errors import ServerSelectionTimeoutError
 
 
 def selection_error(create_client: Callable[[int], Any]) -> str:
-    """Return the text of the server selection error of an operation. The text contains the error of a server check.
+    """Return the text of the server selection error of an operation.
 
-    :param create_client: Function that creates a client. Its argument is the server selection timeout in milliseconds.
+    If a server check failed before the timeout, the text contains its error.
+
+    :param create_client: Function that creates a client. The argument of the function is the server
+        selection timeout in milliseconds.
     """
-    for timeout_ms in (300, 3_000, 30_000):  # on a busy machine the first server check may need more time
+    # On a busy machine, no server check may have failed before the first timeout.
+    for timeout_ms in (300, 3_000, 30_000):
         with create_client(timeout_ms) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
             client.db.c.find_one({"_id": 1})
         if "error=" in str(caught.value):

@@ -53,12 +53,15 @@ class ScriptedReplicaSet:
         return [member for member in self.hosts if member is not self.primary]
 
     def announce(self) -> None:
-        """Let all members reply to the hellos that clients await."""
+        """Make all members reply to the hello commands that wait for a change."""
         for member in self.members:
             member.changed()
 
     def elect(self, primary: ScriptedServer | None) -> None:
-        """Make `primary` the primary of the replica set. None leaves the replica set without a primary."""
+        """Make `primary` the primary of the replica set.
+
+        If `primary` is None, the replica set has no primary.
+        """
         self.primary = primary
         self.election += 1
         self.announce()

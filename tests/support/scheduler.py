@@ -1,6 +1,6 @@
 """Deterministic scheduler that replaces the hub of gevent.
 
-A test runs greenlets and callbacks in steps, one at a time. :func:`scheduled` installs the scheduler.
+The test decides which greenlet or callback runs next. :func:`scheduled` installs the scheduler.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Timer(Scheduled):
 
 
 class Scheduler:
-    """Replacement of gevent's hub and event loop. The greenlet that creates the scheduler runs the steps."""
+    """Replacement of gevent's hub and event loop.
+
+    The greenlet that creates the scheduler also runs the steps.
+    """
 
     current: Scheduler
     approx_timer_resolution = 0.0  # seconds
@@ -60,7 +63,7 @@ class Scheduler:
     # Methods that the code under test calls
 
     def switch(self) -> Any:
-        """Suspend the current greenlet until a step resumes the greenlet."""
+        """Suspend the current greenlet until the test runs a step that resumes the greenlet."""
         if self._over:
             raise GreenletExit
         return self.main.switch()
@@ -78,7 +81,7 @@ class Scheduler:
     # Methods that tests call
 
     def has_ready(self) -> bool:
-        """Return True if a callback is ready to run."""
+        """Return True if a callback can run now, without an advance of the clock."""
         while self.ready and self.ready[0].callback is None:
             self.ready.popleft()
         return bool(self.ready)
@@ -153,7 +156,10 @@ class Task(greenlet):  # type: ignore[misc]
             Scheduler.current.run_callback(callback, self)
 
     def stack_lines(self) -> tuple[tuple[str, int], ...]:
-        """Return the function name and line number of each frame. The innermost frame is the first."""
+        """Return the function name and line number of each frame of a greenlet.
+
+        The innermost frame is the first.
+        """
         stack, frame = [], self.gr_frame
         while frame is not None:
             stack.append((frame.f_code.co_name, frame.f_lineno))

@@ -1,7 +1,7 @@
 """Scripted server with the MongoDB wire protocol on the loopback interface.
 
-The server runs in greenlets of the test process. A test sets ``replies``, adds faults of the next replies with
-:meth:`ScriptedServer.fail`, and reads the commands that the server received.
+The server runs in greenlets of the test process. A test sets ``replies``, replaces the next replies
+by faults with :meth:`ScriptedServer.fail`, and reads the received commands.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ LIMITS: dict[str, Any] = {
 
 
 class Received(NamedTuple):
-    """A command that the server received. The name of the first hello of a connection is ``handshake``."""
+    """A command that the server received.
+
+    The first hello of a connection has the name ``handshake``.
+    """
 
     name: str
     command: dict[str, Any]
@@ -46,11 +49,15 @@ class Received(NamedTuple):
 
 
 def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
-    """Return a reply that contains one batch of a cursor. A cursor ID of 0 means that the cursor is exhausted."""
+    """Return a reply that contains one batch of a cursor.
+
+    The default cursor ID 0 means that the server has no more documents.
+    """
     return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
 
 
-# The reply to a find contains the requested _id. If a client reads the reply to another request, the _id is wrong.
+# The reply to a find contains the requested _id. If a client reads the reply to another request, a
+# test therefore finds a wrong _id.
 REPLIES: dict[str, Any] = {
     "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
     "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
@@ -130,7 +137,7 @@ class ServerConnection:
         return number
 
     def _stream(self, response_to: int, command: dict[str, Any]) -> None:
-        """Send a hello reply at each change of the server and after each ``maxAwaitTimeMS``."""
+        """Send a hello reply at each change of the server, and after ``maxAwaitTimeMS`` without a change."""
         while True:
             reply = self.server.reply_to("hello", command)
             continues = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
@@ -144,9 +151,12 @@ class ServerConnection:
 class ScriptedServer:
     """Context manager of a standalone server. With the argument `member`, the server is a member of a replica set.
 
-    :param replies: For each command name, the reply or a function that returns the reply to a command.
-    :param member: Function that returns the fields of a replica set member for each hello reply.
-    :param streams: True if hello replies contain ``topologyVersion``, so that clients can request a stream of hellos.
+    :param replies: Replies, keyed by the command name. A reply can be a function that receives the
+        command.
+    :param member: Function that returns the fields that a replica set member adds to each hello
+        reply.
+    :param streams: True if hello replies contain ``topologyVersion``, with which clients request a
+        stream of hello replies.
     """
 
     def __init__(
@@ -161,14 +171,17 @@ class ScriptedServer:
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.peers: dict[int, ServerConnection] = {}
         self.connection_count = 0
-        # While a test clears `answering`, no connection replies. While a test clears `reading`, no connection reads.
+        # After a test clears `answering`, the server sends no replies. After a test clears
+        # `reading`, the server reads no requests. `set` ends this state.
         self.answering, self.reading = Event(), Event()
         self.hello_extra: dict[str, Any] = {}
-        # Function that returns the hello reply to send. The arguments are the hello command and the usual reply.
+        # Function that receives the hello command and the usual reply, and returns the hello reply
+        # to send.
         self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None
         self._member = member
         self.streams = streams
-        self.exhausts = True  # False if the server replies only once to each hello that requests a stream
+        # False if the server sends only one reply to a hello that requests a stream of replies.
+        self.exhausts = True
         self._process, self._version = ObjectId(), 0
         self._changed = Event()
         self._listener: StreamServer | None = None
@@ -207,7 +220,10 @@ class ScriptedServer:
         self._listener.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def stop(self) -> None:
-        """Close all connections, and refuse new connections. No other process can use the port."""
+        """Close all connections, and refuse new connections.
+
+        The port stays reserved for this server.
+        """
         if self._listener is not None:
             self._listener.stop(timeout=0)
             self._listener = None
@@ -230,11 +246,11 @@ class ScriptedServer:
     # Script
 
     def fail(self, name: str, *faults: Fault) -> None:
-        """Add faults of the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...)."""
+        """Replace the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...) by `faults`."""
         self.faults[name].extend(faults)
 
     def changed(self) -> None:
-        """Reply to the hellos that clients await. The replies contain the changed fields."""
+        """Increase the topology version, and reply to the hello commands that wait for a change."""
         self._version += 1
         self._changed.set()
         self._changed = Event()
@@ -274,7 +290,7 @@ class ScriptedServer:
     def wait_for(self, name: str, count: int = 1) -> dict[str, Any]:
         """Wait until the server has received `count` commands whose name is `name`.
 
-        Return the command number `count`.
+        Return the last of these `count` commands.
         """
         eventually(lambda: len(self.commands(name)) >= count)
         return self.commands(name)[count - 1]

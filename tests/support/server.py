@@ -1,4 +1,4 @@
-"""The names of ``faults``, ``replica_set`` and ``scripted_server`` that tests import."""
+"""Export the names of ``faults``, ``replica_set`` and ``scripted_server`` that tests use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open the transport of a connection without a MongoDB handshake."""
+"""Open the socket of a connection, but send no MongoDB handshake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gmongo.wire.tls import Tls
 
 
 def open_stream(connection: Connection, tls: Tls | None = None) -> None:
-    """Connect the transport of `connection` without a time limit."""
+    """Open the transport (TCP, or TLS if `tls` is set) of `connection` without a time limit."""
     options = ConnectionSettings(tls=tls)
     progress = Progress(connection.address[0], options)
     connect(connection, options, progress, ConnectTimeout(connection, None, True))

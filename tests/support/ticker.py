@@ -10,10 +10,10 @@ import gevent
 
 
 class Ticker:
-    """Greenlet that wakes up again and again, and measures the longest gap between two wakeups.
+    """Greenlet that wakes up every 0.2 ms, and measures the longest gap between two wakeups.
 
-    A gap is the processor time of the thread in seconds. Other processes of a busy machine do not lengthen a gap, and a
-    gap excludes the time in which the thread sleeps.
+    A gap is measured as the processor time that the thread used, in seconds. A gap therefore
+    excludes the time in which the thread sleeps or other processes run.
     """
 
     def __init__(self) -> None:

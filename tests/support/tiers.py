@@ -1,4 +1,7 @@
-"""Tiers of tests. The default tier is fast, and the long tier contains the other tests."""
+"""Tiers of tests.
+
+The default tier contains the fast tests, and the long tier contains the slow tests.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ import pytest
 
 
 def tiers_of(config: pytest.Config, path: Path) -> set[str]:
-    """Return the tiers whose tests of the file `path` run: the tier of ``--tier``.
+    """Return the tiers of the tests to run in the file `path`: the tier that ``--tier`` selects.
 
-    If the command line names the file, both tiers run.
+    If the command line names the file or ``--tier`` is ``all``, return both tiers.
     """
     tier = config.getoption("--tier")
     named = {(config.invocation_params.dir / each.split("::")[0]).resolve() for each in config.args if ".py" in each}

@@ -121,8 +121,8 @@ def server_context(certificate: str, client_ca: str | None = None) -> ssl.SSLCon
     """Return a TLS context for a server.
 
     :param certificate: Path of a PEM file with the certificate and private key of the server.
-    :param client_ca: Path of the certificate of the authority that must sign client certificates. None requires no
-        client certificate.
+    :param client_ca: Path of the certificate of the authority that must have signed the client's
+        certificate. None if clients need no certificate.
     """
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)

@@ -1,4 +1,4 @@
-"""Waits until a condition is true."""
+"""Functions that wait until a condition is true."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import gevent
 
-PATIENCE = 30.0  # seconds that a test waits for a condition
+PATIENCE = 30.0  # seconds after which `eventually` fails, if its caller gives no limit
 turns = 1000  # maximum number of waits of one millisecond in `becomes_true`
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def until(condition: Callable[[], T], pause: float = 0.01) -> T:
     """Wait until `condition` returns a true value, and return the value.
 
-    Only the timeout of the test limits the wait.
+    There is no time limit except the limit of pytest for each test.
     """
     while not (outcome := condition()):
         gevent.sleep(pause)
@@ -27,7 +27,7 @@ def until(condition: Callable[[], T], pause: float = 0.01) -> T:
 def eventually(condition: Callable[[], T], seconds: float = PATIENCE) -> T:
     """Wait until `condition` returns a true value, and return the value.
 
-    :raises AssertionError: The value is not true after `seconds`.
+    :raises AssertionError: `condition` has returned no true value in `seconds`.
     """
     with gevent.Timeout(seconds, AssertionError(f"after {seconds} seconds this condition is not true: {condition}")):
         return until(condition, 0.002)
@@ -36,10 +36,11 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE) -> T:
 def becomes_true(condition: Callable[[], Any], seconds: float | None = None) -> bool:
     """Run other greenlets until `condition` is true.
 
-    Return False if the condition is still false at the end of the wait.
+    Return False if the condition is still false after the last wait.
 
-    In contrast to :func:`eventually`, this function counts turns of the event loop instead of seconds. Time in which
-    the machine suspends the process therefore does not count. The first 50 turns need no timer.
+    In contrast to :func:`eventually`, this function limits the number of waits of one millisecond,
+    not the time. Time in which the machine suspends the process therefore does not count. Before
+    these waits, other greenlets run 50 times without a timer.
     """
     for _ in range(50):
         if condition():

@@ -1,1 +1,4 @@
-"""Programs that run one scenario with gmongo, or with PyMongo under monkey-patching. Each run has its own process."""
+"""Programs that run one scenario with gmongo, or with PyMongo under monkey-patching.
+
+Each run of a program has its own process.
+"""

@@ -1,7 +1,9 @@
-"""Web application for gunicorn. The module creates and uses a client at import time, before gunicorn forks.
+"""Web application that gunicorn runs with one of the drivers.
 
-The environment variable ``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``. The module calls ``monkey.patch_all`` before
-the import of PyMongo.
+The module creates and uses a client at import time, before gunicorn forks its workers.
+
+The environment variable ``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``. If the driver is PyMongo,
+the module first calls ``monkey.patch_all``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Operations and checks while the event loop is blocked.
+"""Run operations and server checks of a driver while the event loop is blocked.
 
-Usage: ``python -m tests.gevent.comparison.blocked_loop gmongo|pymongo URI SCENARIO…``. The program prints the outcomes.
+Usage: ``python -m tests.gevent.comparison.blocked_loop gmongo|pymongo URI SCENARIO…``. The program
+prints how many operations and checks succeeded and failed.
 
-The server runs in another process and replies in time. The time limits are less than half of the blocked time.
+The server runs in another process, and replies while the event loop of this process is blocked. The
+time limits of the driver are less than half of the time for which the loop is blocked.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -23,12 +25,16 @@ from typing import Any
 import gevent
 
 LIMIT = 200  # milliseconds
-BLOCKED = 0.5  # seconds. During a streamed check, the program blocks the loop for another 0.5 s
+# Seconds. A streamed check also waits 0.5 s, so the program then blocks the loop for 1 s.
+BLOCKED = 0.5
 ROUNDS = 4
 
 
 def outcomes_of(greenlets: list[Any]) -> Counter[str]:
-    """Wait for the readers. Return the number of answered reads, and the number of failed reads by error class."""
+    """Wait for the greenlets that read.
+
+    Return the number of successful reads, and of failed reads by error class.
+    """
     gevent.joinall(greenlets, timeout=20)
     return Counter(each.value for each in greenlets)
 
@@ -42,9 +48,12 @@ def read(client: Any) -> str:
 
 
 def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
-    """Start `reads` concurrent reads, and block the event loop after one to four iterations.
+    """Start `reads` concurrent reads, and then block the event loop.
 
-    Return the number of reads by outcome, and the number of server failures.
+    The rounds block the loop after one, two, three and four iterations.
+
+    Return the number of reads by outcome, and how often the client marked the server Unknown or
+    cleared a pool.
     """
     outcomes: Counter[str] = Counter()
     clients = []
@@ -65,7 +74,10 @@ def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
 
 
 def check_while_blocked(mode: str, seconds: float) -> Counter[str]:
-    """Block the event loop after the start of a server check. Return the number of server failures."""
+    """Block the event loop after the start of a server check.
+
+    Return how often the client marked the server Unknown or cleared a pool.
+    """
     seen, blocker = create_event_counter(driver), LoopBlocker(seconds)
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with gevent.Timeout(30), driver.MongoClient(sys.argv[2], event_listeners=[seen, blocker], **options) as client:
@@ -81,7 +93,7 @@ def check_while_blocked(mode: str, seconds: float) -> Counter[str]:
 class LoopBlocker(driver.monitoring.ServerHeartbeatListener):  # type: ignore[misc]
     """Listener that blocks the event loop after the start of a server check.
 
-    :ivar left: the number of further checks during which the listener blocks the loop.
+    :ivar left: the remaining number of checks during which the listener blocks the loop.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -103,9 +115,9 @@ class LoopBlocker(driver.monitoring.ServerHeartbeatListener):  # type: ignore[mi
 
 
 def run_with_dead_server() -> Counter[str]:
-    """Run a client whose server does not reply to checks in time.
+    """Run a client whose server replies to two checks only after the time limit.
 
-    Return whether the client marks the server Unknown.
+    Return ``{"found": True}`` if the client marks the server Unknown.
     """
     seen = create_event_counter(driver)
     options = {

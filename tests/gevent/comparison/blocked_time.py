@@ -1,8 +1,9 @@
-"""Measurement of the time in which activities of a driver block the event loop.
+"""Measure for how long each activity of a driver blocks the event loop.
 
 Usage: ``python -m tests.gevent.comparison.blocked_time gmongo|pymongo URI TLS_URI``.
 
-The test sends the names of activities, one per line. The program prints a measurement of each activity as JSON.
+The test sends the names of activities, one per line. After each activity, the program prints its
+measurement as JSON.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -24,15 +25,17 @@ import gevent
 from tests.support.ticker import measure_longest_gap
 
 DOCUMENTS = 15_000
-TEXT = "x" * 1000  # all documents and the message header fit into one batch of 15 MB
+# All 15,000 documents fit into one batch, because a document has about 1,000 bytes.
+TEXT = "x" * 1000
 
 client = driver.MongoClient(sys.argv[2])
-database = client[sys.argv[1]]  # the drivers share a server, and each driver has its own database
+# The processes of both drivers use one server, so each driver has its own database.
+database = client[sys.argv[1]]
 large = database.large
 
 
 def read() -> None:
-    """Read all documents of the large collection, with a short sleep after each 50 documents."""
+    """Read all documents of the large collection, and yield to other greenlets after every 50 documents."""
     for number, _document in enumerate(large.find(batch_size=DOCUMENTS + 1)):
         if number % 50 == 0:
             gevent.sleep(1e-6)

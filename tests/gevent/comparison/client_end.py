@@ -1,8 +1,9 @@
-"""Ends of a client: the hub ends, the last reference disappears, or the process ends.
+"""End the use of a client without `close`: the hub ends, the last reference disappears, or the process ends.
 
-Usage: ``python -m tests.gevent.comparison.client_end gmongo|pymongo URI SCENARIO``. The program prints the outcome.
+Usage: ``python -m tests.gevent.comparison.client_end gmongo|pymongo URI SCENARIO``. The program
+prints whether the hub, the client or the process ended.
 
-With PyMongo, a scenario may never return. The test therefore has a time limit.
+With PyMongo, a scenario may never return. The test therefore limits the time of the program.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -22,7 +23,10 @@ import gevent
 
 
 def join_hub() -> None:
-    """Join the hub while a client is open. The join should return, because no operation runs."""
+    """Call `join` of the hub while a client is open.
+
+    The call should return, because no operation runs.
+    """
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     send_line("opened")
@@ -31,7 +35,7 @@ def join_hub() -> None:
 
 
 def delete_client() -> None:
-    """Delete the last reference to an open client. Print whether the garbage collector collects the client."""
+    """Delete the last reference to an open client. Print whether Python releases the client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     known = weakref.ref(client)
@@ -65,7 +69,7 @@ def use_in_other_thread() -> None:
 
 
 def end_main_greenlet() -> None:
-    """End the main greenlet while a client is open. The process should end."""
+    """Return from the main greenlet while a client is open. The process should end."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     send_line("opened")

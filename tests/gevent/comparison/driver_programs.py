@@ -14,14 +14,14 @@ import gevent
 import gevent.subprocess
 
 DRIVERS = ("gmongo", "pymongo")
-LIMIT = 60  # seconds. A busy machine may need most of this time
+LIMIT = 60  # seconds. A busy machine may need most of this time.
 
 
 class DriverProgram:
     """Context manager of a process that runs a program of this folder with one driver.
 
     :param scenario: the name of the program's module.
-    :param arguments: the arguments of the program. The first argument is the name of the driver.
+    :param arguments: the arguments of the program, which begin with the name of the driver.
     """
 
     def __init__(self, scenario: str, *arguments: str) -> None:
@@ -61,7 +61,10 @@ class DriverProgram:
         self.process.stdin.flush()
 
     def remaining_output(self) -> str:
-        """Wait for the end of the program, and return the output after the lines that were read."""
+        """Wait for the end of the program.
+
+        Return its output, without the lines that :meth:`line` has returned.
+        """
         text = self.process.stdout.read()
         self.process.wait()
         return text.strip()
@@ -82,7 +85,10 @@ def run_program(scenario: str, *arguments: str) -> str:
 
 
 def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
-    """Run a scenario with gmongo and PyMongo concurrently. Print the outcomes for ``pytest -rP``, and return them."""
+    """Run a scenario with gmongo and concurrently with PyMongo.
+
+    Print the outcomes, which ``pytest -rP`` shows. Return the outcomes, keyed by driver name.
+    """
     with gevent.Timeout(LIMIT):
         programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}
         try:

@@ -1,4 +1,4 @@
-"""Functions that the programs in this folder share: the import of a driver, input and output."""
+"""Functions that the programs in this folder share: they import a driver, and exchange lines with the test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def import_driver(name: str) -> Any:
 
 
 def block_loop(seconds: float) -> None:
-    """Block the event loop with the sleep of the operating system."""
+    """Block the event loop: sleep without a switch to another greenlet, although the process is monkey-patched."""
     from gevent import monkey
 
     monkey.get_original("time", "sleep")(seconds)
@@ -38,7 +38,10 @@ def send_line(*words: Any) -> None:
 
 
 def receive_line() -> str:
-    """Wait for a line from the test, while other greenlets run. Return an empty text if the test has ended."""
+    """Wait for a line that the test sends, while other greenlets run.
+
+    Return an empty text if the test has ended.
+    """
     line: bytes = _stdin().readline()
     return line.decode().strip()
 
@@ -56,7 +59,7 @@ def error_text(error: BaseException | None) -> str:
 
 
 def create_event_counter(driver: Any) -> Any:
-    """Create a listener that counts commands without end event, servers marked Unknown, and cleared pools."""
+    """Create a listener that counts commands without an end event, servers marked Unknown, and cleared pools."""
     monitoring = driver.monitoring
 
     class EventCounter(  # type: ignore[misc]
@@ -80,7 +83,7 @@ def create_event_counter(driver: Any) -> Any:
         failed = succeeded
 
         @property
-        def unended(self) -> int:
+        def commands_without_end(self) -> int:
             return sum(count > 0 for count in self.open.values())
 
         @property

@@ -1,10 +1,11 @@
-"""Use of a client in a forked child process.
+"""Use a client in a forked child process.
 
 Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI WAY STATE``.
 
-``WAY`` is the way to fork: ``os``, ``gevent`` or ``multiprocessing``. In the state ``quiet``, the heartbeat interval is
-60 s, so that only the child sends commands. In the state ``busy``, eight greenlets of the parent wait for replies. The
-replies arrive while the child lives. The child has copies of these greenlets.
+``WAY`` is the way to fork: ``os``, ``gevent`` or ``multiprocessing``. In ``STATE`` ``quiet``, the
+heartbeat interval is 60 s, so that only the child sends commands after the fork. In ``STATE``
+``busy``, eight greenlets of the parent wait for replies at the fork. The replies arrive while the
+child runs. The fork copies these greenlets into the child.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports

@@ -1,9 +1,10 @@
-"""Interrupt scenarios at each switch of a greenlet, and count the lost resources.
+"""Interrupt a greenlet at each of its switches, and count the resources that the driver loses.
 
 Usage: ``python -m tests.gevent.comparison.interruptions gmongo|pymongo SCENARIO…``.
 
-The simulated server runs in the process of the program, so that each run has the same switches. The checks use only
-operations, events, timeouts and the state of the server. They use no internals of a driver.
+The simulated server runs in the process of the program, so that each run has the same switches. The
+checks use only public operations, events, timeouts and the state of the server, because they run
+with both drivers.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -31,16 +32,16 @@ from tests.gevent.switching.tracing import Tracer
 from tests.support.wait import becomes_true
 
 SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
-LIMIT = 2.0  # seconds. Each operation normally needs some milliseconds
+LIMIT = 2.0  # seconds. An uninterrupted operation needs some milliseconds.
 MOST_POINTS = 60
 
 _numbers = itertools.count()
 
 
 class Scenario:
-    """The work of the greenlet that the program interrupts.
+    """The operation that the interrupted greenlet executes, and the state of the pool before this operation.
 
-    :param act: function that does the work. Its argument is the client.
+    :param act: function that executes the operation with a client.
     :param options: the options of the client.
     :param warm: True if the pool has an available connection at the start.
     :param full: True if a second greenlet uses the only connection, and a third greenlet also waits for the connection.
@@ -73,9 +74,11 @@ SCENARIOS = {
 
 
 class Run:
-    """A run of a scenario with a new client and an interruption at one switch.
+    """One run of a scenario.
 
-    :ivar losses: a text for each kind of lost resource.
+    The run uses a new client, and interrupts the greenlet at one of its switches.
+
+    :ivar losses: a text for each kind of resource that the driver has lost.
     """
 
     def __init__(self, deployment: Deployment, scenario: Scenario) -> None:
@@ -132,11 +135,11 @@ class Run:
         if not any(self.raised is each for each in tracer.thrown):
             self.losses.add(f"a different exception was raised: {error_text(self.raised)}")
         self.raised = None
-        # An exception would keep its frames and their objects alive.
+        # A reference to an exception keeps its frames and the objects in the frames alive.
         tracer.thrown[:] = [type(each) for each in tracer.thrown]
-        if self.event_counter.unended:
+        if self.event_counter.commands_without_end:
             gc.collect()
-        if not becomes_true(lambda: not self.event_counter.unended, 0.005):
+        if not becomes_true(lambda: not self.event_counter.commands_without_end, 0.005):
             self.losses.add("a command without an end event")
         if self.event_counter.marked_unknown or self.event_counter.pools_cleared:
             self.losses.add("the server was marked Unknown, or its pool was cleared")
@@ -171,7 +174,10 @@ class Run:
             return None
 
     def close(self) -> None:
-        """Close the client. The caller runs this method in a greenlet, because PyMongo needs half a second."""
+        """Close the client. Close the client.
+
+        The caller runs this method in a greenlet, because PyMongo's `close` needs half a second.
+        """
         if not self._call_with_limit(lambda: self.client.close() or True):
             self.losses.add("close() does not end")
         self.client = None
@@ -192,7 +198,7 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 
 def count_losses(runs: list[Run]) -> Counter[str]:
-    """Return the number of interrupted runs, of runs with a loss, and of runs with each loss."""
+    """Return how many runs were interrupted, how many of these runs lost a resource, and the count of each loss."""
     tally = Counter({"points": len(runs), "points where something is lost": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)
@@ -200,7 +206,7 @@ def count_losses(runs: list[Run]) -> Counter[str]:
 
 
 def fill(deployment: Deployment) -> None:
-    """Insert the documents. Let the server delay each ping, so that several pings overlap."""
+    """Insert the documents. Make the server delay each ping, so that several pings overlap."""
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
         client.test.create_collection("written")
@@ -209,7 +215,10 @@ def fill(deployment: Deployment) -> None:
 
 
 def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
-    """Run a scenario with each kind of interruption at each switch, and yield the interrupted runs."""
+    """Run a scenario once for each kind of interruption and each switch.
+
+    Yield the runs that were interrupted.
+    """
     for kind in SELECTED_KINDS:
         for point in range(MOST_POINTS):
             run = Run(deployment, scenario)
@@ -222,9 +231,9 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
 
 
 def main() -> None:
-    """Run the scenarios on the command line, and print the losses of each scenario."""
+    """Run the scenarios that the command line names, and print the losses of each scenario."""
     gc.collect()
-    gc.freeze()  # later garbage collections skip these objects and are faster
+    gc.freeze()  # later garbage collections are faster, because they skip the frozen objects
     with Deployment.replica_set(members=1) as deployment:
         fill(deployment)
         found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}

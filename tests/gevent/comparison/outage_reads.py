@@ -1,10 +1,11 @@
-"""Wait of 1,000 greenlets for a primary.
+"""Measure 1,000 greenlets that wait for a primary.
 
 Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI TIMEOUT ENDS``.
 
-``TIMEOUT`` is the server selection timeout in milliseconds. If ``ENDS`` is ``foreign``, a ``gevent.Timeout`` of the
-program ends each greenlet before the server selection timeout. The test kills and restarts the server, and sends lines
-to the program. The program prints the CPU time of the wait in seconds per second, and the number of errors by kind as
+``TIMEOUT`` is the server selection timeout in milliseconds. ``ENDS`` is ``own``, or ``foreign``: a
+``gevent.Timeout`` of the program ends each wait before the server selection timeout. The test kills
+the server, sends a line to the program, and may restart the server. The program prints the CPU time
+of the wait in seconds per second. At the end, the program prints the number of errors by kind as
 JSON.
 """
 
@@ -43,7 +44,7 @@ def main() -> None:
     client = driver.MongoClient(sys.argv[2], serverSelectionTimeoutMS=int(sys.argv[3]), maxPoolSize=50)
     client.test.c.find_one()
     send_line("ready")
-    receive_line()  # the test has killed the server
+    receive_line()  # the line says that the test has killed the server
     gevent.sleep(0.6)
     errors: Counter[str] = Counter()
     waiters = [gevent.spawn(find, client, number, sys.argv[4], errors) for number in range(WAITERS)]

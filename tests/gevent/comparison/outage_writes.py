@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
 
-The test kills the server, starts the server again, and sends a line. The program prints JSON. The fields are: whether
-each writer has written again, the number of errors by class, the error classes other than ConnectionFailure, and the
-acknowledged writes.
+The test kills and restarts the server, and then sends a line to the program. The program prints the
+outcome as JSON. The fields say whether each writer wrote again after the outage, which errors the
+writers caught, and which writes the server acknowledged.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -55,7 +55,10 @@ class Writer:
 
 
 def await_writes(writers: list[Writer]) -> bool:
-    """Wait until each writer has one more acknowledged write. Return False if the wait times out."""
+    """Wait until the server has acknowledged another write of each writer.
+
+    Return False if the wait times out.
+    """
     before = [len(writer.acknowledged) for writer in writers]
     with gevent.Timeout(PATIENCE, False):
         while any(len(writer.acknowledged) <= count for writer, count in zip(writers, before, strict=True)):

@@ -1,1 +1,1 @@
-"""Runs of an operation in which the harness interrupts the greenlet at one of its switches."""
+"""Harness that runs an operation in a greenlet, and interrupts the greenlet at one of its switches."""

@@ -1,4 +1,4 @@
-"""Checks after each run of a scenario: resources, replies, sessions, events and documents."""
+"""Checks after each run of a scenario: a run must lose no resource, reply, session, event or document."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PATIENCE = 10.0  # seconds
 
 
 def forget_frames(*errors: BaseException | None) -> None:
-    """Delete the references from exceptions to their frames, so that the objects in the frames can be released."""
+    """Delete the references from exceptions to their frames, so that Python can release the objects in the frames."""
     for error in errors:
         if error is not None:
             error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
-    """Return a text for each difference between the error that the greenlet raised and the expected error."""
+    """Return a text if the greenlet raised another error than the interruption must cause."""
     if scenario.survives or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
@@ -125,7 +125,10 @@ def _session_faults(run_state: ScenarioRun) -> list[str]:
 
 
 def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
-    """Return a text if the next operations do not return the documents that they request."""
+    """Run further operations.
+
+    Return a text if an operation does not return the requested document.
+    """
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
     found = [facts.find_one({"_id": number}) for number in range(2)]
@@ -136,7 +139,7 @@ def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
 
 
 class Resources:
-    """The numbers of open resources in the process and on the servers before a run."""
+    """The open resources before a run: the descriptors and watchers of the process, and the objects on the servers."""
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
@@ -145,7 +148,7 @@ class Resources:
         self._watcher_count = _watcher_count()
 
     def remaining(self, *kinds: str) -> list[str]:
-        """Return a text if the servers have more open objects of these kinds than before the run."""
+        """Return a text if the servers have more open objects of `kinds` (such as ``cursors``) than before the run."""
 
         def count_remaining_objects() -> dict[str, int]:
             now = open_on_servers(self._deployment)
@@ -170,7 +173,7 @@ class Resources:
             faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
         if not becomes_true(lambda: _watcher_count() <= self._watcher_count):
             faults.append(f"watchers left: {_watcher_count()}, there were {self._watcher_count}")
-        # Without timers of clients of other tests, which may be alive.
+        # The count excludes timers, because clients of other tests may be alive.
         timers = [each for each in RunningTimeouts.known if each[0] in seen]
         if timers:
             faults.append(f"timers left: {timers}")
@@ -183,7 +186,7 @@ def _open_descriptors() -> set[str]:
     """Return the file or socket of each open file descriptor."""
     folder, found = "/proc/self/fd", set()
     for number in os.listdir(folder):
-        with suppress(FileNotFoundError):  # the descriptor of the listing itself is closed now
+        with suppress(FileNotFoundError):  # `listdir` has closed the descriptor of the directory
             found.add(os.readlink(f"{folder}/{number}"))
     return found
 
@@ -194,7 +197,7 @@ def _watcher_count() -> int:
 
 
 def _living_driver_greenlets(seen: WeakSet[Any]) -> list[Any]:
-    """Return the driver greenlets in `seen` that are still alive."""
+    """Return the driver greenlets in `seen` that have not ended."""
     return [
         each for each in list(seen) if not each.dead and "gmongo" in _origin(each) and "testing" not in _origin(each)
     ]

@@ -1,8 +1,8 @@
 """Run a scenario repeatedly, with an interruption at a different switch in each run.
 
-``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts the switches of the
-greenlet to the hub, and interrupts the greenlet at the chosen switch. The runs end when a run has fewer switches than
-the number of the chosen switch.
+``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts
+the switches of one greenlet to the hub, and interrupts the greenlet at the chosen switch. The runs
+end when the greenlet ends before the chosen switch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_POINTS = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
-    """Recorder of commands and heartbeats without end event, cursor IDs in replies, and servers marked Unknown."""
+    """Recorder of commands and heartbeats that have no end event, of cursor IDs, and of servers marked Unknown."""
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()
@@ -60,7 +60,10 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
 
 
 class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
-    """Recorder that switches to the hub in each event. The switches are further points for an interruption."""
+    """Recorder that switches to the hub in each event.
+
+    The harness can interrupt the greenlet at these switches.
+    """
 
     def handle(self, event: Any) -> None:
         EventRecorder.handle(self, event)
@@ -72,18 +75,18 @@ class Scenario:
     """Base class of scenarios: the work of the greenlet that the harness interrupts, and further checks."""
 
     name = ""
-    rehearses = False  # True: a run without interruption precedes the other runs
-    simulated = False  # True: the scenario needs a simulated deployment
-    oldest_server = (0, 0)  # the minimum version of a real server that can run the scenario
-    wraps = False  # True: bson or a callback may raise another error with the interruption as its cause
-    options: dict[str, Any] = {}  # options of the client
+    rehearses = False  # True: a run without interruption precedes the other runs.
+    simulated = False  # True: the scenario cannot run on a real server.
+    oldest_server = (0, 0)  # The minimum version of a real server that can run the scenario.
+    wraps = False  # True: the operation may raise another error, whose cause is the interruption.
+    options: dict[str, Any] = {}  # Options of the client.
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
-    warm = True  # True: the pool has an available connection at the start
-    clears = False  # True: the scenario clears the pool
-    survives = False  # True: the greenlet is a driver greenlet, which continues after an exception
-    limited = True  # True: the driver limits the time of one of the waits
-    closes = False  # True: the scenario closes the client
-    ends_cursors = False  # True: a server ends a cursor when the connection of the cursor ends
+    warm = True  # True: the pool has an available connection at the start.
+    clears = False  # True: the scenario clears the pool.
+    survives = False  # True: a driver greenlet is interrupted, and the driver continues its work.
+    limited = True  # True: the greenlet waits with a timeout of the driver.
+    closes = False  # True: the scenario closes the client.
+    ends_cursors = False  # True: the server ends the cursor when its connection closes.
     least_switches = 1
     most_points = MOST_POINTS
 
@@ -92,10 +95,10 @@ class Scenario:
         return Deployment.replica_set(members=1)
 
     def prepare(self, run_state: ScenarioRun) -> None:
-        """Prepare a run before the start of the greenlet."""
+        """Create the state that a run needs, before the greenlet starts."""
 
     def act(self, run_state: ScenarioRun) -> Any:
-        """Do the work of the greenlet."""
+        """Execute the operation, in the greenlet that the harness interrupts."""
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         """Start the greenlet. Return a function that returns True for the greenlet that the harness interrupts."""
@@ -107,20 +110,24 @@ class Scenario:
         try:
             self.act(run_state)
         except BaseException as error:
-            run_state.error = error  # if the greenlet raised the error, gevent would print a traceback
+            # The greenlet keeps the error, because gevent prints a traceback if a greenlet raises.
+            run_state.error = error
 
     def run_others(self, run_state: ScenarioRun) -> None:
-        """Start other greenlets and do further work after the start of the greenlet."""
+        """Start other greenlets that affect the interrupted greenlet, after the start of this greenlet."""
 
     def start_second(self, run_state: ScenarioRun) -> None:
-        """Start a second greenlet that uses the object of the interrupted greenlet."""
+        """Start a second greenlet that uses the same object as the first greenlet.
+
+        The harness calls this method only for the kind ENTER.
+        """
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
-        """Return True if the work of the run has ended."""
+        """Return True if all greenlets of the run have ended their work."""
         return bool(run_state.greenlet.ready())
 
     def finish(self, run_state: ScenarioRun) -> None:
-        """Use and close an object that the run has left open."""
+        """Use and close an object, such as a cursor, that the interrupted operation has left open."""
 
     def check(self, run_state: ScenarioRun) -> None:
         """Check the invariants of this scenario after the run."""
@@ -144,8 +151,8 @@ class ScenarioRun:
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder], **options)
         self.greenlet: Any = None
-        self.error: BaseException | None = None  # the error that the greenlet raised
-        self.errors: list[BaseException] = []  # the errors that the harness has thrown
+        self.error: BaseException | None = None  # The error that the operation raised.
+        self.errors: list[BaseException] = []  # The errors that the harness has thrown.
         self.others: list[gevent.Greenlet] = []
         self.kept: dict[str, Any] = {}
 
@@ -165,11 +172,11 @@ class ScenarioRun:
 
 
 class Result:
-    """The values that a run reports to :func:`explore`.
+    """The result of a run, which :func:`explore` uses.
 
     :ivar reached: True if the greenlet has reached the chosen switch.
     :ivar thrown: True if the harness has thrown an error.
-    :ivar switches: number of switches of the greenlet.
+    :ivar switches: number of switches of the greenlet to the hub.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -201,8 +208,8 @@ def run(
         with Tracer(point, kind, scenario.start(run_state)) as tracer:
             tracer.start_second = partial(scenario.start_second, run_state)
             scenario.run_others(run_state)
-            # After the kill of a driver greenlet, the driver starts another greenlet. The tracer does not trace the new
-            # greenlet.
+            # The run has ended after the kill of the driver greenlet. The tracer does not trace the
+            # new greenlet that the driver starts instead.
             replaced = kind is not None and kind.landing == SPAWN and scenario.survives
             if not becomes_true(lambda: (replaced and tracer.thrown) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")

@@ -1,4 +1,4 @@
-"""Kinds of interruptions: the errors that the harness throws, and the moment at which the harness throws them."""
+"""Kinds of interruptions: the errors that the harness throws into a greenlet, and the moment of the throw."""
 
 from __future__ import annotations
 
@@ -16,28 +16,31 @@ from gmongo.events import delivery
 from gmongo.wire import timeout
 from gmongo.wire.timeout import Source
 
-EARLY = "early"  # throw in a callback of the hub during the wait, as `Greenlet.kill` does
-LATE = "late"  # throw at the end of the wait, after the awaited event
-SPAWN = "spawn"  # throw into a new driver greenlet before its first switch
+EARLY = "early"  # Throw in a callback of the hub while the greenlet waits, as `Greenlet.kill` does.
+LATE = "late"  # Throw when the hub wakes the greenlet, after the awaited event.
+SPAWN = "spawn"  # Throw into a new driver greenlet before its first switch.
 
-ENTER = "enter"  # throw nothing, and start a second greenlet that uses the object
+ENTER = "enter"  # throw nothing, but start a second greenlet that uses the same object
 
 
 class ApplicationError(TimeoutError):
     """An exception that the application throws, for example with ``gevent.Timeout(1, ApplicationError())``.
 
-    The class is a subclass of OSError, but the exception is no network error.
+    ``TimeoutError`` is a subclass of OSError, but the driver must not treat this exception as a
+    network error.
     """
 
 
 class InterruptionKind(NamedTuple):
-    """A kind of interruption: the errors and the moment.
+    """A kind of interruption: the errors that the harness throws, and the moment of the throw.
 
     :ivar name: the name in test IDs.
     :ivar landing: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
-    :ivar error_factories: functions that create the error for the chosen switch and the errors for the following
-        switches. None throws the error of a running timeout of the driver.
-    :ivar innermost: True to throw the error of the driver's innermost timeout, False for the outermost timeout.
+    :ivar error_factories: functions that create the errors: the first for the chosen switch, the
+        others for the following switches. None to throw the error of a running timeout of the
+        driver.
+    :ivar innermost: If several timeouts of the driver run, True to throw the error of the innermost
+        timeout, False for the outermost timeout.
     """
 
     name: str
@@ -51,19 +54,19 @@ class InterruptionKind(NamedTuple):
         return self.error_factories is not None
 
 
-def _foreign_timeout() -> Timeout:
+def _application_timeout() -> Timeout:
     return Timeout(1000)
 
 
 KILL = InterruptionKind("kill", EARLY, (GreenletExit,))
-LATE_TIMEOUT = InterruptionKind("foreign timeout", LATE, (_foreign_timeout,))
+LATE_TIMEOUT = InterruptionKind("foreign timeout", LATE, (_application_timeout,))
 SPAWNED = InterruptionKind("kill before the first switch", SPAWN, (GreenletExit,))
 SECOND = InterruptionKind("second greenlet", ENTER, None)
-KILL_AND_TIMEOUT = InterruptionKind("kill and timeout", EARLY, (GreenletExit, _foreign_timeout))
+KILL_AND_TIMEOUT = InterruptionKind("kill and timeout", EARLY, (GreenletExit, _application_timeout))
 KINDS = (
     KILL,
     InterruptionKind("kill", LATE, (GreenletExit,)),
-    InterruptionKind("foreign timeout", EARLY, (_foreign_timeout,)),
+    InterruptionKind("foreign timeout", EARLY, (_application_timeout,)),
     LATE_TIMEOUT,
     InterruptionKind("exception", EARLY, (ApplicationError,)),
     InterruptionKind("exception", LATE, (ApplicationError,)),
@@ -71,19 +74,22 @@ KINDS = (
     InterruptionKind("own timeout", LATE, None),
     InterruptionKind("own outer timeout", EARLY, None, innermost=False),
     KILL_AND_TIMEOUT,
-    InterruptionKind("kill and timeout", LATE, (GreenletExit, _foreign_timeout)),
+    InterruptionKind("kill and timeout", LATE, (GreenletExit, _application_timeout)),
     InterruptionKind("exception and kill", EARLY, (ApplicationError, GreenletExit)),
 )
 
 
 class RunningTimeouts:
-    """List of the driver's running timeouts. Each entry has the greenlet, the timer and the error."""
+    """List of the driver's running timeouts.
+
+    Each entry has the waiting greenlet, the timer, and the error to throw.
+    """
 
     known: list[tuple[Any, Any, BaseException]] = []
 
     @classmethod
     def begin(cls, timer: Any, error: BaseException) -> None:
-        """Add a timeout of the current greenlet to the list."""
+        """Add a timeout that starts in the current greenlet to the list."""
         cls.known.append((getcurrent(), timer, error))
 
     @classmethod
@@ -93,7 +99,7 @@ class RunningTimeouts:
 
     @classmethod
     def of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
-        """Return the error that a timeout of the driver would throw into the greenlet."""
+        """Return the error of a running timeout of the greenlet, or None if no timeout runs."""
         errors = [error for owner, _timer, error in cls.known if owner is greenlet]
         return errors[-1 if innermost else 0] if errors else None
 
@@ -110,7 +116,7 @@ class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
 
 
 class TrackedLimit(timeout.TimeLimit):
-    """Time limit of the driver. :class:`RunningTimeouts` contains the time limit while the time limit runs."""
+    """Replacement of the driver's time limit. :class:`RunningTimeouts` lists each time limit that is running."""
 
     __slots__ = ()
 
@@ -124,7 +130,7 @@ class TrackedLimit(timeout.TimeLimit):
 
 
 class TrackedTimeout(gevent.timeout.Timeout):
-    """Timeout of the wait queue. :class:`RunningTimeouts` contains the timeout while the timeout runs."""
+    """Replacement of the wait queue timeout. :class:`RunningTimeouts` lists each timeout that is running."""
 
     def start(self) -> None:
         super().start()
@@ -136,7 +142,7 @@ class TrackedTimeout(gevent.timeout.Timeout):
 
 
 def track_timeouts(monkeypatch: Any) -> None:
-    """Let the driver use the tracked timeouts and the reporting greenlets of this module."""
+    """Make the driver use :class:`TrackedLimit`, :class:`TrackedTimeout` and :class:`ReportingGreenlet`."""
     RunningTimeouts.known.clear()
     for module in (timeout, server_connection, connecting, establishing):
         monkeypatch.setattr(module, "TimeLimit", TrackedLimit)

@@ -1,7 +1,7 @@
-"""A scenario for each public operation: a name, an object, a call and the result of the call.
+"""A scenario for each public operation: the name, an object, the call of the operation, and the expected result.
 
-A run without interruption must return the result. After an interrupted run, each document must be equal to the document
-before or after the call. No document may be lost or duplicated.
+A run without interruption must return the expected result. After an interrupted run, each document
+must be equal to the document before or after the call. No document may be lost or duplicated.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 class OperationRow(NamedTuple):
     """One call of a public operation.
 
-    :ivar subject: the name of the object that the call uses. The scenario creates the object before the run.
-    :ivar call: function that calls the operation. Its argument is the object.
-    :ivar expected: the result of the call.
-    :ivar wraps: True if another error contains the error that a callback raises.
+    :ivar subject: the name of the function that creates the object for the call. The scenario
+        creates the object before the run.
+    :ivar call: function that receives the object and calls the operation.
+    :ivar expected: the result that the call must return.
+    :ivar wraps: True if the operation replaces an error of a callback by another error.
     """
 
     subject: str
@@ -95,7 +96,7 @@ class Operation(Scenario):
 
 
 def contents(client: Any) -> Counter[str]:
-    """Return the documents and collection names of the database ``operations``, each with its number of occurrences."""
+    """Return the number of occurrences of each document and collection name in the database ``operations``."""
     database, found = client.operations, Counter[str]()
     for name in database.list_collection_names():
         found[name] += 1
@@ -104,7 +105,10 @@ def contents(client: Any) -> Counter[str]:
 
 
 def _document_text(name: str, document: Mapping[str, Any]) -> str:
-    """Return a document as text, without the field whose value differs in each run."""
+    """Return a document as text.
+
+    Omit the ``_id`` of a chunk and the ``uploadDate`` of a file, which differ in each run.
+    """
     varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 
@@ -115,7 +119,7 @@ _BEFORE = Counter(
 
 
 def refill(client: Any) -> None:
-    """Restore the documents, collections and indexes that the last run has changed."""
+    """Restore the documents, collections and indexes that the previous run has changed."""
     database, now = client.operations, contents(client)
     if now != _BEFORE:
         for name in {*now, *DOCUMENTS} - {each for each in now if ": " in each}:
@@ -193,7 +197,7 @@ def changed_ids(stream: Any) -> list[Any]:
 
 
 def in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that runs `call` inside a ``with`` block of the object."""
+    """Return a function that receives an object, and runs `call` inside a ``with`` block of the object."""
 
     def run(subject: Any) -> Any:
         with subject:
@@ -208,7 +212,7 @@ def first_change(target: Any) -> Any:
 
 
 def may_fail(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that runs `call`, and ignores the error of a server without search indexes."""
+    """Return a function that runs `call`, but ignores the error of a server that does not support search indexes."""
 
     def run(subject: Any) -> Any:
         try:
@@ -434,7 +438,7 @@ class Encoder(TypeEncoder):  # type: ignore[misc]
 
 
 class SlowMapping(Mapping[str, Any]):
-    """A document class of the application whose methods switch to the hub."""
+    """A document class whose methods switch to the hub, as methods of an application may do."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -452,7 +456,7 @@ class SlowMapping(Mapping[str, Any]):
 
 
 class SlowFile(io.BytesIO):
-    """A file of the application whose methods switch to the hub."""
+    """A file object whose methods switch to the hub, as a file object of an application may do."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         gevent.sleep(0)

@@ -1,4 +1,7 @@
-"""The public classes, and the public members for which no scenario exists. Each of these members has a reason."""
+"""The public classes, and the public members for which no interruption scenario exists.
+
+For each of these members, a text says why no scenario exists.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios for each place in which an operation or a greenlet of the driver waits."""
+"""Scenarios for each place in the driver at which an operation or a driver greenlet waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tests.support.fail_points import fail
 from tests.support.pools import checked_out
 from tests.support.wait import becomes_true
 
-LARGE = b"x" * 12_000_000  # bytes that do not fit into the socket buffers
+# More bytes than the socket buffers hold, so that a send or receive must wait.
+LARGE = b"x" * 12_000_000
 OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
 
 
@@ -89,7 +90,10 @@ class FullPool(Scenario):
 
 
 class LostConnection(FullPool):
-    """Another greenlet checks in the only connection with an error. The waiting greenlet then creates a connection."""
+    """The main greenlet checks in the only connection after an error.
+
+    The waiting greenlet then creates a new connection.
+    """
 
     name = "check-out from a full pool whose connection is lost"
 
@@ -99,7 +103,7 @@ class LostConnection(FullPool):
 
 
 class PausingPool(FullPool):
-    """While the greenlet waits for a connection, the pool is cleared and becomes ready again."""
+    """While the greenlet waits for a connection, the test clears the pool and marks the pool as ready."""
 
     name = "check-out from a pausing pool"
     clears = True
@@ -174,7 +178,10 @@ class CloseCursor(OpenCursor):
 
 
 class ReadAhead(Scenario):
-    """A cursor with read-ahead. The harness interrupts the greenlet of the application."""
+    """Iterate a cursor with read-ahead.
+
+    The harness interrupts the iterating greenlet, not the driver greenlet that fetches batches.
+    """
 
     name = "read-ahead"
     least_switches = 3
@@ -193,7 +200,10 @@ class DropReadAhead(Scenario):
 
 
 class LeaveReadAhead(Scenario):
-    """The greenlet leaves a cursor with read-ahead. The driver kills the cursor on a second connection of the pool."""
+    """The greenlet leaves the ``with`` block of a cursor with read-ahead.
+
+    The driver kills the cursor on a second connection of the pool.
+    """
 
     name = "close of a cursor with read-ahead"
 
@@ -293,7 +303,7 @@ class Retry(Backoff):
 
 
 def unacknowledged(db: Any) -> Any:
-    """Return a collection whose writes are unacknowledged."""
+    """Return a collection with write concern ``w=0``."""
     return db.get_collection("written", write_concern=WriteConcern(w=0))
 
 
@@ -350,7 +360,10 @@ class UploadWithId(UploadFile):
 
 
 class WriteAndAbort(UploadFile):
-    """An interrupted upload outside of a ``with`` block. Until ``abort``, each use of the upload raises the error."""
+    """Upload a file without a ``with`` block.
+
+    After an interruption, each use of the upload raises the error until ``abort``.
+    """
 
     name = "GridFS upload without a with"
 
@@ -371,14 +384,18 @@ class WriteAndAbort(UploadFile):
 
 
 class DownloadFile(Scenario):
-    """After the interruption of a download, further reads return the other bytes. No byte is lost or repeated."""
+    """After the interruption of a download, the next read continues the file.
+
+    No byte is lost or repeated.
+    """
 
     name = "GridFS download in pieces"
     least_switches = 3
-    content = b"".join(b"line %d\n" % number for number in range(15))  # two batches of one-byte chunks
+    # The chunks have one byte, so that the cursor needs two batches.
+    content = b"".join(b"line %d\n" % number for number in range(15))
 
     def read(self, run_state: ScenarioRun) -> Any:
-        """Read the next part of the file."""
+        """Return the next part of the file, or empty bytes at its end."""
         return run_state.kept["file"].read(50)
 
     def prepare(self, run_state: ScenarioRun) -> None:
@@ -396,7 +413,10 @@ class DownloadFile(Scenario):
 
 
 class DownloadChunks(DownloadFile):
-    """A download of several chunks. The server returns the last chunk in the second batch."""
+    """Download a file that has several chunks.
+
+    The server returns the last chunk in the second batch.
+    """
 
     name = "GridFS download by chunks"
     content = b"x" * 101
@@ -406,7 +426,10 @@ class DownloadChunks(DownloadFile):
 
 
 class DownloadLines(DownloadFile):
-    """A download by lines. The server loses the cursor of the chunks, and the driver opens a new cursor."""
+    """Read a file line by line.
+
+    The server has killed the cursor of the chunks, and the driver opens a new cursor.
+    """
 
     name = "GridFS download by lines after a lost cursor"
     simulated = True
@@ -426,7 +449,7 @@ class CloseClient(Scenario):
 
 
 class DropClient(Scenario):
-    """A ``with`` block of a client. The interruption ends the block."""
+    """Use a client in a ``with`` block. The interruption ends the block, which closes the client."""
 
     name = "with block of a client"
     closes = True
@@ -497,9 +520,9 @@ class FetchAhead(DriverGreenlet):
 
 
 class ConnectionAfterLateReply(EmptyPool):
-    """The driver reads the reply that arrives after the interruption.
+    """After an interruption, the driver reads the late reply of the interrupted command.
 
-    Another greenlet then gets the only connection.
+    When the driver has read the reply, another greenlet checks out the only connection.
     """
 
     name = "find on a drained connection"
@@ -515,7 +538,7 @@ class ConnectionAfterLateReply(EmptyPool):
 
 
 class LargeLateReply(ConnectionAfterLateReply):
-    """The reply after the interruption arrives in pieces, and does not fit into the buffer of the driver."""
+    """The late reply arrives in pieces, and is larger than the receive buffer of the driver."""
 
     name = "large find on a drained connection"
     least_switches = 2
@@ -528,7 +551,7 @@ class LargeLateReply(ConnectionAfterLateReply):
 
 
 class CursorOfLateReply(ConnectionAfterLateReply):
-    """The reply after the interruption contains a cursor, which the driver kills."""
+    """The late reply contains a cursor, which the driver kills."""
 
     name = "cursor on a drained connection"
 
@@ -539,7 +562,7 @@ class CursorOfLateReply(ConnectionAfterLateReply):
 class LateReply(DriverGreenlet):
     """The harness interrupts the driver greenlet that reads a late reply.
 
-    The driver reuses or closes the connection.
+    After the interruption, the driver must reuse or close the connection.
     """
 
     name = "read of a late reply"

@@ -1,4 +1,4 @@
-"""Real servers for scenarios, and the numbers of open cursors, transactions and connections on the servers."""
+"""Real servers for scenarios, and functions that count their open cursors, transactions and connections."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gmongo.testing import Deployment
 
 
 class RealDeployment:
-    """A real server. The class has the methods of a simulated deployment that scenarios call."""
+    """A real server. A real server with the methods of a simulated deployment that scenarios call."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.observer: MongoClient[Any] = MongoClient(uri, serverMonitoringMode="poll", heartbeatFrequencyMS=3_600_000)
         self.version = tuple(self.observer.server_info()["versionArray"][:2])
-        # The driver greenlets of the client `observer` live longer than each run.
+        # The checks must ignore the driver greenlets of this client, which outlive each run.
         self.greenlets = WeakSet(each for each in gc.get_objects() if isinstance(each, gevent.Greenlet))
 
     def set_fail_point(self, name: str, mode: Any, data: Any = None, *, member: Any = None) -> None:

@@ -21,13 +21,15 @@ REJECTED = "rejected"
 
 
 class SharedObject(Scenario):
-    """Two calls that use one object.
+    """Two calls that concurrently use one object.
 
     :param subject: the name of the object in :data:`OBJECTS`.
-    :param first: the call of the first greenlet.
-    :param second: the call that starts during a switch of the first greenlet.
-    :param after: function that checks the object and the documents. The arguments are the run, the object and the
-        results of the two calls. A result may be :data:`REJECTED`.
+    :param first: function that the first greenlet calls with the object.
+    :param second: function that the second greenlet calls. The second greenlet starts at a switch
+        of the first greenlet.
+    :param after: function that checks the object and the documents. The arguments of the function
+        are the run, the object and the results of the calls. The result of a call that raised
+        InvalidOperation is :data:`REJECTED`.
     """
 
     def __init__(self, name: str, subject: str, first: Call, second: Call, after: Callable[..., None]) -> None:
@@ -60,7 +62,7 @@ def _outcome(call: Call, subject: Any) -> Any:
 
 
 def check_file(run_state: ScenarioRun, file: Any, first: Any, second: Any) -> None:
-    """Check that the file consists of the bytes of the successful calls, or that no part of the file exists."""
+    """Check that the file contains exactly the bytes of the successful calls, or that no part of the file exists."""
     if not file.closed:
         file.close()
     database = run_state.client.operations

@@ -98,16 +98,17 @@ class Tracer:
             return
         error = self._next_error()
         if error is not None:
-            # The greenlet to which the hub switches raises the error of the trace function. The error ends the tracing.
+            # If the trace function raises an error, the greenlet to which the hub switches gets the
+            # error, and the tracing ends.
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
     def missed(self) -> bool:
-        """Return True if the tracer threw nothing, although the greenlet switched again after the chosen switch.
+        """Return True if the tracer threw no error, although the greenlet switched again after the chosen switch.
 
-        At the last switch, another callback may wake the greenlet first. The greenlet then ends before the tracer
-        throws the error. The last switch differs between runs, because the driver reads an available reply without a
-        switch.
+        A miss is a fault of the harness. Only at the last switch, another callback may end the
+        greenlet before the tracer throws the error. The last switch differs between runs, because
+        the driver reads an available reply without a switch.
         """
         foreign = self.kind is not None and self.kind.foreign
         return foreign and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
@@ -145,7 +146,7 @@ class Tracer:
 class SecondStarter(Tracer):
     """Tracer that starts other greenlets at a switch of the first greenlet.
 
-    :param kills: True to kill the first greenlet after the start of the other greenlets.
+    :param kills: True to kill the first greenlet after the other greenlets have started.
     """
 
     def __init__(

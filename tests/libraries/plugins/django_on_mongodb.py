@@ -1,6 +1,7 @@
-"""Parts of the settings for the tests of the Django backend.
+"""Classes to which the settings for the tests of the Django backend refer.
 
-The module contains applications whose primary keys are ObjectIds, and a test runner that writes a report.
+The module contains configurations of applications whose primary keys are ObjectIds, and a test
+runner that writes a report.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class ContentTypes(ContentTypesConfig):
 
 
 class _Result(unittest.TextTestResult):
-    """Test result that also keeps a list of the tests that pass."""
+    """Test result that also lists the passed tests, because the report must contain all tests."""
 
     def startTestRun(self) -> None:
         super().startTestRun()
@@ -37,7 +38,7 @@ class _Result(unittest.TextTestResult):
 
 
 class Runner(DiscoverRunner):
-    """Test runner that writes a JUnit report, as pytest does."""
+    """Test runner of Django that writes a JUnit report, as pytest does."""
 
     def get_resultclass(self) -> type[unittest.TextTestResult]:
         return _Result

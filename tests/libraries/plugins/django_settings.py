@@ -19,7 +19,7 @@ INSTALLED_APPS = [
     "django_on_mongodb.ContentTypes",
     "django_on_mongodb.Auth",
     "django_mongodb_backend",
-    # The applications whose tests the command line selects.
+    # Only the applications whose tests the command line selects are installed.
     *(each for each in sys.argv if (Path.cwd() / each / "__init__.py").exists()),
 ]
 MIGRATION_MODULES = {"auth": None, "contenttypes": None}

@@ -1,6 +1,6 @@
 """Pytest plugin for tests that start servers with Docker.
 
-The plugin replaces Docker, because the servers already run.
+With this plugin, the tests use servers that already run.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ class _Services:
 
 @pytest.fixture(scope="session")
 def docker_services() -> _Services:
-    """Replace the fixture ``docker_services`` of pytest-docker."""
+    """Replace the fixture ``docker_services`` of pytest-docker, so that no container is started."""
     return _Services()

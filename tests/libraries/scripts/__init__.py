@@ -1,1 +1,4 @@
-"""Tests that use libraries with ``pymongo``. ``test_suites.py`` runs these tests with PyMongo and with gmongo."""
+"""Tests of libraries that import ``pymongo``.
+
+``test_suites.py`` runs these tests once with PyMongo, and once with gmongo as ``pymongo``.
+"""

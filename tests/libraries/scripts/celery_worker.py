@@ -1,4 +1,7 @@
-"""Tests of the Celery example. The worker runs tasks in greenlets. MongoDB is broker, result backend and database."""
+"""Tests of the Celery example. The Celery worker runs tasks in greenlets.
+
+MongoDB is the broker, the result backend and the database of the tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests of New Relic's instrumentation. The agent installs import hooks, so each program runs in a separate process."""
+"""Tests of New Relic's instrumentation.
+
+Each program runs in a separate process, because the agent of New Relic installs import hooks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of MongoDB servers to commands, in data files.
+"""Recorded answers of MongoDB servers to commands.
 
-A program records and checks the answers, and tests use them.
+A program writes the answers to data files. Tests compare the answers of the simulation with these files.
 """

@@ -1,9 +1,10 @@
-"""Record the answers of a server in the data files, or compare the answers with the data files.
+"""Write the answers of a server to data files, or compare the answers of a server with the data files.
 
-``python -m tests.simulation.answers --record URI [files]`` writes the answers and the version of a server.
-``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs from its file.
-The server must be a replica set of one member, without authentication, with test commands.
-Both commands drop the database ``gmongo_answers``.
+``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its
+version to the data files. ``python -m tests.simulation.answers --check URI [files]`` fails if an
+answer of the server differs from its file. The server must be a replica set of one member that
+requires no authentication and accepts test commands. With both options, the program uses and
+finally drops the database ``gmongo_answers``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .notation import is_wrapper, line
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record or check answers. Return 1 if a checked answer of the server differs from its file."""
+    """Record or check answers. Return 1 if an answer of the server differs from its data file."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.answers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="URI", help="write the answers of this server")
@@ -41,7 +42,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check(database: Any, version: str, names: Sequence[str]) -> int:
-    """Print each case of this server version whose answers differ. Return 1 if the answers of a case differ."""
+    """Run each case that was recorded from this server version.
+
+    Print the cases whose answers differ, and return 1 if there is such a case.
+    """
     count = failures = 0
     release = version.split(".")[:2]
     for case in cases(*names):
@@ -57,9 +61,9 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
 
 
 def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
-    """Return the fields of a case with the answers of a server.
+    """Run a case on a server, and return the fields of the case with the new answers.
 
-    The documentation promises the answers of some cases. The function returns the fields of these cases unchanged.
+    Return the fields unchanged if the answers come from MongoDB's documentation, not from a server.
     """
     if "documented" in case.fields:
         return case.fields
@@ -68,7 +72,10 @@ def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
 
 
 def common_answer(first: Any, second: Any) -> Any:
-    """Return the answer of the first run, with ``{"$any": type}`` for each value that differs in the second run."""
+    """Return the answer `first` of a run.
+
+    ``{"$any": type}`` replaces each value that differs in the answer `second` of another run.
+    """
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
         return {name: common_answer(part, second[name]) for name, part in first.items()}
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):

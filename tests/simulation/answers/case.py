@@ -16,8 +16,9 @@ from .notation import from_json, is_wrapper, line, to_json
 DATA = Path(__file__).with_name("data")
 NAME = "gmongo_answers"
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
-_ROUNDS = 40  # number of `getMore` commands after which the events of a change stream must have arrived
-# Fields of replies whose values depend on the time or on the deployment.
+# Maximum number of `getMore` commands that read the expected events of a change stream.
+_ROUNDS = 40
+# Reply fields that an answer omits, because their values depend on the time or on the deployment.
 _VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
 
 
@@ -26,10 +27,11 @@ class Case:
     """One case of a data file.
 
     :param file: the name of the data file, without the ending.
-    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the two collections;
-        ``run``, the commands; ``answers``, one for each command. ``server`` is the version of the server that gave the
-        answers. For documented answers, ``documented`` is the page that promises the answers, and ``since`` is the
-        first version with these answers.
+    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the
+        collections ``cases`` and ``others``; ``run``, the commands; ``answers``, one for each
+        command. ``server`` is the version of the server from which the answers were recorded. If
+        the answers come from documentation, ``documented`` is the page, and ``since`` is the first
+        server version with these answers.
     """
 
     file: str
@@ -96,7 +98,7 @@ def run(case: Case, database: Any) -> Any:
 
 
 def difference(recorded: Any, found: Any, path: str = "") -> str | None:
-    """Return a text about the first part of an answer that differs from the recorded answer.
+    """Describe the first part of the answer `found` that differs from the recorded answer.
 
     Return None if the answers are equal.
     """
@@ -114,7 +116,7 @@ def difference(recorded: Any, found: Any, path: str = "") -> str | None:
 
 
 def kind(value: Any) -> str:
-    """Return the name of a value's type, as ``{"$any": type}`` contains the name."""
+    """Return the name of a value's type. ``{"$any": type}`` contains this name."""
     if is_wrapper(value):
         return str(next(iter(value)))
     return "document" if isinstance(value, dict) else type(value).__name__
@@ -123,11 +125,12 @@ def kind(value: Any) -> str:
 def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> Any:
     """Run one command of a case, and return the reply.
 
-    Some fields of a command control the run. ``$db`` names a database other than the default database. ``lsid`` is the
-    number of a session, in which ``startTransaction`` begins a transaction.
-    ``$events`` is the number of events that a cursor must return in one or several batches. The value can also be the
-    ``_id`` in the ``documentKey`` of the last event.
-    ``$only`` is a list of paths. The answer consists of the parts of the reply at these paths.
+    Some fields of a command in a data file control the run, and are not sent to the server. ``$db``
+    is the name of the database, if the command does not use the default database. ``lsid`` is the
+    number of the session. ``startTransaction`` begins a transaction in this session. ``$events`` is
+    the number of events that a cursor must return in one or several batches. A value of ``$events``
+    that is no number is the ``_id`` in the ``documentKey`` of the last event to read. ``$only`` is
+    a list of paths. The answer contains only the parts of the reply at these paths.
     """
     expected_end, paths = command.pop("$events", None), command.pop("$only", None)
     other = database.client[command.pop("$db", database.name)]
@@ -171,7 +174,7 @@ def _session(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -
 
 
 def _with_answers(value: Any, replies: list[Any]) -> Any:
-    """Return `value` in which a part of an earlier reply replaces each ``{"$answer": [number, name ...]}``."""
+    """Return a copy of `value` in which parts of earlier replies replace ``{"$answer": [number, name ...]}``."""
     if isinstance(value, list):
         return [_with_answers(part, replies) for part in value]
     if not isinstance(value, dict):
@@ -189,7 +192,7 @@ def _renamed(value: Any, old: str, new: str) -> Any:
 
 
 def _stable_reply(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply without error messages, cursor IDs, and fields that depend on the time or on the deployment."""
+    """Return a reply without error messages, and without cursor IDs and other values that differ in each run."""
     found = {name: value for name, value in reply.items() if name not in _VOLATILE}
     if found.get("ok") in (0.0, 1.0) and isinstance(found["ok"], float):
         del found["ok"]

@@ -18,7 +18,8 @@ _WRAPPERS = (
     *("$numberLong", "$oid", "$regularExpression", "$symbol", "$timestamp", "$undefined"),
 )
 _INT32 = 2**31
-_LAST_YEAR = 253402300800000  # the beginning of the year 10000
+# First millisecond of the year 10000, which `datetime` cannot represent.
+_LAST_YEAR = 253402300800000
 
 
 def is_wrapper(value: Any) -> bool:
@@ -47,7 +48,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_json_parts(wrapper: Any) -> Any:
-    """Convert the parts of a database reference, or of code with a scope."""
+    """Convert a value that contains other values: a database reference, or code with a scope."""
     return wrapper if is_wrapper(wrapper) and "$code" not in wrapper else to_json(wrapper)
 
 

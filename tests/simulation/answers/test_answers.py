@@ -1,4 +1,4 @@
-"""The simulation returns the recorded answers of servers. Indexes change no answer."""
+"""Tests that the simulation returns the recorded answers of servers, and that an index changes no answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def simulation(version: str | None = None) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def database_of() -> Iterator[Callable[[Case], Any]]:
-    """Yield a function that returns a database for a case. The version of its deployment is the version of the case."""
+    """Yield a function that returns a database for a case.
+
+    The deployment of the database has the server version of the case.
+    """
     with contextlib.ExitStack() as stack:
         databases: dict[str | None, Any] = {}
 
@@ -47,8 +50,8 @@ def database_of() -> Iterator[Callable[[Case], Any]]:
 
 @pytest.mark.parametrize("file", [path.stem for path in files()])
 def test_simulation_returns_recorded_answers_of_servers(file, database_of):
-    # Each case of the list of known differences must differ. If a case no longer differs, remove the case from the
-    # list.
+    # The answers of each case in `known_differences.jsonl` must differ. If the answers no longer
+    # differ, remove the case from this file.
     known = {entry["name"] for entry in map(json.loads, KNOWN.read_text("utf-8").splitlines()) if entry["file"] == file}
     problems = []
     for case in cases(file):
@@ -124,5 +127,5 @@ def test_simulation_refuses_less_than_10_percent_of_random_reads():
     with simulation() as database:
         answers = [reply for _ in range(25) for reply in run(Case("random", grammar.case("reads")), database)]
     codes = [reply.get("code") for reply in answers]
-    assert 1 not in codes  # error code 1 is an internal error of the simulation
+    assert 1 not in codes  # the simulation returns error code 1 for an internal error
     assert codes.count(REFUSED) < 0.1 * len(answers)

@@ -1,1 +1,1 @@
-"""The table of command fields of the simulation. A program records the table from a server, or compares the errors."""
+"""Programs for the table that lists, for each command, the fields and types that a server accepts."""

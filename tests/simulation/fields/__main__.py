@@ -1,9 +1,9 @@
-"""Record the table of command fields from a server, or compare the replies of a simulated deployment and a server.
+"""Record the table of command fields from a server, or compare a simulated deployment with a server.
 
 ``python -m tests.simulation.fields --record HOST:PORT`` writes the table that ``gmongo.testing`` uses.
 ``python -m tests.simulation.fields --compare HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the cases whose replies
 differ.
-Both servers must be replica sets of one member, without authentication, with test commands.
+Each server must be a replica set of one member that requires no authentication and accepts test commands.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .recorder import NAMES, TABLE, Recorder
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record or compare. Return 1 if more than 2 % of the cases differ."""
+    """Record or compare the table. Return 1 if the replies of more than 2 % of the compared cases differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fields", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="SERVER", help="write the fields that this server has")

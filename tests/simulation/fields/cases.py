@@ -1,4 +1,8 @@
-"""Invalid commands. The program makes each command from a template of a valid command, with one fault."""
+"""Invalid commands.
+
+Each command is a copy of a valid command, the template, with one fault such as a field of a wrong
+type.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ TEMPLATES = Path(__file__).with_name("templates.jsonl")
 NAME = "gmongo_fields"
 DOCUMENTS = [{"_id": number, "a": number} for number in range(4)]
 _NUMBERS = (1, 0, -1, 3, 2**31, -(2**40))
-# Values of each BSON type, for faulty fields.
+# Values that replace the value of a field, with one list for each BSON type.
 VALUES: list[list[Any]] = [
     [1, 0, -1, 5, 100, -5],
     [Int64(number) for number in (*_NUMBERS, 2**62)],
@@ -49,10 +53,12 @@ class Template:
     """A valid command.
 
     :param needed: the names of the required fields.
-    :param also: for each field path, words for further kinds of values that the field accepts.
-    :param skipped: fields whose values change the state of the server.
+    :param also: further kinds of values that a field accepts, in words of the table. The key is the
+        path of the field.
+    :param skipped: fields whose value must not be replaced, because other values would change the
+        state of the server.
     :param changes: True if the command changes collections, indexes or users.
-    :param name: the name of the command's line in the table. By default, the name is the name of the command.
+    :param name: the name of the line in the table. The default is the name of the command.
     """
 
     command: dict[str, Any]
@@ -75,7 +81,7 @@ class Template:
 class Case:
     """A command with one fault.
 
-    :param pairs: the name and value of each field. A name can occur twice.
+    :param pairs: the name and value of each field. A duplicate field name is one of the faults.
     """
 
     name: str
@@ -94,13 +100,14 @@ def templates() -> list[Template]:
     lines = TEMPLATES.read_text(encoding="utf-8").splitlines()
     found = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
     for template in found:
-        if "lsid" in template.command:  # a new session for each run, because servers cache sessions
+        # A new session ID, because a server may have cached the session of an earlier run.
+        if "lsid" in template.command:
             template.command["lsid"] = {"id": Binary(uuid.uuid4().bytes, 4)}
     return found
 
 
 def random_cases(seed: int) -> Iterator[Case]:
-    """Yield random cases without end."""
+    """Yield an unlimited number of random cases."""
     rng = random.Random(seed)
     known = templates()
     weights = [len(template.command) + 1 for template in known]
@@ -109,7 +116,7 @@ def random_cases(seed: int) -> Iterator[Case]:
 
 
 def random_case(rng: random.Random, template: Template) -> Case:
-    """Return a command with some fields of a template, one of which has a fault."""
+    """Return a command that has some fields of a template, and one fault."""
     share = rng.choice((0, 0.3, 1))
     target = rng.choice(list(template.command))
     kept = {template.first, target, *template.needed}
@@ -137,7 +144,7 @@ def random_case(rng: random.Random, template: Template) -> Case:
 
 
 def random_value(rng: random.Random) -> Any:
-    """Return a value of a random BSON type."""
+    """Return a random value of a random BSON type."""
     return rng.choice(rng.choice(VALUES))
 
 

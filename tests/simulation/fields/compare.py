@@ -16,8 +16,8 @@ from tests.simulation.servers.wire_client import WireClient
 from .cases import DOCUMENTS, NAME, Case, random_cases
 
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
-_EXPIRED = 50  # error code MaxTimeMSExpired, which depends on the speed of the server
-# The compared fields of a reply, and the commands for which these fields are compared.
+_EXPIRED = 50  # Error code MaxTimeMSExpired. A slow server returns this code for a valid command.
+# Reply fields that must be equal, and the commands to which this rule applies.
 _SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note", "nIndexesWas")
 _SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
 _OF_DATA = frozenset({
@@ -47,7 +47,7 @@ class Client(WireClient):
     def reset(self) -> None:
         """Restore the collections, indexes and documents with which each case begins.
 
-        Changes of collections and indexes are slow, so the method repairs only the collections and indexes that differ.
+        To save time, change only the collections and indexes that a case has changed.
         """
         self.run({"killAllSessions": []})
         listed = self.run({"listCollections": 1}, NAME)["cursor"]["firstBatch"]
@@ -64,7 +64,7 @@ class Client(WireClient):
 
 
 def compared_parts(case_name: str, reply: dict[str, Any]) -> Any:
-    """Return the parts of a reply that the comparison uses."""
+    """Return the parts of a reply that must be equal on the server and in the simulation."""
     if not reply.get("ok"):
         parts = {name: reply[name] for name in ("ok", "code", "codeName", "errorLabels") if name in reply}
         return {**parts, "fields": list(reply)}
@@ -88,7 +88,7 @@ def is_refused(reply: dict[str, Any]) -> bool:
 
 
 def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str, Any]) -> str:
-    """Return ``same``, ``refused``, or a text for the kind of difference between two replies."""
+    """Return ``same``, ``refused`` (the simulation does not support the command), or the kind of difference."""
     if _EXPIRED in (server_reply.get("code"), simulation_reply.get("code")):
         return "same"
     expected, found = compared_parts(case.name, server_reply), compared_parts(case.name, simulation_reply)
@@ -114,7 +114,7 @@ def _drop_all(client: Client, database: str) -> None:
 def differences(
     server_address: str, simulation_address: str, seed: int, count: int, counts: Counter[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Run random cases on two servers. Count all outcomes in `counts`.
+    """Run random cases on a server and a simulated server. Add each outcome to `counts`.
 
     Yield the case, the outcome and the two replies of each case whose replies differ.
     """

@@ -1,4 +1,4 @@
-"""Record the table of command fields from a server: send values of each kind, and record the error codes."""
+"""Make the table of command fields: send a value of each kind in each field to a server, and record the error code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _WORDS = ("number", "int", "long", "double", "decimal", "string", "bool", "objec
 _CONCERNS = (("writeConcern", {"w": 1}), ("readConcern", {"level": "majority"}))
 _EXPIRED = 50
 _MISSING = object()
-# The table has no rules for the parts of these fields, because handlers of the simulation check the parts.
+# The table has no rules for the parts inside these fields. The code of each simulated command
+# checks the parts.
 _OPAQUE = (*FREE, "documents", "update", "pipeline", "collation", "hint", "indexes", "storageEngine", "encryptedFields",
            "indexOptionDefaults", "idIndex", "timeseries.granularity")  # fmt: skip
 GENERIC = "generic"
@@ -42,7 +43,7 @@ TABLE = Path(fields.__file__).with_name("fields.jsonl")
 
 
 class Recorder:
-    """Sends the commands of the templates to a server, and makes the lines of the table from the error codes."""
+    """Sends variants of the template commands to a server, and derives the lines of the table from the error codes."""
 
     def __init__(self, address: str) -> None:
         self._client = Client(address)
@@ -51,18 +52,22 @@ class Recorder:
         self.names: dict[int, str] = {}
 
     def lines(self) -> Iterable[dict[str, Any]]:
-        """Return the lines of the table, in the order of their names."""
+        """Return the lines of the table, sorted by their names."""
         found = templates()
         for template in sorted(found, key=lambda template: template.name != GENERIC):
-            self._add(template)
+            self._record_command(template)
         for line in map(json.loads, DOCUMENTED.read_text(encoding="utf-8").splitlines()):
             old = self._line(line["name"])
             fields = old["fields"] | line.get("fields", {})
             old |= {**line, "fields": fields}
         return sorted(self._lines.values(), key=lambda line: line["name"])
 
-    def _ask(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
-        """Return the error code of a command, or 0 if the command succeeds or only a statement of the command fails."""
+    def _error_code_of(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
+        """Send a command.
+
+        Return its error code, or 0 if the reply has ``ok: 1`` or the time limit of the command
+        expired.
+        """
         if self._dirty:
             self._client.reset()
         case = Case(template.first, "", database or template.database, pairs)
@@ -73,19 +78,23 @@ class Recorder:
             self.names[code] = reply["codeName"]
         return 0 if code == _EXPIRED else code
 
-    def _add(self, template: Template) -> None:
+    def _record_command(self, template: Template) -> None:
         command = template.command
         base = [(name, value) for name, value in command.items() if name in (template.first, *template.needed)]
-        valid_code = self._ask(template, base)
+        valid_code = self._error_code_of(template, base)
         line = self._line(template.name)
-        if template.name != GENERIC and self._ask(template, [*base, ("fooField", 1)]) not in (0, valid_code):
-            line["unknown"] = self._ask(template, [*base, ("fooField", 1)])
-        refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != valid_code]
+        if template.name != GENERIC and self._error_code_of(template, [*base, ("fooField", 1)]) not in (0, valid_code):
+            line["unknown"] = self._error_code_of(template, [*base, ("fooField", 1)])
+        refused = [
+            name
+            for name, value in _CONCERNS
+            if self._error_code_of(template, [*base, (name, value)]) == 72 != valid_code
+        ]
         if refused and template.name != GENERIC:
             line["without"] = refused
-        if self._ask(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:
+        if self._error_code_of(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:
             line["late"] = True
-        other = self._ask(template, base, "gmongo_fields" if template.database == "admin" else "admin")
+        other = self._error_code_of(template, base, "gmongo_fields" if template.database == "admin" else "admin")
         if other == 13 and valid_code != 13:
             line["admin"] = True
         for name, value in command.items():
@@ -93,12 +102,12 @@ class Recorder:
                 continue
             pairs = [pair for pair in command.items() if pair in base or pair[0] == name]
             pair_index = [pair[0] for pair in pairs].index(name)
-            self._field(template, valid_code, pairs, pair_index, [name], value, line)
+            self._record_field(template, valid_code, pairs, pair_index, [name], value, line)
 
     def _line(self, name: str) -> dict[str, Any]:
         return self._lines.setdefault(name, {"name": name, "fields": {}})
 
-    def _field(
+    def _record_field(
         self,
         template: Template,
         valid_code: int,
@@ -108,11 +117,11 @@ class Recorder:
         value: Any,
         line: Any,
     ) -> None:
-        """Record the rules of one field, and of the fields inside the field.
+        """Record the rules for the values of one field, and of each field inside its value.
 
-        :param valid_code: the error code of the valid command.
+        :param valid_code: the error code of the unchanged command, which is no error of a field.
         :param pair_index: the index of the pair that contains the field.
-        :param path: the names that lead to the field.
+        :param path: the field names from the command to this field.
         :param line: the table line of the command or document that contains the field.
         """
 
@@ -121,7 +130,7 @@ class Recorder:
             made = (
                 [] if changed is _MISSING and len(path) == 1 else [(name, with_replaced_part(whole, path[1:], changed))]
             )
-            code = self._ask(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
+            code = self._error_code_of(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
             return 0 if code == valid_code else code
 
         codes = {leaf_of(probe): ask(probe) for probe in PROBES}
@@ -129,7 +138,8 @@ class Recorder:
         rules = rules_of_field(codes, value, template.also.get(".".join(path), ""))
         generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
         if template.name != GENERIC and len(path) == 1 and name in generic:
-            # Only some commands have special rules for generic fields.
+            # The line of a command repeats a generic field only if the command has other rules for
+            # the field.
             if name in ("maxTimeMS", "readConcern") and generic[name] != rules:
                 line["fields"][name] = rules
             return
@@ -147,13 +157,14 @@ class Recorder:
         if code := ask(with_replaced_part(value, [], {**document, "fooField": 1}, in_array=isinstance(value, list))):
             below["unknown"] = code
         for part in document:
-            self._field(template, valid_code, pairs, pair_index, [*path, part], document[part], below)
+            self._record_field(template, valid_code, pairs, pair_index, [*path, part], document[part], below)
 
 
 def with_replaced_part(value: Any, path: list[str], changed: Any, in_array: bool = False) -> Any:
-    """Return a copy of `value` in which `changed` replaces the part at a path, or in which the part is missing.
+    """Return a copy of `value`, in which `changed` replaces the part at a path.
 
-    In an array, the path leads to the first element.
+    If a value on the path is an array, continue with its first element, and omit the other
+    elements.
 
     :param changed: The new part, or ``_MISSING`` to remove the part.
     :param in_array: True to return the new part as the only element of an array.
@@ -170,9 +181,9 @@ def with_replaced_part(value: Any, path: list[str], changed: Any, in_array: bool
 def rules_of_field(codes: dict[str, int], value: Any, further_kinds: str) -> str:
     """Return the rules of a field as text: the kinds of values that the server rejects, by error code.
 
-    The field accepts a type if the template or the server accepts one value of the type. If the server rejects other
-    strings, documents or arrays of an accepted type, the content is wrong. Handlers of the simulation check the
-    content.
+    The field accepts a type if the template or the server accepts one value of the type. If the
+    server rejects another value of this type, such as another string, the rules ignore the error.
+    The code of the simulated command then checks the content.
     """
     codes = dict(codes)
     for word in further_kinds.split():
@@ -192,7 +203,7 @@ def rules_of_field(codes: dict[str, int], value: Any, further_kinds: str) -> str
 
 
 def shortest_rules(codes: dict[str, int]) -> str:
-    """Return the shortest text that gives the error code of each kind of value."""
+    """Return the shortest rule text from which the error code of each kind of value follows."""
     return min((_words(codes, default) for default in sorted(set(codes.values()))), key=len)
 
 

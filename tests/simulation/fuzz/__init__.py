@@ -1,1 +1,1 @@
-"""Random cases to which the simulation and a real server must give equal answers."""
+"""Programs that send random commands to a real server and to the simulation, which must give equal answers."""

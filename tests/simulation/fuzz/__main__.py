@@ -1,8 +1,8 @@
 """Send random commands to a real server and to the simulation, and print the cases whose answers differ.
 
-``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is the format of the
-files in ``tests/simulation/answers/data``. The run fails if the answers of more than 0.3 % of the operations differ.
-The limit of a short run is higher.
+``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is
+the format of the files in ``tests/simulation/answers/data``. The run fails if the answers to more
+than 0.3 % of the operations differ. A short run has a higher limit, because its share varies more.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tests.simulation.answers.notation import line
 from .grammar import Grammar
 from .minimise import minimised
 
-LIMIT = 0.003  # maximum share of the operations whose answers differ
-_SHOWN = 40  # maximum number of cases that the program minimises and prints
+LIMIT = 0.003  # Share of the operations whose answers may differ.
+_SHOWN = 40  # Maximum number of cases that the program minimises and prints.
 _REFUSED = 115
-# Operators for which the simulation's validation errors have no details.
+# If a document fails validation by these operators, the error of the simulation has no details.
 _WITHOUT_DETAILS = ("$jsonSchema", "$nor", "$not")
 
 
@@ -49,9 +49,9 @@ class Comparison:
         self._simulation = simulation
 
     def run_case(self, name: str, fields: dict[str, Any]) -> None:
-        """Run a random case on the server and the simulation, and count its operations by outcome.
+        """Run a random case on the server and the simulation, and count its equal, different and refused answers.
 
-        Print a minimised case for each difference.
+        For each operation whose answers differ, print a minimised case.
 
         :param name: the name of the grammar rule of the case.
         """
@@ -64,12 +64,12 @@ class Comparison:
             differs = difference(wanted, found) is not None
             refused = _code(found) == _REFUSED != _code(wanted)
             case = {**fields, "run": [commands[index]] if each else commands[: index + 1]}
-            kind = self._kind(case) if differs and not refused else None
+            kind = self._differing_codes(case) if differs and not refused else None
             differs = kind is not None
             self.counts["refused" if refused else "differ" if differs else "same"] += 1
             self.counts[f"{name} {'refused' if refused else 'differ' if differs else 'same'}"] += 1
             if kind is not None and len(self.shown) < _SHOWN:
-                self._keep(case, kind)
+                self._print_minimised(case, kind)
             if (differs or refused) and not each:
                 break
 
@@ -84,21 +84,22 @@ class Comparison:
             for command, reply in zip(fields["run"], replies, strict=True)
         ]
 
-    def _kind(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
+    def _differing_codes(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
         """Return the error codes of the server and the simulation if their last answers differ, and None otherwise.
 
-        A part of the answer that changes between two runs on the server is no difference.
+        Ignore the parts of the answer that differ between two runs on the server.
         """
         try:
             first, second, found = (self._answers(side, fields)[-1] for side in (self._server, *self._sides))
             if _code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
                 return _code(first), _code(found)
-        except Exception:  # the types of an answer change between two runs, or the minimised case is invalid
+        # Two runs on the server return values of different types, or the smaller case is invalid.
+        except Exception:
             return None
         return None
 
-    def _keep(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
-        fields = minimised(fields, lambda smaller: self._kind(smaller) == kind)
+    def _print_minimised(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
+        fields = minimised(fields, lambda smaller: self._differing_codes(smaller) == kind)
         answers = [self._answers(side, fields) for side in (self._server, *self._sides)]
         text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
         name = line(fields["run"][-1])[:100]
@@ -109,9 +110,10 @@ class Comparison:
 
 
 def without_documented_differences(command: Any, reply: Any) -> Any:
-    """Return a reply without documented differences.
+    """Return a reply in a form that hides the documented differences between simulation and server.
 
-    The documented differences are the order of fields in the reply, the order of groups, and details of schema errors.
+    The simulation may return reply fields and groups in another order, and schema errors without
+    details.
     """
     if not isinstance(reply, dict):
         return reply
@@ -142,7 +144,7 @@ def _code(answer: Any) -> Any:
 
 
 def limit_of(operations: int) -> float:
-    """Return the maximum share of differences for a number of operations: the limit and three standard deviations."""
+    """Return the share of operations whose answers may differ: :data:`LIMIT` plus three standard deviations."""
     return LIMIT + 3 * (LIMIT / operations) ** 0.5 if operations else LIMIT
 
 
@@ -162,7 +164,10 @@ def _server(uri: str | None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Compare answers for a time, print the counts, and return 1 if too many answers differ."""
+    """Compare answers for the time that the command line gives, and print the counts.
+
+    Return 1 if too many answers differ.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="duration (60)")
     parser.add_argument("--operations", type=int, help="run this number of operations instead of a time")

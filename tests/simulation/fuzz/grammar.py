@@ -10,19 +10,21 @@ from typing import Any
 
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 _REFERENCE = re.compile(r"<([a-z ]+)>")
-_DEPTH = 8  # at a greater depth of nested rules, the grammar takes the first alternative of each rule
+# If rules are nested deeper, the grammar takes the first alternative of each rule, which ends the
+# nesting.
+_DEPTH = 8
 _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
 
 class Grammar:
-    """Makes random values from rules.
+    """Makes random values from the rules in ``grammar.json``. A rule is a list of alternatives.
 
-    The text ``<rule>`` stands for a random alternative of the rule. In a longer text, such as ``$<rule>``, the text of
-    the alternative replaces ``<rule>``.
-    In a list, ``<rule>*`` stands for zero to three alternatives, and ``<rule>...`` for one to three alternatives.
-    A field ``name?`` exists in a third of the documents, and a field ``name?2`` in three quarters of the documents.
-    A field ``+`` inserts the fields or elements of its value into its document or list. Several such fields of one
-    document have digits after the ``+``.
+    A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as
+    ``$<rule>``, the text of the alternative replaces ``<rule>``. In a list, zero to three
+    alternatives replace ``<rule>*``, and one to three alternatives replace ``<rule>...``. A third
+    of the documents have a field ``name?``, and three quarters have a field ``name?2``. A field
+    ``+`` inserts the fields or elements of its value into its document or list. If a document has
+    several such fields, digits after the ``+`` make their names unique.
 
     :param rng: the source of the random choices.
     """
@@ -37,7 +39,10 @@ class Grammar:
         return self._expand(chosen, depth + 1)
 
     def case(self, rule: str) -> dict[str, Any]:
-        """Return the fields of a random case. The ``_id`` of each document is its index."""
+        """Return the fields of a random case.
+
+        The ``_id`` of each document is its index in the list of documents.
+        """
         fields = self.value(rule)
         for name in ("documents", "others"):
             if name in fields:
@@ -45,7 +50,7 @@ class Grammar:
         return fields
 
     def choice(self, rule: str) -> str:
-        """Return one of the rules that are alternatives of `rule`. Return `rule` if no alternative is a rule name."""
+        """Return the name of a random rule among the alternatives of `rule`, or `rule` if no alternative is a rule."""
         names = [name for name in RULES[rule] if isinstance(name, str) and name in RULES]
         return self._rng.choice(names) if names else rule
 

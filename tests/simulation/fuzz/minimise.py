@@ -1,4 +1,4 @@
-"""Make a case smaller as long as the answers of the server and the simulation still differ."""
+"""Remove the parts of a case that are not needed for a difference between the server and the simulation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ATTEMPTS = 60
 
 
 def minimised(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Return the smallest case found in a limited number of attempts.
+    """Remove parts of a case while its last answers differ. Stop after a limited number of attempts.
 
     :param fields: the fields of a case. The answers to its last command differ.
     :param differs: function that returns True if the answers to the last command of a case differ.
@@ -33,7 +33,8 @@ def minimised(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool])
 def _candidates(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
     run = fields["run"]
     for index in range(len(run) - 1):
-        if "$answer" not in line(run[index + 1 :]):  # `$answer` refers to earlier commands by number
+        # `$answer` contains the index of an earlier command, which a removal would change.
+        if "$answer" not in line(run[index + 1 :]):
             yield {**fields, "run": run[:index] + run[index + 1 :]}
     for name in ("documents", "others"):
         for documents in _smaller(fields.get(name, [])):
@@ -47,7 +48,7 @@ def _candidates(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _smaller(value: Any) -> Iterator[Any]:
-    """Yield copies of a value in which one part is missing, or in which a smaller value replaces one part."""
+    """Yield copies of a value that lack one part, or that have a smaller value in place of one part."""
     if is_wrapper(value):
         return
     if isinstance(value, list):

@@ -19,7 +19,7 @@ def test_grammar_references_each_rule_and_only_existing_rules():
     assert set(re.findall("<([a-z ]+)>", json.dumps(RULES))) | set(RULES["scenario"]) | {"scenario"} == set(RULES)
 
 
-def test_limit_of_share_adds_three_standard_deviations():
+def test_limit_of_differences_includes_three_standard_deviations():
     assert [round(limit_of(number), 5) for number in (0, 5000, 300_000)] == [LIMIT, 0.00532, 0.0033]
 
 
@@ -29,7 +29,7 @@ def test_grammars_with_equal_seeds_produce_equal_cases():
         assert first.case(family) == second.case(family)
 
 
-def test_minimised_case_contains_only_the_difference():
+def test_minimised_case_contains_only_parts_that_cause_difference():
     fields = {
         "documents": [{"_id": 0, "a": [1, 2], "b": 1}, {"_id": 1}],
         "run": [{"find": "cases"}, {"count": "cases"}],

@@ -1,4 +1,4 @@
-"""Wait until a PyMongo client knows the new primary."""
+"""Wait until a PyMongo client has discovered a new primary."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def await_another_primary(client: Any, address: str) -> None:
-    """Wait until the PyMongo client has selected another primary than the server at `address`.
+    """Wait until the PyMongo client selects a primary whose address is not `address`.
 
-    A write before the end of this wait may fail. If a monitor marks a server as unknown after its selection for a
-    write, PyMongo does not retry the write.
+    A write before the end of this wait may fail. PyMongo does not retry a write if a monitor marks
+    the selected server as unknown before the write.
     """
     host, port = address.split(":")
     while client.primary in (None, (host, int(port))):

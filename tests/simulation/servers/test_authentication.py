@@ -30,7 +30,7 @@ def client(deployment):
 
 
 def last_scram_messages(client, server_first, client_first, nonce, name, password, mechanism):
-    """Return the last SCRAM message of the client, and the message with which the server must reply."""
+    """Return the last SCRAM message of the client, and the reply that the server must send."""
     fields = dict(part.split("=", 1) for part in server_first.split(","))
     assert fields["r"].startswith(nonce)
     digest = "sha256" if mechanism == "SCRAM-SHA-256" else "sha1"

@@ -36,9 +36,9 @@ def standalone():
 
 @pytest.fixture
 def virtual_standalone(virtual_time):
-    """Yield a standalone in virtual time, on which a test sets rate limits.
+    """Yield a standalone in virtual time, for tests of rate limits.
 
-    In virtual time, a busy machine does not increase the number of permitted requests.
+    In real time, a busy machine would be slower, and the rate limits would reject fewer requests.
     """
     with Deployment.standalone() as deployment:
         yield deployment

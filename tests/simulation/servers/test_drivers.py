@@ -1,4 +1,4 @@
-"""Tests of a gmongo client on each kind of simulated deployment, of the fixtures, and of the caller's hub."""
+"""Tests of a gmongo client on each kind of simulated deployment, of the fixtures, and of the hub."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_closed_deployment_does_not_reply():
     with Deployment.standalone() as deployment:
         uri, port = deployment.uri, deployment.members[0].port
     with (
-        closing(reserve(port)),  # reserve the port, so that no other program can listen on the port
+        closing(reserve(port)),  # no other program can listen on the reserved port
         MongoClient(uri, serverSelectionTimeoutMS=20) as client,
         pytest.raises(ServerSelectionTimeoutError),
     ):

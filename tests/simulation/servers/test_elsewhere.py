@@ -55,7 +55,7 @@ def test_remote_deployment_has_api_of_deployment(replica_set):
 
 
 def test_remote_member_has_public_api_of_member(replica_set):
-    # Only the simulation uses these attributes of a member.
+    # A remote member lacks these attributes, because only the simulation uses them.
     inner = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
         "parameters", "service_id", "start", "stop", "topology_version",
@@ -223,7 +223,8 @@ def test_advance_expires_documents_of_ttl_index(where):
 def test_writes_of_several_native_threads_succeed_during_faults(replica_set, client):
     def work(number):
         for turn in range(20):
-            # PyMongo does not retry a write if another thread marks the server as unknown after the server selection.
+            # PyMongo does not retry a write if another thread marks the selected server as unknown
+            # before the write. The test therefore retries.
             for _ in range(3):
                 with contextlib.suppress(AutoReconnect):
                     client.db.c.update_one({"_id": f"{number}-{turn}"}, {"$set": {"x": 1}}, upsert=True)
@@ -265,8 +266,11 @@ def test_remote_deployment_trusts_authority_of_this_process(where):
         with (
             MongoClient(deployment.uri, **login) as client,
             pytest.raises(
-                OperationFailure, match=r"'CN=ada,.* is not a user of"
-            ),  # the server refuses the user only after the verification of the certificate
+                OperationFailure,
+                match=r"'CN=ada,.* is not a user of",
+                # An authentication error proves that the client has accepted the certificate of the
+                # server.
+            ),
         ):
             client.admin.command("ping")
 
@@ -390,7 +394,8 @@ WAITING = {
 def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, kind):
     before = "import pymongo\n" if "before" in waiting else ""
     program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
-    for timeout_ms in ("2_500", "30_000"):  # on a busy machine the first timeout may be too short
+    # On a busy machine, the first timeout may end before the program detects the blocked loop.
+    for timeout_ms in ("2_500", "30_000"):
         command = [sys.executable, "-c", program + WAITING[waiting].replace("PATIENCE", timeout_ms)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         *_, message = done.stderr.splitlines()
@@ -400,8 +405,9 @@ def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, k
     assert "other drivers need a DeploymentThread or a DeploymentProcess" in message
 
 
-def test_thread_that_computes_is_not_reported_as_blocked():
-    # The main thread blocks its event loop for a time. At one check, the thread runs code of a module named `socket`.
+def test_operation_succeeds_after_computation_that_blocks_event_loop():
+    # The main thread computes for two times, in which the event loop is blocked. Between these
+    # times, the thread runs a function whose module name is `socket`.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

@@ -181,7 +181,7 @@ def test_malformed_document_returns_error(client):
 
 
 @pytest.mark.parametrize("command", [{}, {"noSuchCommand": 1}, {"": 1}])
-def test_unknown_command_returns_error_59(client, command):
+def test_unknown_command_returns_error_code_59(client, command):
     reply = client.run(command)
     assert (reply["ok"], reply["code"]) == (0, 59)
 

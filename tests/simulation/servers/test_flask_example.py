@@ -1,4 +1,4 @@
-"""Run the tests of the Flask example."""
+"""Run the tests of the Flask example application, which use a simulated deployment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that sends and receives single wire protocol messages."""
+"""A client without a driver, which sends and receives single wire protocol messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WireClient:
         self.socket.sendall(message)
 
     def receive(self) -> tuple[dict[str, Any], bool]:
-        """Return the next reply. The second value is True if the server sends another reply without a request."""
+        """Return the next reply, and True if the server will send another reply without a request."""
         length, _, _, opcode = struct.unpack("<iiii", self.read(16))
         payload = self.read(length - 16)
         assert opcode == 2013
@@ -59,18 +59,21 @@ class WireClient:
         return data
 
     def run(self, command: dict[str, Any], database: str = "admin") -> dict[str, Any]:
-        """Send a command, and return the reply. The reply can be an error."""
+        """Send a command, and return the reply. If the command fails, return the error reply."""
         self.send(command, database)
         reply, more = self.receive()
         assert not more
         return reply
 
     def stream(self, command: dict[str, Any]) -> None:
-        """Send a command for which the server may send several replies."""
+        """Send a command with the flag exhaustAllowed, so that the server may send several replies."""
         self.send(command, flags=EXHAUST_ALLOWED)
 
     def is_closed(self) -> bool:
-        """Return True if the server closes the connection before it sends data. Wait for one of these events."""
+        """Wait until the server sends data or closes the connection.
+
+        Return True if the server closed the connection.
+        """
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:

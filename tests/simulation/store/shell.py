@@ -1,4 +1,4 @@
-"""A client that calls a simulated store directly, without a server."""
+"""A client that calls a simulated store directly, without a connection or a wire protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.testing.store.fields import check
 
 
 class Shell:
-    """Sends commands to a store, like a client of one member.
+    """Sends commands to a store, as a client that is connected to one member does.
 
     :param fields: fields that the shell adds to every command, such as ``lsid``.
     """
@@ -52,7 +52,7 @@ class Shell:
         return Shell(self.store, member or self.member, lsid={"id": Binary(uuid.uuid4().bytes, 4)})
 
     def transaction(self, number: int, **fields: Any) -> Shell:
-        """Return a shell whose commands belong to the transaction with this number in the session of this shell."""
+        """Return a shell whose commands belong to transaction `number` in the session of this shell."""
         return Shell(self.store, self.member, **{**self.fields, "txnNumber": number, "autocommit": False, **fields})
 
     def finish(self, name: str, **fields: Any) -> dict[str, Any]:
@@ -72,5 +72,5 @@ def standalone(**options: Any) -> Shell:
 
 
 def sharded(**options: Any) -> Shell:
-    """Return a shell whose commands run on a mongos."""
+    """Return a shell whose commands the store executes as a mongos."""
     return Shell(Store(replicated=False, sharded=True, **options))

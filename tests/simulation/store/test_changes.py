@@ -88,9 +88,9 @@ def test_update_description_lists_changed_fields_and_truncated_arrays(shell):
     ],
 )
 def test_update_description_has_whole_array_except_after_append(shell, change, path):
-    # After most array operators, a server writes the whole array to the oplog (``array_culling_node.cpp``,
-    # ``pop_node.cpp``, ``addtoset_node.cpp``). After an append, the oplog has only the new elements
-    # (``push_node.cpp``).
+    # After most array operators, a server writes the whole array to the oplog
+    # (``array_culling_node.cpp``, ``pop_node.cpp``, ``addtoset_node.cpp``). After an append, the
+    # server writes only the new elements to the oplog (``push_node.cpp``).
     shell.insert({"_id": 5, "a": [1, 2, 3], "b": [{"c": [6, 7]}]})
     stream = ChangeStream(shell)
     shell.update({"_id": 5}, change)

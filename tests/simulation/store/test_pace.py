@@ -28,7 +28,7 @@ MANY = 1500
 
 @pytest.fixture(autouse=True)
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every command yield to other greenlets after every fourth item."""
+    """Make every command yield to other greenlets after every fourth item."""
     monkeypatch.setattr(pacing, "_SLICE", -1.0)
     monkeypatch.setattr(pacing, "_CHECK_EVERY", 4)
     monkeypatch.setattr(pacing, "_RUN", 64)
@@ -43,7 +43,10 @@ def fill(shell: Shell) -> Shell:
 
 
 class CallCounter:
-    """Counter of the function calls between two yields. A command that never yields makes at least `MANY` calls."""
+    """Counter of the function calls between two yields of a command. ``most`` is the maximum.
+
+    A command that never yields makes at least `MANY` calls.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self._count = 0
@@ -250,7 +253,7 @@ def test_each_pause_runs_the_event_loop_once() -> None:
 
 
 class CountedKey:
-    """A sort key. The class counts the comparisons of all keys."""
+    """A sort key. The attribute ``compared`` of the class counts the comparisons of all keys."""
 
     compared = 0
 
@@ -284,7 +287,10 @@ def test_sort_in_several_runs_is_stable(most: int | None, reverse: bool) -> None
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Run `run`, and call each step in one of the pauses in which `run` yields. Return the result of `run`."""
+    """Call `run`. While `run` yields, call the next of the steps in another greenlet.
+
+    Return the result of `run`.
+    """
 
     def others() -> None:
         for step in steps:

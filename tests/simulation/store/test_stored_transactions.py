@@ -205,7 +205,7 @@ def test_write_of_unique_value_stored_after_snapshot_conflicts(shell_with_unique
 
 
 @of_writes
-def test_write_of_unique_value_in_snapshot_is_duplicate(shell_with_unique_index, write):
+def test_write_of_unique_value_in_snapshot_returns_duplicate_key_error(shell_with_unique_index, write):
     shell_with_unique_index.insert({"_id": 5, "x": 3})
     transaction = start_transaction(shell_with_unique_index.with_session())
     shell_with_unique_index("delete", "c", deletes=[{"q": {"_id": 5}, "limit": 1}])

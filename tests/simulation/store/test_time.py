@@ -42,7 +42,7 @@ def test_documents_of_ttl_index_expire():
     assert [event["operationType"] for event in events] == ["delete", "delete"]
 
 
-def test_documents_remain_until_ttl_monitor_runs():
+def test_expired_documents_remain_until_ttl_monitor_runs():
     shell = standalone()
     with_ttl(shell)
     shell.store.run_due_work({**PARAMETERS, "ttlMonitorSleepSecs": 60})

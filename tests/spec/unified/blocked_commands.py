@@ -1,8 +1,8 @@
-"""Longer delays of blocked commands in files that test timeouts.
+"""Make the delays of blocked commands longer in files that test timeouts.
 
-In these files, the delay of the server is slightly longer than the timeout of the client. If a busy machine suspends
-the process for this time, the reply arrives before the client checks the timeout. The runner therefore makes the delay
-long.
+In these files, the server delays its reply for slightly longer than the timeout of the client. If a
+busy machine suspends the process for this time, the reply arrives before the client checks the
+timeout, and the test fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEVER_MS = 60_000
 
 
 def leave_unanswered(part: Any) -> None:
-    """Replace each ``blockTimeMS`` in a part of a file by 60 seconds."""
+    """Set each ``blockTimeMS`` in a part of a file to 60 seconds."""
     if isinstance(part, list):
         for each in part:
             leave_unanswered(each)

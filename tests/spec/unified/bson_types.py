@@ -1,4 +1,4 @@
-"""Checks of BSON types. The names of the types are the names of the operator ``$type``."""
+"""Check the BSON type of a value. The type names are the names that the operator ``$type`` accepts."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _OIDC = "MONGODB-OIDC"
 
 
 class Token(OIDCCallback):
-    """OIDC callback that returns the token that the deployments accept."""
+    """OIDC callback that returns the only token that the simulated deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         return OIDCCallbackResult(TOKEN)
@@ -50,7 +50,7 @@ class ClientEntity:
 
     :param spec: Definition of the entity in the file.
     :param deployment: Deployment to which the client connects.
-    :param defaults: Client options for options that the definition does not contain.
+    :param defaults: Default client options, for options that the definition does not contain.
     """
 
     def __init__(self, spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]) -> None:
@@ -86,7 +86,10 @@ class ClientEntity:
         return entities
 
     def _await_pools(self, size: int, seconds: float) -> None:
-        """Wait until each pool has the minimum number of connections. Record no events during the wait."""
+        """Wait until each pool has `size` connections.
+
+        Record no events, log messages and spans meanwhile.
+        """
         self._set_listening(False)
         filled = self.recorder.wait_until(lambda: self._pools_have(size), seconds)
         self._set_listening(True)
@@ -100,7 +103,7 @@ class ClientEntity:
         return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
 
     def settle(self) -> None:
-        """Wait until the client has discovered all servers, because the discovery logs messages."""
+        """Wait until the client has discovered all servers, and has logged the messages of the discovery."""
         self.recorder.wait_until(self._pools_are_ready)
 
     def _set_listening(self, listen: bool) -> None:
@@ -124,7 +127,7 @@ class ClientEntity:
 def _connection(
     spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the URI and the options with which a client entity is created."""
+    """Return the URI and the options for the MongoClient of a client entity."""
     options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
     if "serverApi" in spec:
         api = spec["serverApi"]
@@ -136,7 +139,7 @@ def _connection(
 
 
 def _uri(spec: Mapping[str, Any], deployment: RunningDeployment, options: Mapping[str, Any]) -> str:
-    # Without `useMultipleMongoses`, the URI contains one mongos only, because a fail point applies to one mongos only.
+    # By default, the URI contains only one mongos, because a fail point affects only one mongos.
     multiple = spec.get("useMultipleMongoses", False)
     uri = deployment.uri_of_one() if options.get("directConnection") else deployment.uri(multiple)
     return without_user(uri) if options.get("authMechanism") == _OIDC else uri

@@ -15,23 +15,25 @@ class CursorEntity:
     """A cursor or change stream of a case.
 
     :param cursor: Cursor or change stream of the driver.
-    :param first: Document that was already read. The first iteration of the entity returns this document.
+    :param first: Document that was read at the creation of the cursor, and that the first iteration
+        of the entity returns.
     """
 
     def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
         self._cursor = cursor
         self._first = first
-        self.timeout_ms: float | None = None  # time limit of each iteration in milliseconds
+        # Time limit of each iteration in milliseconds, or None.
+        self.timeout_ms: float | None = None
 
     @classmethod
     def opened(cls, cursor: Any) -> CursorEntity:
-        """Send the query of a cursor with a first iteration, and return an entity of the cursor."""
+        """Read the first document, so that the cursor sends its query, and return an entity of the cursor."""
         return cls(cursor, next(cursor, _NOTHING))
 
     def iterate_until_document(self) -> Any:
         """Iterate until the cursor returns a document.
 
-        An iteration of a tailable cursor can return no document.
+        Iterate again if an iteration returns no document, which a tailable cursor may do.
         """
         first = self._take_first()
         if first is not _NOTHING:
@@ -45,7 +47,7 @@ class CursorEntity:
                     raise EOFError("the cursor is at its end")
 
     def iterate_once(self) -> Any:
-        """Iterate once. Return the next document, or None if the cursor returns no document."""
+        """Iterate once. Return the document, or None if the iteration returns no document."""
         first = self._take_first()
         if first is not _NOTHING:
             return first
@@ -61,7 +63,7 @@ class CursorEntity:
         return first
 
     def close(self) -> None:
-        """Close the cursor. Ignore errors of the server."""
+        """Close the cursor. Ignore errors of the driver."""
         try:
             self._cursor.close()
         except PyMongoError:

@@ -1,4 +1,7 @@
-"""Simulated deployments for the cases. Several cases share a deployment, and the first of these cases starts it."""
+"""Simulated deployments on which the official cases run.
+
+Cases with equal settings share a deployment, which the first of these cases starts.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ HARMLESS = (11601, 13, 59)
 
 
 class RunningDeployment:
-    """A simulated deployment that runs, and the internal client of the runner for this deployment."""
+    """A running simulated deployment, and the internal client with which the runner accesses this deployment."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -39,10 +42,11 @@ class RunningDeployment:
         self._deployment = start(version=setting.version, parameters=parameters, log=False, **access)
         self._deployment.start()
         recorder = Observer((), (), False)
-        # The internal client connects to one mongos only.
+        # In a sharded deployment, the internal client connects to only one mongos.
         self.internal: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
         self.kill_sessions()
-        # The internal client discovers its servers now. Later log messages then belong to clients of cases.
+        # Wait until the internal client has discovered its servers, so that all later messages of a
+        # discovery belong to clients of cases.
         servers = self.internal.topology_description.server_descriptions()
         recorder.wait_until(lambda: recorder.ready_pools == len(servers))
 
@@ -53,7 +57,8 @@ class RunningDeployment:
     def uri(self, multiple: bool | None = None) -> str:
         """Return the URI of the deployment.
 
-        :param multiple: Value of ``useMultipleMongoses`` in the definition of the client.
+        :param multiple: Value of ``useMultipleMongoses`` in the definition of a client. If False,
+            the URI contains only one mongos.
         """
         first = self._deployment.members[0].address
         if multiple is False and self.setting.topology == "sharded":
@@ -63,7 +68,7 @@ class RunningDeployment:
         return self._deployment.uri
 
     def uri_of_one(self) -> str:
-        """Return the URI of one writable server."""
+        """Return a URI that contains only one server, which accepts writes."""
         members = self._deployment.members
         return self._deployment.uri_of((members.primary if members.has_primary else members[0]).address)
 
@@ -86,7 +91,10 @@ class RunningDeployment:
             self._deployment.set_fail_point(name, "off")
 
     def prepared(self, document: Mapping[str, Any]) -> None:
-        """Do nothing. On real servers, the mongos would have to be synchronized after the preparation of the data."""
+        """Do nothing.
+
+        Subclasses for real servers synchronize the mongos after the runner has prepared the data.
+        """
 
     def kill_sessions(self) -> None:
         """Abort all open transactions."""

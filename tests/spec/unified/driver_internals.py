@@ -1,4 +1,4 @@
-"""Functions of the runner that use private attributes of the driver."""
+"""The functions of the runner that use private attributes of the driver."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_dirty(session: ClientSession) -> bool:
 
 @contextmanager
 def quick_heartbeats() -> Iterator[None]:
-    """Permit heartbeat intervals below the minimum of 500 ms while the block runs."""
+    """While the block runs, permit heartbeat intervals that are shorter than the minimum of 500 ms."""
     before = monitor.MIN_HEARTBEAT_FREQUENCY, rules.MIN_HEARTBEAT_SECONDS
     monitor.MIN_HEARTBEAT_FREQUENCY = rules.MIN_HEARTBEAT_SECONDS = _LEAST_SECONDS
     try:
@@ -48,9 +48,10 @@ def quick_heartbeats() -> Iterator[None]:
 
 @contextmanager
 def complete_documents_in_logs() -> Iterator[None]:
-    """Disable the truncation of documents in log messages while the block runs.
+    """While the block runs, log complete documents.
 
-    The runner parses the documents, and a truncated document is invalid Extended JSON.
+    The runner parses the documents in log messages, and a truncated document is not valid Extended
+    JSON.
     """
     with patch.dict("os.environ", MONGODB_LOG_MAX_DOCUMENT_LENGTH="100000"):
         yield

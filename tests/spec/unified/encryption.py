@@ -1,7 +1,7 @@
-"""Client-side encryption in cases: options of client entities, and entities of explicit encryption.
+"""Client-side encryption in cases: automatic encryption of client entities, and ``clientEncryption`` entities.
 
-Simulated key management services cannot decrypt data keys of real services. The simulated mongocryptd supports JSON
-schemas, but no encrypted fields of Queryable Encryption.
+The simulated key management services cannot decrypt data keys that real services have encrypted.
+The simulated mongocryptd supports JSON schemas, but no encrypted fields of Queryable Encryption.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncrypt
 
 
 def kms_providers(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the KMS providers of a definition with values instead of placeholders."""
+    """Return the KMS providers of a definition, in which values replace placeholders."""
     return {
         provider: {
             name: _value_of(name) if isinstance(value, Mapping) and "$$placeholder" in value else value

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class Entity:
     """A named entity of a case.
 
-    :param kind: Type: client, clientEncryption, database, collection, session, bucket, thread, cursor,
-        topologyDescription, value.
+    :param kind: Type of the entity: client, clientEncryption, database, collection, session,
+        bucket, thread, cursor, topologyDescription or value.
     :param value: Object of the driver or the runner that the entity contains.
-    :param client: Name of the client entity to which this entity belongs, or None.
+    :param client: Name of the client entity that this entity uses, or None.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Entities:
     def add(self, name: str, entity: Entity) -> None:
         """Add an entity.
 
-        :raises FormatError: The name is in use.
+        :raises FormatError: Another entity has this name.
         """
         if name in self._entities:
             raise FormatError(f"there is already an entity {name!r}")
@@ -57,7 +57,7 @@ class Entities:
     def add_result(self, name: str, result: Any, client: str | None) -> None:
         """Add the result of an operation as an entity.
 
-        :raises FormatError: The result has a type for which no entity exists, or the name is in use.
+        :raises FormatError: The result cannot be an entity, or another entity has this name.
         """
         if isinstance(result, CursorEntity):
             self.add(name, Entity("cursor", result, client))
@@ -71,7 +71,7 @@ class Entities:
     def find(self, name: str) -> Entity:
         """Return the entity with this name.
 
-        :raises FormatError: The name is unknown.
+        :raises FormatError: No entity has this name.
         """
         if name not in self._entities:
             raise FormatError(f"there is no entity {name!r}")
@@ -80,7 +80,7 @@ class Entities:
     def get(self, kind: str, name: str) -> Any:
         """Return the object of the entity with this name and this type.
 
-        :raises FormatError: The name is unknown, or the entity has another type.
+        :raises FormatError: No entity has this name, or the entity has another type.
         """
         entity = self.find(name)
         if entity.kind != kind:
@@ -98,7 +98,7 @@ class Entities:
         return session
 
     def lsid(self, name: str) -> Any:
-        """Return the ID of a session entity, also after the end of the session."""
+        """Return the session ID of a session entity, even if the session has ended."""
         self.session(name)
         return self._lsids[name]
 
@@ -111,7 +111,7 @@ class Entities:
 
 
 def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
-    """Create entities from their definitions, in the order of the list.
+    """Create the entities that `specs` defines, in their order.
 
     :raises FormatError: An entity has an unknown type, a duplicate name, or a reference to an unknown name.
     """

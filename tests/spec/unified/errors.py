@@ -1,4 +1,4 @@
-"""Comparison of the errors that operations raise with ``expectError``."""
+"""Compare an error that an operation raised with ``expectError``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.spec.unified.matching import MISSING, Matcher, Mismatch
 from tests.spec.unified.results import as_document
 from tests.spec.unified.schema import FormatError
 
-# The names of error codes in write errors. The server sends no ``codeName`` for these errors.
+# Names of error codes that occur in write errors, which have no field ``codeName``.
 _CODE_NAMES = {64: "WriteConcernTimeout", 91: "ShutdownInProgress", 100: "UnsatisfiableWriteConcern"}
 _CODE_NAMES |= {112: "WriteConflict", 121: "DocumentValidationFailure", 11000: "DuplicateKey", 11601: "Interrupted"}
 
@@ -33,13 +33,16 @@ def _check(condition: bool, error: Exception, expectation: str) -> None:
 
 
 def _top_level_error(error: Exception) -> Exception:
-    """Return the top-level error of a client bulk write error. Return any other error unchanged."""
+    """Return the error of the whole command if `error` is a client bulk write error that contains such an error.
+
+    Otherwise return `error`.
+    """
     inner = error.error if isinstance(error, ClientBulkWriteException) else None
     return inner if isinstance(inner, Exception) else error
 
 
 def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
-    """Yield the server's documents in an error: the error reply, or the errors of a bulk write."""
+    """Yield the documents of the server that an error contains: the error reply, and the errors of a bulk write."""
     main = _top_level_error(error)
     details = getattr(main, "details", None)
     if isinstance(details, Mapping):
@@ -95,7 +98,7 @@ def _result(expected: Any, error: Exception, matcher: Matcher) -> None:
 
 
 def _with_test_names(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error document of the server with the field names that the unified test format uses."""
+    """Rename the fields of a server's error document to the names in the unified test format."""
     names = {"errmsg": "message", "errInfo": "details"}
     return {names.get(name, name): value for name, value in error.items()}
 

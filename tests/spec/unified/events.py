@@ -1,4 +1,4 @@
-"""Events of a client entity: recording, waits, and comparison with expected events."""
+"""Record the events of a client entity, wait for events, and compare recorded events with expected events."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Observer(ForwardingListener):
     """Listener that records the events that a client entity observes.
 
     :param observed: Names of the events to record.
-    :param ignored: Names of the commands whose events are not recorded.
-    :param sensitive: True if events of sensitive commands are recorded.
+    :param ignored: Names of the commands whose command events are not recorded.
+    :param sensitive: True to record the events of sensitive commands, such as ``saslStart``.
     """
 
     def __init__(self, observed: Iterable[str], ignored: Iterable[str], sensitive: bool) -> None:
@@ -67,7 +67,7 @@ class Observer(ForwardingListener):
         self.events: list[Recorded] = []
 
     def store(self, names: Iterable[str], entity: list[Any]) -> None:
-        """Let the listener append a document to a list for each event with one of these class names."""
+        """For each later event whose class name is in `names`, append a document to the list `entity`."""
         self._stores.append((frozenset(names), entity))
 
     def handle(self, event: Any) -> None:
@@ -103,13 +103,14 @@ class Observer(ForwardingListener):
             return True
         if self._sensitive:
             return False
-        # A hello with authentication is redacted: its command is empty, but its reply is not.
+        # An empty command is a hello with authentication, which the driver redacts. The end event
+        # is not redacted, and is recognised by the request ID.
         if name in _HELLOS and isinstance(event, CommandStartedEvent) and not event.command:
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE or event.request_id in self._hidden_requests
 
     def of_kind(self, kind: str) -> list[Recorded]:
-        """Return the recorded events of an ``eventType``."""
+        """Return the recorded events whose ``eventType`` is `kind`."""
         return [recorded for recorded in self.events if recorded[0] in KINDS[kind]]
 
     def shown(self) -> str:
@@ -117,7 +118,10 @@ class Observer(ForwardingListener):
         return "".join(f"\n  {show(recorded)}" for recorded in self.events)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
-        """Wait for events until a condition is true, and return False after the timeout."""
+        """Wait for events until a condition is true.
+
+        Return False if the condition is false after `seconds`.
+        """
         with gevent.Timeout(seconds, False):
             while not condition():
                 self._changed.clear()
@@ -126,7 +130,7 @@ class Observer(ForwardingListener):
 
 
 class EventMatcher:
-    """Comparison of recorded events with expected events."""
+    """Compares recorded events with expected events."""
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
@@ -134,7 +138,7 @@ class EventMatcher:
     def check(self, expected: Mapping[str, Any], recorded: Recorded) -> None:
         """Compare one recorded event with an expected event.
 
-        :raises Mismatch: The event differs.
+        :raises Mismatch: The recorded event does not match.
         """
         ((required, fields),) = expected.items()
         name, event = recorded
@@ -157,9 +161,9 @@ class EventMatcher:
         return True
 
     def check_all(self, expected: Mapping[str, Any], recorder: Observer) -> None:
-        """Compare the recorded events of a client with an element of ``expectEvents``.
+        """Compare the events that a client recorded with an element of ``expectEvents``.
 
-        :raises Mismatch: An event is missing, different or surplus.
+        :raises Mismatch: An event is missing or surplus, or does not match.
         """
         kind = expected.get("eventType", "command")
         actual, required = recorder.of_kind(kind), expected["events"]
@@ -196,8 +200,8 @@ def _description(required: Mapping[str, Any], description: Any) -> tuple[Any, An
     raise TypeError(f"neither a server nor a topology description: {description!r}")
 
 
-# For each field of an expected event: a function of the expected value and the event. The function returns the expected
-# value and the actual value.
+# Functions, keyed by the field name of an expected event. The arguments are the expected value and
+# the recorded event. A function returns the pair of the expected and the actual value to compare.
 _FIELDS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "command": lambda required, event: (required, event.command),
     "reply": lambda required, event: (required, event.reply),

@@ -1,4 +1,4 @@
-"""Log messages of a client entity: collection, and comparison with expected messages."""
+"""Collect the log messages of a client entity, and compare the messages with expected messages."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _LEVELS = {
     "trace": logging.DEBUG,
 }
 
-# Fields of a failure that the driver omits from redacted log messages.
+# Fields of an error reply that are not in a redacted failure.
 _SHOWN_OF_REDACTED = ("errmsg", "errInfo")
 
 
 class LogCollector(logging.Handler):
     """Log handler that collects the messages of one client entity.
 
-    All clients log to the same loggers. The topology ID in a message excludes messages of other clients.
-    :meth:`pausing` excludes messages without a topology ID during operations of other clients.
+    All clients log to the same loggers. Messages of other clients are excluded by the topology ID
+    that most messages contain. For messages without a topology ID, :meth:`pausing` stops the
+    collection while another client runs an operation.
 
-    :param levels: Minimum level of each component in ``observeLogMessages``.
+    :param levels: ``observeLogMessages``: the minimum log level of each component.
     """
 
     def __init__(self, levels: Mapping[str, str]) -> None:
@@ -53,7 +54,7 @@ class LogCollector(logging.Handler):
             logger.addHandler(self)
 
     def remove(self) -> None:
-        """Remove the handler from the loggers. The method can be called several times."""
+        """Remove the handler from the loggers, and restore their levels. A second call does nothing."""
         for name, level in self._before.items():
             logger = logging.getLogger(name)
             logger.setLevel(level)
@@ -62,7 +63,7 @@ class LogCollector(logging.Handler):
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Exclude messages of the current greenlet while the block runs an operation of another client."""
+        """Collect no messages of the current greenlet while the block runs an operation of another client."""
         self._busy_elsewhere = gevent.getcurrent()
         try:
             yield
@@ -74,14 +75,14 @@ class LogCollector(logging.Handler):
             self._records.append(record)
 
     def of_topology(self, topology_id: Any) -> list[logging.LogRecord]:
-        """Return the log records with this topology ID, and the log records without a topology ID."""
+        """Return the log records that have this topology ID or no topology ID."""
         return [record for record in self._records if _fields(record).get("topologyId", topology_id) == topology_id]
 
 
 def check_logs(expected: Mapping[str, Any], records: list[logging.LogRecord], matcher: Matcher) -> None:
     """Compare the log messages of a client with an element of ``expectLogMessages``.
 
-    :raises Mismatch: A message is missing, different or surplus.
+    :raises Mismatch: A message is missing or surplus, or does not match.
     """
     ignored = expected.get("ignoreMessages", [])
     actual = [record for record in records if not any(_matches(each, record, matcher) for each in ignored)]

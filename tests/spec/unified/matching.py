@@ -1,4 +1,4 @@
-"""Comparison of actual values with expected values (section "Evaluating Matches" of the unified test format)."""
+"""Compare actual values with expected values (section "Evaluating Matches" of the unified test format)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Mismatch(AssertionError):
 
 
 class Matcher:
-    """Comparison of actual values with expected values.
+    """Compares actual values with expected values.
 
-    :param entity: Function that returns the value of the BSON entity with a name.
-    :param lsid: Function that returns the session ID of the session entity with a name.
+    :param entity: Function that receives the name of a ``value`` entity, and returns its value.
+    :param lsid: Function that receives the name of a session entity, and returns its session ID.
     """
 
     def __init__(self, entity: Callable[[str], Any], lsid: Callable[[str], Any]) -> None:
@@ -35,8 +35,9 @@ class Matcher:
     def check(self, expected: Any, actual: Any, root: bool = True, place: str = "") -> None:
         """Compare an actual value with an expected value.
 
-        :param root: True if the actual document may have additional fields.
-        :param place: Path of the value, for the text of the error.
+        :param root: True if `actual` may have fields that `expected` lacks, as the root document of
+            a comparison may.
+        :param place: Path of the value, which the error text contains.
         :raises Mismatch: The actual value does not match.
         """
         operator = _operator(expected)
@@ -58,7 +59,10 @@ class Matcher:
         return True
 
     def check_documents(self, expected: Any, actual: Any, place: str = "") -> None:
-        """Compare the documents of an iterable. Each actual document may have additional fields."""
+        """Compare the list of documents that an iterable returned.
+
+        Each document is a root document, which may have additional fields.
+        """
         if not isinstance(expected, list):
             self.check(expected, actual, place=place)
             return

@@ -1,4 +1,4 @@
-"""The initial data of a case, and the comparison of the data at the end of the case."""
+"""Insert the initial data of a case, and compare the data at the end of the case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _MAJORITY = WriteConcern("majority")
 
 
 def prepare(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Drop and create the collections of ``initialData``. Return the cluster time, or None if the server sends none."""
+    """Drop and create the collections in ``initialData``, and insert their documents.
+
+    Return the cluster time after these writes, or None if the server sends no cluster time.
+    """
     with client.start_session() as session:
         for data in collections:
             _recreate(client, data, session)

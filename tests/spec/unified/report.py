@@ -16,7 +16,7 @@ _PASSED, _FAILED = "passed", "failed"
 
 
 class Report:
-    """Pytest plugin that counts the cases of each suite by outcome."""
+    """Pytest plugin that counts, for each suite, the cases with each outcome."""
 
     def __init__(self) -> None:
         self.suites: dict[str, Counter[str]] = {}
@@ -39,9 +39,10 @@ class Report:
 
 
 def _outcome(report: Any) -> str | None:
-    """Return the outcome of a case.
+    """Return the outcome of the case to which a pytest report belongs.
 
-    Return None if the report belongs to the set-up or teardown of a case that passes.
+    Return None for the report about a successful set-up or teardown, because another report has the
+    outcome.
     """
     if report.skipped:
         reason = getattr(report, "wasxfail", None) or report.longrepr[2].removeprefix("Skipped: ")
@@ -56,7 +57,7 @@ def _row(*cells: Any) -> str:
 
 
 def main() -> int:
-    """Run the tests, print the table, and return the exit code of pytest."""
+    """Run the unified tests, print the table, and return the exit code of pytest."""
     report = Report()
     code = pytest.main([str(_MODULE), "-q", "--no-header", "-r", "f", "--tb=line", *sys.argv[1:]], plugins=[report])
     print(*report.lines(), sep="\n")

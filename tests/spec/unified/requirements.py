@@ -1,4 +1,4 @@
-"""Selection of simulated deployments that satisfy ``runOnRequirements``."""
+"""Select simulated deployments that satisfy ``runOnRequirements`` of a file and a case."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "4.2", "8.2")
 MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
 """Authentication mechanisms that deployments with users support."""
 
-# Server parameters of all deployments. A deployment has a parameter in `_SETTABLE` only if the case requires the
-# parameter.
+# Server parameters that all deployments have. A deployment sets a parameter in `_SETTABLE` only if
+# the case requires this parameter.
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
 _SETTABLE = frozenset({"acceptApiVersion2"})
 
@@ -31,7 +31,8 @@ else:
     LIBMONGOCRYPT = version(libmongocrypt_version())
 """Version of libmongocrypt, or None if libmongocrypt is not installed."""
 
-# In the supported versions, all shards are replica sets.
+# Since all shards of the supported versions are replica sets, both names of the topology mean the
+# same.
 _SYNONYMS = {"sharded-replicaset": "sharded"}
 
 
@@ -40,9 +41,9 @@ class Setting:
     """Configuration of a deployment.
 
     :param topology: One of :data:`TOPOLOGIES`.
-    :param version: Version of the servers.
+    :param version: Version of the servers, such as ``"8.0"``.
     :param auth: True if the deployment requires authentication.
-    :param parameters: Additional server parameters.
+    :param parameters: Server parameters that the case requires in addition to :data:`_PARAMETERS`.
     """
 
     topology: str
@@ -52,12 +53,13 @@ class Setting:
 
 
 def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
-    """Return, for each topology that can satisfy the requirements, the preferred setting.
+    """Return the preferred setting for each topology that can satisfy the requirements.
 
-    :param levels: The list of requirements of the file, and the list of requirements of the case. A deployment must
-        satisfy one element of each list.
+    :param levels: The lists ``runOnRequirements`` of the file and of the case, or None. A
+        deployment must satisfy one element of each list.
     """
-    return _settings(json.dumps(levels))  # a text, because the cache needs a hashable argument
+    # Converted to a text, because the cache needs a hashable argument.
+    return _settings(json.dumps(levels))
 
 
 @cache
@@ -86,13 +88,14 @@ def _first_satisfied_requirement(
 
 @dataclass(frozen=True)
 class DeploymentProperties:
-    """The properties of a deployment that requirements can refer to.
+    """The properties of a deployment to which ``runOnRequirements`` can refer.
 
     :param topology: One of :data:`TOPOLOGIES`.
-    :param version: Version of the servers.
+    :param version: Version of the servers, such as ``"8.0"``.
     :param auth: True if the deployment requires authentication.
     :param mechanisms: Authentication mechanisms that the deployment supports.
-    :param has_parameters: Function that returns True if the server parameters have the given values.
+    :param has_parameters: Function that returns True if the server parameters of the deployment can
+        have the given values.
     """
 
     topology: str
@@ -103,7 +106,7 @@ class DeploymentProperties:
 
 
 def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentProperties) -> list[str]:
-    """Return the requirements in an element of ``runOnRequirements`` that a deployment does not satisfy."""
+    """Return those fields of a requirement that a deployment does not satisfy."""
     checks: Mapping[str, Callable[[Any], bool]] = {
         "minServerVersion": lambda least: version(properties.version) >= version(least),
         "maxServerVersion": lambda most: version(properties.version) <= version(most),

@@ -1,4 +1,4 @@
-"""Conversion of the driver's results to documents of the unified test format."""
+"""Convert results of the driver to documents in the unified test format."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from gmongo.results import (
 
 
 class Documents(list[Any]):
-    """List of the documents that a cursor has returned."""
+    """List of the documents that a cursor has returned, which the runner compares as root documents."""
 
 
 def as_document(result: Any) -> Any:
-    """Convert a result object or the details of a bulk write error to a document. Return other values unchanged."""
+    """Convert a result object, or the details of a bulk write error, to a document.
+
+    Return any other value unchanged.
+    """
     if isinstance(result, Mapping) and "nInserted" in result:
         return _bulk(BulkWriteResult(result, True))
     convert = next((convert for kind, convert in _CONVERSIONS if type(result) is kind), None)

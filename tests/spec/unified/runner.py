@@ -36,12 +36,12 @@ _OPERATIONS: dict[str, Mapping[str, Operation]] = {
 _TEST_RUNNER = Entity("testRunner", None)
 _NO_EXPECTATION = object()
 
-# If a client entity does not set this option, the interval is short, so that the client recovers quickly from fail
-# points.
+# Option and default value for client entities. The interval is short, so that a client recovers
+# quickly from fail points.
 _HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
 
 _LONGEST_SECONDS = 30
-_PATIENCE = 5  # seconds in which the events after the last operation must arrive
+_PATIENCE = 5  # Seconds for which the runner waits for expected events after the last operation.
 
 
 class Run:
@@ -49,9 +49,9 @@ class Run:
 
     :param deployment: Deployment on which the case runs.
     :param document: Content of the file.
-    :param case: Element of ``tests``.
+    :param case: Element of the array ``tests`` in the file.
     :param client_options: Default options of all client entities.
-    :param loops_must_end: Function that returns True if a ``loop`` must end.
+    :param loops_must_end: Function that returns True if the operation ``loop`` must end.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class Run:
     def run(self) -> None:
         """Run the case.
 
-        :raises AssertionError: An expectation is not met.
+        :raises AssertionError: A result, error, event, message, span or outcome differs from its
+            expectation.
         :raises FormatError: The case is not in the supported format.
         """
         with ExitStack() as stack:
@@ -99,7 +100,7 @@ class Run:
             self._check()
 
     def _await_events(self) -> None:
-        """Wait until the expected number of events is recorded. :meth:`_check` reports missing events."""
+        """Wait until each client has recorded as many events as expected, or until a timeout."""
         for expected in self._case.get("expectEvents", []):
             recorder = self.entities.client(expected["client"]).recorder
             kind, count = expected.get("eventType", "command"), len(expected["events"])
@@ -143,7 +144,7 @@ class Run:
 
     @contextmanager
     def pausing_logs_except(self, name: str) -> Iterator[None]:
-        """Exclude log messages of the current greenlet from the logs of all clients except the client `name`."""
+        """While the block runs, only the client entity `name` collects log messages of the current greenlet."""
         others = [each for each in self.entities.of_kind("client") if each.name != name and each.logs is not None]
         with ExitStack() as stack:
             for each in others:
@@ -153,7 +154,8 @@ class Run:
     def execute(self, operation: Mapping[str, Any], propagate: bool = False) -> None:
         """Run an operation, and compare its result or error with the expectation.
 
-        :param propagate: True to raise the expected error after the comparison, as in the callback of a transaction.
+        :param propagate: True to raise the error of the operation after the comparison, because the
+            caller is the callback of a transaction.
         """
         target = _TEST_RUNNER if operation["object"] == "testRunner" else self.entities.find(operation["object"])
         known = _OPERATIONS.get(target.kind, {})
@@ -192,7 +194,10 @@ class Run:
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """Return the result and the error of an operation, one of which is None. Raise errors of the runner."""
+    """Return the result of an operation and None, or None and the error that the driver raised.
+
+    Do not catch errors of the runner.
+    """
     try:
         return call(), None
     except (AssertionError, FormatError):

@@ -1,6 +1,7 @@
-"""Validation of files with the JSON schema of the unified test format.
+"""Validate files with the JSON schema of the unified test format.
 
-The schema does not contain names and arguments of operations. The runner validates these names and arguments.
+The schema does not define the names and arguments of operations, which the runner validates
+instead.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ NEWEST = (1, 28)
 
 
 class FormatError(Exception):
-    """A file does not follow the supported versions of the unified test format."""
+    """A file violates the unified test format, or uses a version that the runner does not support."""
 
 
 def check(document: Mapping[str, Any]) -> None:
     """Validate the content of a file.
 
-    :raises FormatError: The content violates the schema. The text contains the path and the reason.
+    :raises FormatError: The content violates the schema. The error text contains the path and the
+        reason.
     """
     error = best_match(_validator().iter_errors(document))
     if error is not None:
@@ -37,7 +39,8 @@ def check(document: Mapping[str, Any]) -> None:
 def check_version(text: str) -> None:
     """Check that the runner supports a version of the format.
 
-    :raises FormatError: The major version differs, or the minor version is too new.
+    :raises FormatError: The runner does not support the major version, or the minor version is too
+        new.
     """
     major, minor = version(text)[:2]
     if major != NEWEST[0] or minor > NEWEST[1]:

@@ -1,7 +1,8 @@
-"""Table of the cases that do not pass, with reasons.
+"""Rules for the official cases that do not pass, with the reasons.
 
-If a rule has a condition, its cases are skipped while the condition is true. If a rule has no condition, its cases run
-and must fail. A test therefore fails if a rule is obsolete.
+If a rule has a condition, its cases are skipped while the condition is true. If a rule has no
+condition, its cases run and must fail. If such a case passes, the rule is obsolete and a test
+fails.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class CaseOnTopology:
     :param file: Name of the file, such as ``"find"``.
     :param case: Description of the case.
     :param topology: Topology of the deployment, such as ``"sharded"``.
-    :param words: All keys of the case and its entities, alone (``"timeoutMS"``) and with the parent key
-        (``"collectionOptions.timeoutMS"``). The names of operations end with ``()``.
+    :param words: The keys in the case and its entities: ``"timeoutMS"``, with the parent key
+        ``"collectionOptions.timeoutMS"``, and names of operations such as ``"find()"``.
     """
 
     file: str
@@ -53,11 +54,13 @@ class Rule:
 
     :param kind: One of the kinds in :data:`CLASSES`.
     :param reason: Text that explains why the cases do not pass.
-    :param words: The rule matches cases that contain at least one of these words. If empty, the words do not matter.
+    :param words: The rule applies to cases that contain at least one of these words. An empty set
+        permits any case.
     :param files: Pattern for the file names of the cases.
     :param cases: Pattern for the descriptions of the cases.
-    :param topology: Pattern for the topologies.
-    :param skip_condition: Function that returns True if the cases are skipped. If None, the cases run and must fail.
+    :param topology: Pattern for the names of the topologies.
+    :param skip_condition: Function that returns True if the cases must be skipped. If there is no
+        function, the cases run and must fail.
     """
 
     kind: str
@@ -90,7 +93,7 @@ def rule_for(use: CaseOnTopology) -> Rule | None:
 
 
 def words_of(*parts: Any) -> frozenset[str]:
-    """Return the words in parts of a file. :class:`CaseOnTopology` describes the words."""
+    """Return the words in parts of a file, in the form that :class:`CaseOnTopology` describes."""
     words: set[str] = set()
     for part in parts:
         _add_words(words, part, "")
@@ -208,7 +211,7 @@ RULES: tuple[Rule, ...] = (
             ("poc-queryable-encryption", "*"),
         )
     ),
-    # Features that PyMongo or gmongo does not have.
+    # Rules for cases of features that PyMongo or gmongo does not have.
     _absent("rawData", "arguments.rawData", lambda: not _has_parameter(Collection.find_one, "raw_data")),
     _absent(
         "the snapshot time of a session",

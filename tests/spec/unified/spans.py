@@ -1,4 +1,4 @@
-"""Spans of a client entity: collection, and comparison with expected spans."""
+"""Collect the spans of a client entity, and compare the spans with expected spans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.values import check_known
 
-# The runner parses query texts, and a truncated query text is invalid Extended JSON.
+# Large, because the runner parses query texts, and a truncated query text is not valid Extended
+# JSON.
 _MAX_TEXT_LENGTH = 100_000
 
 
@@ -53,7 +54,10 @@ class SpanCollector(SpanProcessor):
             self._started.append(span)
 
     def trees(self) -> list[SpanTree]:
-        """Return the trees of the ended spans. The root of a tree is a span without a parent in this list."""
+        """Return the trees of the ended spans.
+
+        The root of a tree is a span whose parent is not among these spans.
+        """
         ended = [span for span in self._started if span.end_time is not None]
         trees = {span.context.span_id: SpanTree(span.name, _attributes(span)) for span in ended}
         roots = []
@@ -64,7 +68,7 @@ class SpanCollector(SpanProcessor):
 
 
 def _attributes(span: ReadableSpan) -> dict[str, Any]:
-    """Return the attributes of a span, with values as the case expects them."""
+    """Return the attributes of a span, with session IDs and integers in the types that the case expects."""
     attributes: dict[str, Any] = {}
     for name, value in (span.attributes or {}).items():
         if name == "db.mongodb.lsid":
@@ -77,7 +81,7 @@ def _attributes(span: ReadableSpan) -> dict[str, Any]:
 def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher: Matcher) -> None:
     """Compare the spans of a client with an element of ``expectTracingMessages``.
 
-    :raises Mismatch: A span is missing, different or surplus.
+    :raises Mismatch: A span is missing or surplus, or does not match.
     """
     check_known(expected, {"client", "ignoreExtraSpans", "spans"}, "expectTracingMessages")
     try:
@@ -87,7 +91,7 @@ def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher
 
 
 def _check_all(expected: Sequence[Any], actual: Sequence[SpanTree], matcher: Matcher, ignores_extra: bool) -> None:
-    """Compare spans in their order.
+    """Compare spans with the expected spans, in order.
 
     :param ignores_extra: True if the actual spans may contain additional spans at any position.
     """

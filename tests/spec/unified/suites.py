@@ -10,8 +10,8 @@ from bson.json_util import JSONOptions, loads
 
 from tests.spec.specifications import SpecFile, of_kind
 
-# The files expect the final number of retries of the Client Backpressure specification, which is not the default of
-# gmongo. The backoff is short, because a simulated server needs no time to recover.
+# The files expect two retries, as the final Client Backpressure specification. gmongo has another
+# default. The backoff is short, because a simulated server needs no time to recover.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
 """Default options of all clients."""
 

@@ -11,7 +11,7 @@ _SECONDS_TO_END = 10
 
 
 class Thread:
-    """Thread of a case: a greenlet that runs submitted functions in order."""
+    """A thread entity. A greenlet runs the functions that operations submit, in order."""
 
     def __init__(self) -> None:
         self._work: Queue[Callable[[], object]] = Queue()
@@ -22,7 +22,7 @@ class Thread:
             work()
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Add a function, and let the thread run until its next wait."""
+        """Add a function to the queue, and let the thread run until its next wait."""
         self._work.put(work)
         gevent.sleep(0)
 
@@ -32,7 +32,7 @@ class Thread:
         self._greenlet.get(timeout=_SECONDS_TO_END)
 
     def check(self) -> None:
-        """Raise the error of a function if a function has failed."""
+        """If a submitted function has raised an error, raise this error."""
         if self._greenlet.exception is not None:
             raise self._greenlet.exception
 

@@ -1,4 +1,4 @@
-"""Conversion of options that several entities and operations have in common."""
+"""Convert options that several kinds of entities and operations accept."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def database_options(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_known(names: Any, known: Any, owner: str) -> None:
-    """Check that all names are known.
+    """Check that an object in a file has only known names.
 
-    :raises FormatError: A name is unknown.
+    :raises FormatError: A name in `names` is not in `known`.
     """
     unknown = sorted(set(names) - set(known))
     if unknown:

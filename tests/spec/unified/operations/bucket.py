@@ -40,7 +40,8 @@ def _read(stream: Any) -> bytes:
 
 def _drop(bucket: Any) -> None:
     storage = bucket._storage
-    with storage.time_limit():  # drops the two collections, because GridFSBucket has no method `drop`
+    # Drop both collections of the bucket. GridFSBucket has no method `drop`.
+    with storage.time_limit():
         storage.files.drop()
         storage.chunks.drop()
 

@@ -1,4 +1,4 @@
-"""Operations of clients. The target of these operations is a client entity."""
+"""Operations of clients. The operations of the unified test format whose object is a client entity."""
 
 from __future__ import annotations
 

@@ -46,7 +46,10 @@ def loop(
 
 
 def _list_of_entity(run: Run, name: str | None) -> list[Any] | None:
-    """Return the list of the entity with this name. Create the entity with an empty list if the name is unknown."""
+    """Return the list in the ``value`` entity `name`.
+
+    If no entity has this name, create an entity with an empty list.
+    """
     if name is None:
         return None
     if name not in run.entities:

@@ -1,4 +1,4 @@
-"""Conversion of an operation of the unified test format to a call of the driver."""
+"""Convert an operation of the unified test format to a call of a driver method."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _CURSOR_TYPES = {
 }
 _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AFTER}
 
-# If the driver's method has no argument for a timeout, the runner applies `timeoutMS` of the operation by
-# `gmongo.timeout`.
+# Argument of an operation. If the driver's method has no argument for a timeout, the runner calls
+# the method in a `gmongo.timeout` block.
 _LIMIT = "timeoutMS"
 _TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
 LIMITED_CURSOR = "timeoutMS timeoutMode"
@@ -35,12 +35,15 @@ LIMITED_CURSOR = "timeoutMS timeoutMode"
 class Method:
     """An operation that calls a method of a driver object.
 
-    :param call: Name of a method of the object, or a function whose first argument is the object.
+    :param call: Name of the driver's method, or a function that receives the driver's object as its
+        first argument.
     :param required: Names of the required arguments in the format, separated by spaces.
-    :param optional: Names of the optional arguments in the format.
-    :param fields: Names of optional arguments that the method takes as fields of the command, with unchanged names.
-    :param names: Argument name in the format -> argument name of the method, if the latter is not the snake case name.
-    :param show: Function that converts the result of the method for the comparison.
+    :param optional: Names of the optional arguments in the format, separated by spaces.
+    :param fields: Names of further optional arguments, which the method accepts under the same
+        name, as fields of the command.
+    :param names: Argument name in the format -> argument name of the method, for names that
+        :func:`snake_case` does not convert.
+    :param show: Function that converts the result of the method to a value that can be compared.
     """
 
     def __init__(
@@ -89,7 +92,8 @@ class Method:
 class Function:
     """An operation that calls a function of the runner.
 
-    :param function: Function that receives the run, the object of the entity, and the arguments by their names.
+    :param function: Function that receives the run, the object of the entity, and the arguments of
+        the operation as keyword arguments.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -118,9 +122,9 @@ def documents(cursor: Any) -> Documents:
 
 
 def convert(run: Run, name: str, value: Any) -> Any:
-    """Convert an argument of the format to the argument of the driver's method.
+    """Convert the value of an argument in the format to a value for the driver's method.
 
-    :raises FormatError: The format does not permit the value.
+    :raises FormatError: The unified test format does not permit the value.
     """
     if name == "session":
         return run.entities.session(value)

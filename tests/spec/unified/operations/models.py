@@ -1,4 +1,4 @@
-"""Conversion of the models of bulk writes and search indexes."""
+"""Convert models of bulk writes and search indexes to model classes of the driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _WRITES: dict[str, tuple[type, frozenset[str]]] = {
 def write_models(requests: list[Mapping[str, Any]], namespaces: bool = False) -> list[Any]:
     """Convert the models of a bulk write to model classes of the driver.
 
-    :param namespaces: True if each model has a namespace, as in a client bulk write.
+    :param namespaces: True if each model contains a namespace, because the models are part of a
+        client bulk write.
     """
     return [_write_model(request, namespaces) for request in requests]
 
@@ -41,6 +42,6 @@ def _write_model(request: Mapping[str, Any], namespaces: bool) -> Any:
 
 
 def search_index_model(model: Mapping[str, Any]) -> SearchIndexModel:
-    """Convert the model of a search index to a SearchIndexModel."""
+    """Convert the definition of a search index in a case to a SearchIndexModel."""
     check_known(model, {"definition", "name", "type"}, "a search index")
     return SearchIndexModel(**model)
