@@ -258,11 +258,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             silent=self._is_silent,
         )
         options = self._options
-        codec_options = options.codec_options
-        if codec_options == DEFAULT_CODEC_OPTIONS:
-            # Use this object instead of an equal object, because later comparisons of identical
-            # objects are fast.
-            codec_options = DEFAULT_CODEC_OPTIONS
+        # The identical object instead of an equal object, because later comparisons of identical objects are fast.
+        equal = options.codec_options == DEFAULT_CODEC_OPTIONS
+        codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
         super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
         observers = observers_of(options.telemetry())
         self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
