@@ -110,7 +110,7 @@ def test_5_1_timeout_of_tailable_cursor_is_refreshed_for_each_get_more(
     for _ in range(2):
         with pytest.raises(StopIteration):
             next(cursor)
-    delay_replies(standalone, "getMore", milliseconds=2000)
+    delay_replies(standalone, "getMore", milliseconds=7000)
     with pytest.raises(PyMongoError) as raised:
         next(cursor)
     assert raised.value.timeout
@@ -132,9 +132,9 @@ def test_5_2_change_stream_times_out_after_several_get_mores(
 
 
 def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
-    client = connect(standalone, timeoutMS=150)
+    client = connect(standalone, timeoutMS=500)
     stream = GridFSBucket(client.db).open_upload_stream("filename")
-    delay_replies(standalone, "insert", milliseconds=200, times=1)
+    delay_replies(standalone, "insert", milliseconds=700, times=1)
     stream.write(b"\x12")
     with pytest.raises(PyMongoError) as raised:
         stream.close()
@@ -142,12 +142,12 @@ def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -
 
 
 def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
-    client = connect(standalone, timeoutMS=150)
+    client = connect(standalone, timeoutMS=500)
     stream = GridFSBucket(client.db, chunk_size_bytes=2).open_upload_stream("filename")
     # The upload buffers up to 1,000 chunks. Write more chunks, so that the abort must delete chunks
     # on the server.
-    stream.write(bytes(4_000))
-    delay_replies(standalone, "delete", milliseconds=200, times=1)
+    stream.write(bytes(2_002))
+    delay_replies(standalone, "delete", milliseconds=700, times=1)
     with pytest.raises(PyMongoError) as raised:
         stream.abort()
     assert raised.value.timeout
@@ -166,9 +166,9 @@ def test_7_gridfs_download_times_out(
             "filename": "length-10",
         }
     )
-    client = connect(standalone, timeoutMS=150)
+    client = connect(standalone, timeoutMS=500)
     stream = GridFSBucket(client.db).open_download_stream(identifier)
-    delay_replies(standalone, "find", milliseconds=200, times=1)
+    delay_replies(standalone, "find", milliseconds=700, times=1)
     with pytest.raises(PyMongoError) as raised:
         stream.read()
     assert raised.value.timeout
@@ -224,7 +224,7 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
     session = client.start_session()
     session.start_transaction()
     client.db.coll.insert_one({"x": 1}, session=session)
-    delay_replies(deployment, "abortTransaction", milliseconds=2000, times=1)
+    delay_replies(deployment, "abortTransaction", milliseconds=7000, times=1)
     with gevent.Timeout(1.75):
         if timeout_source == "option":
             session.end_session()
