@@ -101,10 +101,20 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
             )
         options["collation"] = collation
     if "text" in spec["key"].values():
-        of_text = {"default_language": "english", "language_override": "language", "textIndexVersion": 3}
-        options.update({"weights": dict.fromkeys(sorted(spec["key"]), 1), **of_text})
-        return Index(spec["name"], {"_fts": "text", "_ftsx": 1}, options)
+        given = {path: 1 for path, kind in spec["key"].items() if kind == "text"} | options.pop("weights", {})
+        language = options.pop("default_language", "english")
+        options["weights"] = {path: int(given[path]) for path in sorted(given)}
+        options.update({"default_language": language, "language_override": "language", "textIndexVersion": 3})
+        return Index(spec["name"], _text_keys(spec["key"]), options)
     return Index(spec["name"], spec["key"], options)
+
+
+def _text_keys(keys: Mapping[str, Any]) -> Document:
+    """Return the keys of a text index. Two internal keys replace the text fields."""
+    found: Document = {}
+    for path, kind in keys.items():
+        found.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
+    return found
 
 
 def _check_name(name: str, keys: Mapping[str, Any]) -> None:
@@ -164,7 +174,7 @@ def _check_keys(keys: Mapping[str, Any]) -> None:
     if not keys:
         raise cannot_create("Index keys cannot be empty.")
     plugin = _plugin(keys)
-    if any(path.split(".")[-1] == "$**" for path in keys):
+    if any(path.split(".")[-1] == "$**" and (path, kind) != ("$**", "text") for path, kind in keys.items()):
         raise not_supported("a wildcard index")
     if plugin and plugin not in _KINDS:
         raise cannot_create(f"Unknown index plugin '{plugin}'")
