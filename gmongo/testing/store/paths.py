@@ -96,12 +96,13 @@ def _leaves(document: Any, rests: list[list[str]], leaves: list[Any], indexed: l
 
     :param rests: the remaining parts of the paths; empty if the value of the path is in `leaves`.
     :param leaves: the values at the ends of the paths.
-    :param indexed: by path, the result of `_follow` for a path whose next part is an index of the array that contains
-        `document`, and True if the element is an array; None for all other paths.
+    :param indexed: by path, the result of `_follow` from the array that contains `document`, and True if the element is
+        an array. None if the next part of the path is not an index of the array.
     """
     rests, leaves = list(rests), list(leaves)
     array: Any = None
-    through, is_expanded = [], True
+    through: list[int] = []
+    is_expanded = True
     for number, rest in enumerate(rests):
         if not rest:
             continue

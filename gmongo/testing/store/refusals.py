@@ -12,7 +12,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.schema import titles
+from gmongo.testing.store.schema_details import schema_details
 from gmongo.testing.store.values import MISSING, type_name
 
 # By operator: the reason in the details of an existing value that does not match.
@@ -77,7 +77,7 @@ def _clause(name: str, condition: Any, document: Document) -> Document | None:
         return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "failed to evaluate aggregation "
                 "expression", "details": found}  # fmt: skip
     if name == "$jsonSchema":
-        return {"operatorName": name, **titles(condition)}
+        return {"operatorName": name, **schema_details(condition, document)}
     if name in ("$and", "$or"):
         clauses = [(index, details(part, document)) for index, part in enumerate(condition)
                    if not compile_filter(part)(document)]  # fmt: skip

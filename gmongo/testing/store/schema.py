@@ -30,6 +30,11 @@ def is_valid(schema: Any, value: Any) -> bool:
     return all(_KEYWORDS[name](rule, value, schema) for name, rule in schema.items() if name not in _ANNOTATIONS)
 
 
+def satisfies(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
+    """Return True if a value satisfies the rule of one keyword of a schema."""
+    return _KEYWORDS[name](schema[name], value, schema)
+
+
 def titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the title and the description of a schema, which validation errors contain."""
     return {name: schema[name] for name in ("title", "description") if name in schema}
@@ -159,13 +164,17 @@ def _types(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
+    return all(_allows(rule, value[name]) for name in extra_names(value, schema))
+
+
+def extra_names(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields for which ``properties`` and ``patternProperties`` have no schema."""
     patterns = [compile_pattern(pattern) for pattern in schema.get("patternProperties", {})]
-    extra = (
+    return [
         name
         for name in value
         if name not in schema.get("properties", {}) and not any(pattern.search(name) for pattern in patterns)
-    )
-    return all(_allows(rule, value[name]) for name in extra)
+    ]
 
 
 def _allows(rule: Any, value: Any) -> bool:

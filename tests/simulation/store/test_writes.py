@@ -76,6 +76,25 @@ def test_json_schema_error_has_details_of_document():
         "failingDocumentId": 1,
         "details": {
             "operatorName": "$jsonSchema",
+            "schemaRulesNotSatisfied": [
+                {
+                    "operatorName": "properties",
+                    "propertiesNotSatisfied": [
+                        {
+                            "propertyName": "x",
+                            "details": [
+                                {
+                                    "operatorName": "bsonType",
+                                    "specifiedAs": {"bsonType": "string"},
+                                    "reason": "type did not match",
+                                    "consideredValue": 5,
+                                    "consideredType": "int",
+                                }
+                            ],
+                        }
+                    ],
+                }
+            ],
         },
     }
     assert shell.insert({"_id": 1, "x": 5}, bypassDocumentValidation=True) == {"n": 1}
