@@ -33,7 +33,7 @@ from gmongo.testing.store.selection import (
     hinted_index,
     select,
 )
-from gmongo.testing.store.stages import ELSEWHERE, compile_pipeline, stage_name
+from gmongo.testing.store.stages import ELSEWHERE, check_collection_stats, compile_pipeline, stage_name
 from gmongo.testing.unsupported import not_supported
 
 Documents = list[Document]
@@ -151,7 +151,8 @@ def _documents(context: Context, spec: Any) -> Documents:
     return documents_stage(spec, Scope(frozenset(context.variables)))
 
 
-def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:
+def _collection_stats(context: Context, spec: Any) -> Documents:
+    check_collection_stats(spec)
     refused = set(spec) - {"count", "storageStats"}
     if refused:
         raise not_supported("$collStats of latencies", refused.pop())

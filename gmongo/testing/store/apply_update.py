@@ -62,15 +62,17 @@ class Update:
     def is_replacement(self) -> bool:
         return not self.is_pipeline and not self.has_operators
 
-    @property
-    def writes_always(self) -> bool:
-        """True if the server counts a matching document as modified even if the document does not change."""
+    def writes_always(self, document: Document) -> bool:
+        """Return True if the server counts the document as modified even if the document does not change."""
         if self.is_replacement:
             return "_id" not in self.spec
-        pushes = [] if self.is_pipeline else self.spec.get("$push", {}).values()
+        pushes = {} if self.is_pipeline else self.spec.get("$push", {})
         return any(
-            isinstance(push, dict) and "$each" in push and ("$sort" in push or ("$slice" in push and push["$each"]))
-            for push in pushes
+            isinstance(push, dict)
+            and "$each" in push
+            and ("$sort" in push or ("$slice" in push and push["$each"]))
+            and any(self._matching_paths(document, split(path), document))
+            for path, push in pushes.items()
         )
 
     def apply(self, document: Document, inserting: bool = False) -> Document:
@@ -264,7 +266,8 @@ def _edits_of(
 
 def path_order(path: str) -> list[tuple[int, int, str]]:
     """Return the sort key of a path. An update writes the paths in the order of the sort keys."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in path.split(".")]
+    parts = [part if part != "$" else "" for part in path.split(".")]
+    return [(0, int(part), "") if part.isdigit() else (int(bool(part)), -1, part) for part in parts]
 
 
 def _check_path(path: str) -> list[str]:

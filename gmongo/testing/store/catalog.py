@@ -14,7 +14,6 @@ from gmongo.testing.store.errors import (
     illegal_operation,
     invalid_namespace,
     invalid_options,
-    location,
     namespace_not_found,
 )
 from gmongo.testing.store.index import identity_index
@@ -23,22 +22,12 @@ from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
 from gmongo.testing.store.state import VIEWS
-from gmongo.testing.store.values import is_true
 from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 
 def create(context: Context) -> Document:
     """Execute ``create``."""
-    if context.body.get("autoIndexId") is not None:
-        if not is_true(context.body["autoIndexId"]):
-            raise location(50001, f"{context.namespace} is not allowed to have autoIndexId: false")
-        note = "The autoIndexId option is deprecated and will be removed in a future release"
-        return {"note": note, **_create(context)}
-    return _create(context)
-
-
-def _create(context: Context) -> Document:
     options = created_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
         raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")

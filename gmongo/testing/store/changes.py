@@ -109,6 +109,8 @@ def _check_options(options: Any) -> None:
     _check_choice("fullDocument", options, _FULL)
     _check_choice("fullDocumentBeforeChange", options, _BEFORE)
     starts = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
+    if {"resumeAfter", "startAfter"} <= starts:
+        raise location(50865, "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage")
     if len(starts) > 1:
         raise location(40674, f"Only one type of resume option is allowed, but multiple were found: {sorted(starts)}")
 

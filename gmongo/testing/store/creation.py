@@ -21,14 +21,15 @@ from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.values import is_number, is_true, long_of
 
-_NOT_OPTIONS = frozenset({"autoIndexId", "create", "flags", "idIndex"})
+_NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
 _ACTIONS = ("error", "warn", "errorAndLog")
 _LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order of options in `listCollections`.
-ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
-    validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
+ORDER = """capped size max autoIndexId changeStreamPreAndPostImages storageEngine indexOptionDefaults validator
+    validationLevel validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries
+    encryptedFields"""
 
 
 def created_options(body: Mapping[str, Any]) -> Document:
@@ -39,23 +40,28 @@ def created_options(body: Mapping[str, Any]) -> Document:
         if name in TABLE["create"].fields and name not in _NOT_OPTIONS and value is not None
     }
     options.update({name: long_of(options[name]) for name in ("size", "max") if is_number(options.get(name))})
+    options.update({"autoIndexId": is_true(options["autoIndexId"])} if "autoIndexId" in options else {})
     _check_ranges(options)
-    collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
+    _check_choices(options)
     series = timeseries.completed(options["timeseries"]) if "timeseries" in options else None
-    if "pipeline" in options and "viewOn" not in options:
-        raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
-    check_contents(options)
     _check_combination(options)
     if body.get("idIndex") is not None:
         for name in ("viewOn", "timeseries", "autoIndexId"):
             if body.get(name) is not None:
                 raise invalid_options(f"'idIndex' is not allowed with '{name}'")
+    collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
+    if body.get("idIndex") is not None:
         check_identity_spec(body["idIndex"], collation.description())
-    if "viewOn" in options:
-        options.setdefault("pipeline", [])
+    check_contents(options)
+    if not options.get("autoIndexId", True):
+        raise location(50001, "a collection is not allowed to have autoIndexId: false")
     completed = {**options, "timeseries": series, "collation": collation.description()}
+    if "viewOn" in options:
+        completed = {name: completed.get(name, []) for name in ("viewOn", "pipeline", "collation")}
     return {
-        name: completed[name] for name in ORDER.split() if name in options and not _is_default(name, completed[name])
+        name: completed[name]
+        for name in ORDER.split()
+        if completed.get(name) is not None and not _is_default(name, completed[name])
     }
 
 
@@ -103,6 +109,10 @@ def check_expiry(seconds: Any) -> None:
 
 
 def _check_combination(options: Mapping[str, Any]) -> None:
+    if "temp" in options:
+        raise invalid_options("the 'temp' field is an invalid option")
+    if "pipeline" in options and "viewOn" not in options:
+        raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
     if "timeseries" in options:
         timeseries.check_other_options({name: value for name, value in options.items() if name != "capped" or value})
     if is_true(options.get("clusteredIndex")):
@@ -148,13 +158,17 @@ def _check_clustered(options: Mapping[str, Any]) -> None:
         raise location(5979704, "The clusteredIndex option is only supported for v: 2")
 
 
-def check_contents(options: Mapping[str, Any]) -> None:
-    """Check the values of the options that ``create`` and ``collMod`` have in common."""
+def _check_choices(options: Mapping[str, Any]) -> None:
     for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, choices[0]) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
     if options.get("viewOn") == "":
         raise bad_value("'viewOn' cannot be empty")
+
+
+def check_contents(options: Mapping[str, Any]) -> None:
+    """Check the values of the options that ``create`` and ``collMod`` have in common."""
+    _check_choices(options)
     if "pipeline" in options:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):

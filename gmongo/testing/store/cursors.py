@@ -62,6 +62,10 @@ class Cursor:
             self.finished = is_below_limit or self._limit_reached
         return batch
 
+    def belongs_to(self, namespace: str) -> bool:
+        """Return True if a ``killCursors`` for the namespace kills the cursor. A cursor of a list has no namespace."""
+        return self.namespace == namespace or not {"listCollections", "listIndexes"}.isdisjoint(self.command)
+
     def extras(self) -> Document:
         return {}
 
@@ -113,7 +117,7 @@ class Cursors:
         killed, missing = [], []
         for cursor_id in cursor_ids:
             cursor = self._open.get(cursor_id)
-            if cursor is None or cursor.member != member or cursor.namespace != namespace:
+            if cursor is None or cursor.member != member or not cursor.belongs_to(namespace):
                 missing.append(Int64(cursor_id))
             else:
                 del self._open[cursor_id]

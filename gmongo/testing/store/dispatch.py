@@ -22,7 +22,7 @@ from gmongo.testing.store.errors import (
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
-from gmongo.testing.store.transactions import Transaction, start_time
+from gmongo.testing.store.transactions import Transaction
 
 # Commands of cursors have no new snapshot, because a cursor reads the state of the command that opened the cursor.
 _OF_CURSORS = frozenset({"getMore", "killCursors"})
@@ -68,7 +68,7 @@ def check(state: State, request: Request, command: Command) -> None:
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
     if request.in_transaction and request.transaction_number is not None:
         ends = request.name in ("commitTransaction", "abortTransaction")
-        if not command.in_transactions and not ends:
+        if request.body.get("startTransaction") if ends else not command.in_transactions:
             raise CommandError(
                 263,
                 "OperationNotSupportedInTransaction",
@@ -76,6 +76,11 @@ def check(state: State, request: Request, command: Command) -> None:
             )
         if "writeConcern" in request.body and not ends:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
+        if concern and not request.body.get("startTransaction"):
+            raise invalid_options("Only the first command in a transaction may specify a readConcern")
+        if level not in (None, "local", "majority", "snapshot"):
+            raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
+                                  "order to run in a transaction")  # fmt: skip
         return
     if level not in (None, "local", "available") and not command.reads:
         raise invalid_options(f'Command {request.name} does not support {{ readConcern: {{ level: "{level}" }} }}')
@@ -116,7 +121,7 @@ def _run_retryable_write(state: State, request: Request, command: Command, sessi
         )
     if number == session.number:
         if session.transaction is not None:
-            raise CommandError(117, "ConflictingOperationInProgress", f"txnNumber {number} is a transaction's")
+            raise CommandError(217, "IncompleteTransactionHistory", f"txnNumber {number} is a transaction's")
         if session.reply is not None:
             return dict(session.reply)
     _check_single_document_writes(request)
@@ -187,7 +192,7 @@ def _begin_transaction(state: State, request: Request, session: Session) -> Tran
     if number == session.number:
         message = f"Only servers in a sharded cluster can start a new transaction at the active number {number}"
         raise CommandError(117, "ConflictingOperationInProgress", message)
-    start = start_time(state, request.body.get("readConcern") or {})
+    start = (request.body.get("readConcern") or {}).get("atClusterTime", state.now())
     _use_new_number(state, session, number)
     transaction = Transaction(state, request.body["lsid"], number, request.member, request.connection, start)
     session.transaction = transaction
@@ -207,8 +212,6 @@ def _current_transaction(state: State, request: Request, session: Session) -> Tr
         raise CommandError(256, "TransactionCommitted", f"Transaction {number} has been committed.")
     if transaction.status == "aborted":
         raise no_such_transaction(f"Transaction with {{ txnNumber: {number} }} has been aborted.")
-    if request.body.get("readConcern"):
-        raise invalid_options("Only the first command in a transaction may specify a readConcern")
     return transaction
 
 

@@ -38,6 +38,7 @@ _FIRST = ("apiVersion", "apiStrict", "apiDeprecationErrors")
 _NEXT = ("$readPreference", "$clusterTime")
 _OF_SESSIONS = ("lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds")
 _LAST = ("maxTimeMS", "readConcern", "writeConcern")
+_READS_IN_TRANSACTIONS = frozenset({"distinct", "find", "getMore"})
 _QUICK = {True: "bool-true", False: "bool-false"}
 
 
@@ -204,7 +205,9 @@ def check(request: Request, version: Version) -> None:
     if known is not None and known.late:
         check_body(name, request.body, version)
     _check_generic(_LAST, request.body, version)
-    if known is not None and "writeConcern" in known.without and request.body.get("writeConcern"):
+    is_refused_later = "autocommit" in request.body and name not in _READS_IN_TRANSACTIONS
+    has_write_concern = bool(request.body.get("writeConcern")) and not is_refused_later
+    if has_write_concern and known is not None and "writeConcern" in known.without:
         raise error(72, "Command does not support writeConcern")
     limit = request.body.get("maxTimeMS")
     if limit is not None and not isinstance(limit, int):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo.testing.store.apply_update import Update
+from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import Key, is_true
 from gmongo.testing.store.writes import Target, records_to_write, replace_one, target_of, update_of, upsert
@@ -31,6 +33,8 @@ def find_and_modify(context: Context) -> Document:
     if is_true(body.get("new")) and any(name.endswith(".$") for name in body.get("fields") or {}):
         raise bad_value("cannot use a positional projection and return the new document")
     project = compile_projection(body.get("fields"), query, context.variables)
+    if body.get("fields"):
+        compile_sort(body.get("sort") or {}, Collation())
     found = next(iter(records_to_write(target, statement, context.variables)), None)
     if update is None:
         return _remove(target, found, project)

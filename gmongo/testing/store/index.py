@@ -131,7 +131,7 @@ class Index:
 
     def contains(self, document: Document) -> bool:
         """Return True if the index contains the document. A sparse or partial index may not contain the document."""
-        sparse = "sparse" in self.options or "partialFilterExpression" in self.options
+        sparse = self.options.get("sparse") or "partialFilterExpression" in self.options
         return not sparse or not self.is_ordered or bool(self.entries(document))
 
     def add(self, key: Key, document: Document) -> None:

@@ -44,9 +44,14 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
 }
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
-_NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
-# The options that a server stores only if the value is true.
-_FLAGS = frozenset({"hidden", "prepareUnique", "sparse", "unique"})
+# The options that `listIndexes` shows, in this order.
+_ORDER = (
+    *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds", "storageEngine"),
+    *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),
+    "prepareUnique",
+)
+_FLAGS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
+_SHOWN_IF_FALSE = frozenset({"background", "sparse"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
 # The operators that the filter of a partial index may have. `$in` requires version 6.0.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
@@ -65,6 +70,7 @@ _OF_OTHER_KINDS = frozenset(
 _PARTIAL_DEPTH = 4
 _MAX_SECONDS = 2**31 - 1
 _MOST_FIELDS = 32
+_MAX_WEIGHT = 99_999
 
 
 def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
@@ -81,13 +87,10 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     _check_keys(spec["key"])
     _check_options(spec, version)
     _check_name(spec["name"], spec["key"])
-    options = {
-        name: True if name in _FLAGS else value
-        for name, value in spec.items()
-        if name not in _NOT_SHOWN and (name not in _FLAGS or value)
+    options: Document = {
+        name: bool(value) if name in _FLAGS else value for name, value in spec.items() if name in _ORDER
     }
-    if "unique" in options:
-        options = {"unique": True, **options}
+    options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
     collation = Collation.of(spec["collation"]).description() if "collation" in spec else default
@@ -100,11 +103,21 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
                 "text and 2d indexes know the simple collation only; ask for it with collation: {locale: 'simple'}"
             )
         options["collation"] = collation
-    if "text" in spec["key"].values():
-        of_text = {"default_language": "english", "language_override": "language", "textIndexVersion": 3}
-        options.update({"weights": dict.fromkeys(sorted(spec["key"]), 1), **of_text})
-        return Index(spec["name"], {"_fts": "text", "_ftsx": 1}, options)
-    return Index(spec["name"], spec["key"], options)
+    keys = spec["key"]
+    if "text" in keys.values():
+        given = {path: 1 for path, kind in keys.items() if kind == "text"} | options.get("weights", {})
+        options["weights"] = {path: int(given[path]) for path in sorted(given)}
+        options = {"default_language": "english", "language_override": "language", "textIndexVersion": 3, **options}
+        keys = _text_keys(keys)
+    return Index(spec["name"], keys, {name: options[name] for name in _ORDER if name in options})
+
+
+def _text_keys(keys: Mapping[str, Any]) -> Document:
+    """Return the keys of a text index. Two internal keys replace the text fields."""
+    found: Document = {}
+    for path, kind in keys.items():
+        found.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
+    return found
 
 
 def _check_name(name: str, keys: Mapping[str, Any]) -> None:
@@ -164,17 +177,21 @@ def _check_keys(keys: Mapping[str, Any]) -> None:
     if not keys:
         raise cannot_create("Index keys cannot be empty.")
     plugin = _plugin(keys)
-    if any(path.split(".")[-1] == "$**" for path in keys):
+    if any(path.split(".")[-1] == "$**" and (path, kind) != ("$**", "text") for path, kind in keys.items()):
         raise not_supported("a wildcard index")
     if plugin and plugin not in _KINDS:
         raise cannot_create(f"Unknown index plugin '{plugin}'")
+    places = [place for place, kind in enumerate(keys.values()) if kind == "text"]
+    if places and places[-1] - places[0] >= len(places):
+        raise cannot_create("'text' fields in index must all be adjacent")
     for path, kind in keys.items():
         if not isinstance(kind, str) and (not is_number(kind) or not kind or kind != kind):
             raise cannot_create(f"Values in the index key pattern cannot be {kind!r}. Only numbers > 0, numbers < 0, "
                                 "and strings are allowed.")  # fmt: skip
         if isinstance(kind, str) and (kind != plugin or not kind):
             raise cannot_create(f"Can't use more than one index plugin for a single index, or '{kind}'")
-        _check_path(path)
+        if path != "$**":
+            _check_path(path)
 
 
 def _check_path(path: str) -> None:
@@ -256,7 +273,12 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     if spec.get("unique"):
         raise not_supported("a unique index of another kind")
     options = _OF_OTHER_KINDS & set(spec)
-    if options or (plugin != "2dsphere" and len(kinds) > 1 and kinds != ["text"] * len(kinds)):
+    if plugin == "text" and spec.get("default_language", "english") in ("english", "none"):
+        weights = spec.get("weights", {})
+        is_plain = isinstance(weights, dict) and all(map(str.isalnum, weights))
+        if is_plain and all(type(one) is int and 0 < one < _MAX_WEIGHT for one in weights.values()):
+            options -= {"default_language", "weights"}
+    if options or (plugin == "2d" and len(kinds) > 1):
         raise not_supported("options of a text or geospatial index", ", ".join(sorted(options)) or "other fields")
 
 

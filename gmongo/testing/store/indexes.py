@@ -132,7 +132,7 @@ def _build(context: Context, collection: Collection, index: Index) -> None:
     state = context.state
     if context.collection() is not collection:
         raise CommandError(276, "IndexBuildAborted", f"Index build failed: {collection.namespace} was dropped")
-    if index.unique:
+    if index.options.get("unique"):
         _check_unique(context, collection, index)
     collection.indexes[index.name] = index
     state.tick()

@@ -195,6 +195,20 @@ def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -
 
 def facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$facet``."""
+    _check_facet(spec)
+    for inner in _NOT_IN_FACETS & {name for pipeline in spec.values() for name in _stage_names(pipeline)}:
+        raise location(40600, f"{inner} is not allowed to be used within a $facet stage")
+    runs = {name: compile_pipeline(pipeline, env) for name, pipeline in spec.items()}
+
+    def stage_of(documents: Documents, variables: Variables) -> Documents:
+        found = list(documents)
+        return [{name: list(run(found, variables)) for name, run in runs.items()}]
+
+    return stage_of
+
+
+def _check_facet(spec: Any) -> None:
+    """Check the form of a ``$facet``, and of the ``$facet`` in its pipelines."""
     if not isinstance(spec, dict) or not spec:
         raise location(40169, "the $facet specification must be a non-empty object")
     if not all(isinstance(pipeline, list) for pipeline in spec.values()):
@@ -204,15 +218,9 @@ def facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Sta
             raise location(16412, f"FieldPath field names may not be empty, contain '.' or start with '$': '{name}'")
         if not all(isinstance(stage, dict) and stage for stage in pipeline):
             raise location(40171, "elements of arrays in $facet spec must be non-empty objects")
-        for inner in _NOT_IN_FACETS & set(_stage_names(pipeline)):
-            raise location(40600, f"{inner} is not allowed to be used within a $facet stage")
-    runs = {name: compile_pipeline(pipeline, env) for name, pipeline in spec.items()}
-
-    def stage_of(documents: Documents, variables: Variables) -> Documents:
-        found = list(documents)
-        return [{name: list(run(found, variables)) for name, run in runs.items()}]
-
-    return stage_of
+        for stage in pipeline:
+            if "$facet" in stage:
+                _check_facet(stage["$facet"])
 
 
 def _stage_names(pipeline: Any) -> Iterator[str]:

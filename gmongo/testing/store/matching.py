@@ -23,7 +23,7 @@ from gmongo.testing.store.operators import (
 )
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.text_search import TextSearch
+from gmongo.testing.store.text_search import TextSearch, search_in
 from gmongo.testing.store.values import MISSING, is_number, is_true
 from gmongo.testing.unsupported import not_supported
 
@@ -157,6 +157,8 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
 def _compile_list(name: str, queries: Any, scope: Scope) -> list[Clause]:
     if not isinstance(queries, list) or not queries:
         raise bad_value(f"{name} must be a nonempty array")
+    if name != "$and" and any(search_in(query) is not None for query in queries):
+        raise not_supported("a text search beyond English words", name)
     return [compile_query(query, scope) for query in sorted(queries, key=lambda query: _is_costly(name, [query]))]
 
 

@@ -125,10 +125,12 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     spec = _checked_merge_spec(spec)
     on = _join_fields(spec.get("on", "_id"))
     database, name = _target(context, "$merge", spec["into"])
-    collection = context.access.find(database, name) or context.access.create(database, name, {})
+    existing = context.access.find(database, name)
     collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
     if "on" in spec:
-        _check_unique(collection, on, collation)
+        _check_unique(existing, on, collation)
+    _check_let(spec)
+    collection = existing or context.access.create(database, name, {})
     failure: CommandError | None = None
     for document in documents:
         document = _with_identity(document) if "_id" in on else document
@@ -150,7 +152,7 @@ def _checked_merge_spec(spec: Any) -> Document:
     for name in options:
         if name not in _OF_MERGE:
             raise location(40415, f"BSON field '$merge.{name}' is an unknown field.")
-    _join_fields(options.get("on", "_id"))
+    on = _join_fields(options.get("on", "_id"))
     _check_enumerations(options)
     if "into" not in options:
         raise location(40414, "BSON field '$merge.into' is missing but a required field")
@@ -162,12 +164,20 @@ def _checked_merge_spec(spec: Any) -> Document:
     modes = options.get("whenMatched"), options.get("whenNotMatched")
     if modes in _NO_COMBINATIONS:
         raise location(51181, f"Combination of $merge modes {modes} is not supported")
+    if len(set(on)) < len(on):
+        raise location(31465, "$merge 'on' has a field twice")
+    if "on" not in options:
+        _check_let(options)
+    return options
+
+
+def _check_let(options: Document) -> None:
+    """Check the field ``let``, which a server checks after the index of the field ``on``."""
     if isinstance(options.get("whenMatched"), list):
         if options.get("let", {}).get("new", "$$ROOT") != "$$ROOT":
             raise location(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
     elif "let" in options:
         raise location(51199, "Cannot use 'let' variables with this 'whenMatched' mode")
-    return options
 
 
 def _check_enumerations(options: Document) -> None:
@@ -206,13 +216,13 @@ def _join_fields(on: Any) -> list[str]:
         raise location(51187, "If explicitly specifying $merge 'on', must include at least one field")
     if not all(type(path) is str for path in fields):
         raise location(51134, "$merge 'on' array elements must be strings")
-    if len(set(fields)) < len(fields):
-        raise location(31465, "$merge 'on' has a field twice")
     return fields
 
 
-def _check_unique(collection: Collection, on: list[str], collation: Collation) -> None:
-    for index in collection.indexes.values():
+def _check_unique(collection: Collection | None, on: list[str], collation: Collation) -> None:
+    if collection is None and on == ["_id"]:
+        return
+    for index in collection.indexes.values() if collection is not None else ():
         if (
             index.collation == collation
             and index.unique

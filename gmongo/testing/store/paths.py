@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
@@ -73,19 +73,6 @@ class ParallelArrays(Exception):
     """Two paths lead through different arrays."""
 
 
-class _Progress(NamedTuple):
-    """The progress along a path in a document.
-
-    :param value: the value at the reached part of the path.
-    :param rest: the remaining parts of the path; None if the path cannot be followed further.
-    :param followed: the number of parts that have been followed.
-    """
-
-    value: Any
-    rest: tuple[str, ...] | None
-    followed: int = 0
-
-
 def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
     """Return the values that an index with several paths stores for a document.
 
@@ -100,49 +87,58 @@ def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
         if not isinstance(value, list):
             return [(value,)]
         return [(element,) for element in value] or [(EMPTY_ARRAY,)]
-    parts = [tuple(split(path)) for path in paths]
-    return list(_leaves([_Progress(document, one) for one in parts], parts))
+    nothing: list[Any] = [None] * len(paths)
+    return list(_leaves(document, [split(path) for path in paths], nothing, nothing))
 
 
-def _leaves(states: list[_Progress], parts: Sequence[tuple[str, ...]]) -> Iterator[tuple[Any, ...]]:
-    states = [_follow(state) for state in states]
-    at_array = [
-        number for number, state in enumerate(states) if isinstance(state.value, list) and state.rest is not None
-    ]
-    if not at_array:
-        yield tuple(state.value for state in states)
-        return
-    if len({parts[number][: states[number].followed] for number in at_array}) > 1:
-        raise ParallelArrays
-    array = states[at_array[0]].value
-    for element in array or [MISSING]:
-        inner = list(states)
-        for number in at_array:
-            state = states[number]
-            if state.rest:
-                value = element if isinstance(element, dict) else MISSING
-                inner[number] = _Progress(value, state.rest, state.followed)
-            else:
-                inner[number] = _Progress(element if array else EMPTY_ARRAY, None, state.followed)
-        yield from _leaves(inner, parts)
+def _leaves(document: Any, rests: list[list[str]], leaves: list[Any], indexed: list[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the values at several paths, with one tuple for each element of the array on the paths.
 
-
-def _check_unambiguous(array: list[Any], part: str) -> None:
-    """Check that a number in a path is an index of an array, and not also a field name of an element."""
-    if any(isinstance(element, dict) and part in element for element in array):
-        raise location(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
-                       f"elements in an array), field: '{part}'")  # fmt: skip
-
-
-def _follow(state: _Progress) -> _Progress:
-    """Follow a path until its end, or until an array whose elements the path leads through."""
-    value, rest, followed = state
-    while rest:
-        if not isinstance(value, dict) and step(value, rest[0]) is MISSING:
-            break
+    :param rests: the remaining parts of the paths; empty if the value of the path is in `leaves`.
+    :param leaves: the values at the ends of the paths.
+    :param indexed: by path, the result of `_follow` from the array that contains `document`, and True if the element is
+        an array. None if the next part of the path is not an index of the array.
+    """
+    rests, leaves = list(rests), list(leaves)
+    array: Any = None
+    through: list[int] = []
+    is_expanded = True
+    for number, rest in enumerate(rests):
+        if not rest:
+            continue
+        value, rests[number], is_nested = indexed[number] or (MISSING, [], False)
+        if isinstance(document, dict) and rest[0] in document:
+            if indexed[number]:
+                raise location(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
+                               f"elements in an array), field: '{rest[0]}'")  # fmt: skip
+            value, rests[number] = _follow(document, rest)
         if isinstance(value, list):
-            _check_unambiguous(value, rest[0])
-        value, rest, followed = step(value, rest[0]), rest[1:], followed + 1
-    if rest and not isinstance(value, list):
-        return _Progress(MISSING, None, followed)
-    return _Progress(value, rest, followed)
+            if through and value is not array:
+                raise ParallelArrays
+            array = value
+            through.append(number)
+            is_expanded = is_expanded and not is_nested
+        else:
+            leaves[number] = value
+    if not through:
+        yield tuple(leaves)
+        return
+    inner: list[Any] = [None] * len(rests)
+    for number in through:
+        element = step(array, rests[number][0]) if rests[number] else MISSING
+        if element is not MISSING:
+            inner[number] = (*_follow(array, rests[number]), isinstance(element, list))
+    for element in array or [EMPTY_ARRAY]:
+        for number in through:
+            if not rests[number]:
+                leaves[number] = element if is_expanded or not array else array
+        yield from _leaves(element, rests, leaves, inner)
+
+
+def _follow(value: Any, rest: list[str]) -> tuple[Any, list[str]]:
+    """Follow a path by at least one part, until the next array. Return the reached value and the remaining parts."""
+    for number, part in enumerate(rest, 1):
+        value = step(value, part)
+        if isinstance(value, list):
+            return value, rest[number:]
+    return value, []

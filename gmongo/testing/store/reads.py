@@ -25,6 +25,7 @@ from gmongo.testing.store.selection import Found, documents_of, hinted_index, in
 from gmongo.testing.store.tailing import TailingCursor
 from gmongo.testing.store.values import MISSING, compare, key_of, long_of
 from gmongo.testing.store.views import check_find_of_view
+from gmongo.testing.unsupported import not_supported
 
 
 def find(context: Context) -> Document:
@@ -62,6 +63,10 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
     if collection is not None and collection.is_view:
         check_find_of_view(body)
     score = text_score_function(collection, query)
+    if score is not None and (body.get("hint") or "$natural" in (body.get("sort") or {})):
+        raise bad_value("text expression not allowed with a hint or a natural order")
+    if score is not None and not body.get("sort"):
+        raise not_supported("a text search beyond English words", "without a sort")
     project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)
     records = matching_records(context, collection, query, collation)
@@ -114,9 +119,10 @@ def _indexed_values(context: Context, collection: Collection | None, record: Rec
 
 def used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
     """Return the index that a query uses. Return None if the query scans the collection."""
-    if collection is None or collection.is_view:
+    hint = context.body.get("hint")
+    if collection is None or collection.is_view or (isinstance(hint, dict) and "$natural" in hint):
         return None
-    hinted = hinted_index(collection, context.body.get("hint"))
+    hinted = hinted_index(collection, hint)
     if hinted is not None:
         return hinted
     plan = plan_of(collection.indexes.values(), query, context.collation(collection))

@@ -53,8 +53,7 @@ def select(
     :param pace: the pace of the command.
     :param to_write: True to wait for the transactions that have locked matching records.
     """
-    text = text_index(collection)
-    match = compile_filter(query, variables, collation, None if text is None else text.options)
+    match = compile_filter(query, variables, collation, text_index(collection))
     index = hinted_index(collection, hint)
     records = access.records(collection)
     paced = pace or Pace()
@@ -95,16 +94,19 @@ def _keys(access: Access, collection: Collection, query: Any, collation: Collati
     return pace.in_order((key for key in found if key in records), lambda key: records[key].number)
 
 
-def text_index(collection: Collection | None) -> Index | None:
-    """Return the text index of a collection. Return None if the collection has no text index."""
+def text_index(collection: Collection | None) -> Document | None:
+    """Return the options and the other fields of the text index of a collection, or None without a text index."""
     indexes = () if collection is None else collection.indexes.values()
-    return next((index for index in indexes if "_fts" in index.keys), None)
+    index = next((index for index in indexes if "_fts" in index.keys), None)
+    if index is None:
+        return None
+    return {**index.options, **{path: kind for path, kind in index.keys.items() if path not in ("_fts", "_ftsx")}}
 
 
 def text_score_function(collection: Collection | None, query: Any) -> Score | None:
     """Return a function that returns the text score of a document. Return None if the query has no ``$text``."""
-    spec, index = search_in(query), text_index(collection)
-    return None if spec is None else TextSearch(spec, None if index is None else index.options).score
+    spec = search_in(query)
+    return None if spec is None else TextSearch(spec, text_index(collection)).score
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:

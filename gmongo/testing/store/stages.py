@@ -115,11 +115,19 @@ def stage_name(stage: Any) -> str:
     (name,) = stage
     if name in STAGES:
         return str(name)
+    if name == "$collStats":
+        check_collection_stats(stage[name])
     if name in ELSEWHERE:
         raise location(40602, f"{name} is only valid as the first or last stage in a pipeline")
     if name in unsupported.STAGES:
         raise not_supported(name)
     raise location(40324, f"Unrecognized pipeline stage name: '{name}'")
+
+
+def check_collection_stats(spec: Any) -> None:
+    """Check that the specification of ``$collStats`` is a document."""
+    if not isinstance(spec, dict):
+        raise location(5447000, f"$collStats must take a nested object but found: $collStats: {spec!r}")
 
 
 def compile_update_pipeline(

@@ -22,6 +22,9 @@ _STOP_WORDS = """a about above after again against all am an and any are as at b
 _STOPPED = frozenset(_STOP_WORDS.split())
 _PLAIN = re.compile("[A-Za-z ]*")
 _WORD = re.compile(r"\w+")
+# The last letters of words that equal their stem, except words that end with "ism".
+_LETTERS_OF_STEMS = frozenset("abfhjkmopquvwxz")
+_OF_PLAIN_INDEXES = frozenset({"weights", "default_language", "language_override", "textIndexVersion"})
 # Words whose stem begins with other letters than the word.
 _IRREGULAR = frozenset({"dying", "lying", "tying"})
 Score = Callable[[Any], float | None]
@@ -46,8 +49,15 @@ class TextSearch:
             raise not_supported("a text search beyond English words", repr(spec))
         if index is None:
             raise index_not_found("text index required for $text query")
+        others = set(index) - _OF_PLAIN_INDEXES
+        is_plain = index["default_language"] == "english" and set(index["weights"].values()) == {1}
+        if others or not is_plain or "$**" in index["weights"]:
+            raise not_supported("a text search beyond English words", "options of the text index")
         self._paths = [split(path) for path in index["weights"]]
         self._words = {word for word in spec["$search"].lower().split() if word not in _STOPPED}
+        for word in self._words:
+            if word[-1] not in _LETTERS_OF_STEMS or word.endswith("ism"):
+                raise not_supported("a text search beyond English words", f"the stem of {word}")
 
     def score(self, document: Any) -> float | None:
         """Return the score of a document. Return None if the document contains no search word."""
@@ -88,5 +98,7 @@ def search_in(query: Any) -> Any:
     if "$text" in query:
         return query["$text"]
     parts = query.get("$and")
-    found = map(search_in, parts) if isinstance(parts, list) else ()
-    return next((one for one in found if one is not None), None)
+    found = [one for one in map(search_in, parts if isinstance(parts, list) else ()) if one is not None]
+    if len(found) > 1:
+        raise bad_value("Too many text expressions")
+    return found[0] if found else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from bson.timestamp import Timestamp
 
@@ -14,7 +13,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key, new_entries
-from gmongo.testing.store.errors import invalid_options, no_such_transaction, write_conflict
+from gmongo.testing.store.errors import no_such_transaction, write_conflict
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
@@ -288,18 +287,3 @@ class Transaction(Access):
             remains = iter(part.pop if isinstance(part, list) else part.popitem, None)
             for _ in pace.through(islice(remains, len(part))):
                 pass
-
-
-def start_time(state: State, concern: Mapping[str, Any]) -> Timestamp:
-    """Return the logical time of the snapshot of a new transaction.
-
-    :param state: the state of the deployment.
-    :param concern: the read concern of the transaction.
-    :raises CommandError: a transaction does not accept the level of the read concern.
-    """
-    level = concern.get("level", "local")
-    if level not in ("local", "majority", "snapshot"):
-        raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
-                              "order to run in a transaction")  # fmt: skip
-    start: Timestamp = concern.get("atClusterTime", state.now())
-    return start

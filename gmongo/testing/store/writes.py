@@ -182,7 +182,7 @@ def update_of(
 def replace_one(target: Target, update: Update, key: Any, document: Document) -> Document:
     """Update one document, and return the new document. If nothing changes, return the object `document`."""
     changed = update.apply(document)
-    if identical(changed, document) and not update.writes_always:
+    if identical(changed, document) and not update.writes_always(document):
         return document
     check_storable(changed, target.access.state.version)
     check_updated(changed, target.access.state.version)

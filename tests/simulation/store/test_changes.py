@@ -261,7 +261,7 @@ def test_events_of_transaction_appear_at_commit(shell):
         ({"foo": 1}, 40415),
         ({"showSystemEvents": True}, 115),
         ({"fullDocument": "foo"}, 2),
-        ({"resumeAfter": {"_data": "x"}, "startAfter": {"_data": "x"}}, 40674),
+        ({"resumeAfter": {"_data": "x"}, "startAfter": {"_data": "x"}}, 50865),
         ({"allChangesForCluster": True}, 72),
     ],
 )

@@ -106,3 +106,12 @@ def test_server_before_5_0_refuses_let():
     with pytest.raises(CommandError) as caught:
         standalone(version=(4, 4))("update", "c", updates=[{"q": {}, "u": {}}], let={})
     assert caught.value.message == "BSON field 'update.let' is an unknown field."
+
+
+def test_text_search_with_uncertain_results_is_refused():
+    shell = standalone()
+    shell("createIndexes", "c", indexes=[{"key": {"$**": "text"}, "name": "x"}])
+    shell("createIndexes", "d", indexes=[{"key": {"a": "text"}, "name": "x"}])
+    for collection, word, order in (("c", "spam", {"_id": 1}), ("d", "running", {"_id": 1}), ("d", "spam", {})):
+        with pytest.raises(CommandError, match="a text search beyond English words"):
+            shell.find(collection, {"$text": {"$search": word}}, sort=order)

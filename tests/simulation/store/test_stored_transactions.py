@@ -420,3 +420,32 @@ def test_session_commands_succeed(shell):
     shell("endSessions", [lsid], "admin")
     reply = shell("aggregate", 1, "admin", pipeline=[{"$listLocalSessions": {}}], cursor={})
     assert reply["cursor"]["firstBatch"] == []
+
+
+def test_read_concern_of_later_statement_is_checked_before_the_transaction(shell):
+    session = shell.with_session()
+    concern = {"level": "local"}
+    assert error_of(session.transaction(1).find, readConcern=concern).code == 72
+    start_transaction(session)
+    assert error_of(session.transaction(1).find, readConcern=concern).code == 72
+    linearizable = {"level": "linearizable"}
+    assert error_of(session.transaction(1, startTransaction=True).find, readConcern=linearizable).code == 72
+
+
+def test_retryable_write_with_number_of_transaction_fails(shell):
+    session = shell.with_session()
+    start_transaction(session)
+    error = error_of(session.insert, {"_id": 3}, txnNumber=1)
+    assert (error.code, error.name) == (217, "IncompleteTransactionHistory")
+
+
+@pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
+def test_transaction_cannot_start_with_its_end(shell, name):
+    session = shell.with_session()
+    assert error_of(session.transaction(1, startTransaction=True).finish, name).code == 263
+
+
+def test_command_without_transactions_fails_before_its_write_concern(shell):
+    transaction = shell.with_session().transaction(1, startTransaction=True)
+    assert error_of(transaction, "listIndexes", "c", writeConcern={"w": 1}).code == 263
+    assert error_of(transaction, "find", "c", writeConcern={"w": 1}).code == 72

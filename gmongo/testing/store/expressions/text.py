@@ -29,6 +29,8 @@ def coerced(value: Any) -> str:
         return date_text(value)
     if isinstance(value, Timestamp):
         return f"Timestamp({value.time}, {value.inc})"
+    if isinstance(value, float):
+        return f"{value:g}"  # at most six significant digits
     if is_number(value):
         return number_text(value)
     raise location(16007, f"can't convert from BSON type {type_name(value)} to String")
