@@ -54,7 +54,7 @@ class GssapiConversation(SaslConversation):
 
     def begin(self) -> bytes:
         properties = self._credential.properties
-        host = properties.get("SERVICE_HOST") or canonical(
+        host = properties.get("SERVICE_HOST") or canonical_host(
             self._host, str(properties.get("CANONICALIZE_HOST_NAME", "none"))
         )
         service = f"{properties['SERVICE_NAME']}@{host}"
@@ -98,7 +98,7 @@ class GssapiConversation(SaslConversation):
         return wrapped
 
 
-def canonical(host: str, mode: str) -> str:
+def canonical_host(host: str, mode: str) -> str:
     """Return the host name in the Kerberos service name. If DNS fails, return `host`.
 
     :param mode: value of the property CANONICALIZE_HOST_NAME.

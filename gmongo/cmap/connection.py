@@ -34,9 +34,9 @@ class Connection(ServerConnection):
 
     __slots__ = (
         "checked_out_at",
+        "checked_out_by",
         "established_in",
         "generation",
-        "holder",
         "idle_since",
         "last_command",
         "late_reply",
@@ -50,7 +50,7 @@ class Connection(ServerConnection):
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
         # The greenlet that checked the connection out. This greenlet may have ended since.
-        self.holder: weakref.ref[greenlet] | None = None
+        self.checked_out_by: weakref.ref[greenlet] | None = None
         self.checked_out_at = 0.0  # time of the check-out on the monotonic clock
         self.last_command: str | None = None  # name of the last command on the connection
         self.established_in = 0.0  # duration of connecting and handshake in seconds

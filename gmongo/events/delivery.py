@@ -1,6 +1,6 @@
 """Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
 
-A critical section *notes* (records) events in the order of the specification, without a greenlet switch. After the
+A critical section *records* events in the order of the specification, without a greenlet switch. After the
 critical section, the greenlet *delivers* its events as soon as all earlier events have been delivered. Therefore all
 listeners receive the events in one order. A listener runs in the greenlet that caused the event, with the context
 variables of this greenlet. A greenlet waits if it causes events faster than listeners handle events.
@@ -52,18 +52,18 @@ class _Turn:
 class Delivery:
     """Undelivered events of one client. ``with delivery:`` postpones all deliveries until the end of the block."""
 
-    __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_left", "_stuck", "_turns")
+    __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_events_by_greenlet", "_left", "_stuck")
 
     def __init__(self) -> None:
         self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
-        self._turns: dict[greenlet, _Turn] = {}
+        self._events_by_greenlet: dict[greenlet, _Turn] = {}
         self._block_depth = 0
         self._left = 0  # number of events that substitutes must deliver
         self._dropped = 0
         self._delivered = 0
         self._stuck = False  # True if the listener of the first event does not return
 
-    def note(self, publish: Callable[..., None], *arguments: object) -> bool:
+    def record(self, publish: Callable[..., None], *arguments: object) -> bool:
         """Record an event, without a greenlet switch. The caller must then call :meth:`deliver`.
 
         :param publish: publishes the event. The delivery calls ``publish(*arguments)``.
@@ -74,9 +74,9 @@ class Delivery:
             self._dropped += 1
             return False
         current = getcurrent()
-        turn = self._turns.get(current)
+        turn = self._events_by_greenlet.get(current)
         if turn is None:
-            turn = self._turns[current] = _Turn()
+            turn = self._events_by_greenlet[current] = _Turn()
         turn.size += 1
         self._events.append((turn, publish, arguments))
         return True
@@ -113,7 +113,7 @@ class Delivery:
             remaining events.
         """
         current = getcurrent()
-        turn = self._turns.get(current)
+        turn = self._events_by_greenlet.get(current)
         if turn is None or turn.delivering or self._block_depth:
             return
         try:
@@ -125,7 +125,7 @@ class Delivery:
         finally:
             # After an interruption, a listener that does not return, or `wait=False`, events may remain. These events
             # keep their positions and block the events of other greenlets, so a substitute must deliver these events.
-            self._turns.pop(current, None)
+            self._events_by_greenlet.pop(current, None)
             if turn.size:
                 self._leave(turn)
 
@@ -186,7 +186,7 @@ class Delivery:
     def _take_over(self, turn: _Turn) -> None:
         turn.context = None
         self._left -= turn.size
-        self._turns[getcurrent()] = turn
+        self._events_by_greenlet[getcurrent()] = turn
         self._report_dropped()
         self.deliver()
 
@@ -202,11 +202,11 @@ class Delivery:
 
     def reset_after_fork(self) -> None:
         """Discard the events of the parent process in a forked child. Does no I/O, and does not switch greenlets."""
-        for turn in self._turns.values():
+        for turn in self._events_by_greenlet.values():
             turn.size = 0
         for turn, _publish, _arguments in self._events:
             turn.size = 0
         self._events.clear()
-        self._turns.clear()
+        self._events_by_greenlet.clear()
         self._block_depth = self._left = self._dropped = 0
         self._stuck = False

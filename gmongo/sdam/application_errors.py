@@ -84,8 +84,8 @@ class ErrorTarget(Protocol):
     description: TopologyDescription
     servers: dict[Address, Server]
 
-    def apply(self, new: ServerDescription, clear_for: BaseException | None = None) -> None:
-        """Apply a new server description. If `clear_for` is an error, also clear the pool because of this error."""
+    def apply(self, new: ServerDescription, clear_cause: BaseException | None = None) -> None:
+        """Apply a new server description. If `clear_cause` is an error, also clear the pool because of this error."""
 
 
 def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:

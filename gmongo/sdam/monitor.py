@@ -256,7 +256,7 @@ class Monitor:
 
     def _publish(self, publish: Callable[..., None], *arguments: object) -> None:
         """Deliver an event. Do not wait for listeners that other greenlets are calling."""
-        self._events.delivery.note(publish, *arguments)
+        self._events.delivery.record(publish, *arguments)
         self._events.delivery.deliver(wait=False)
 
     def _request_hello(self, connection: ServerConnection, previous: ServerDescription, awaited: bool) -> Hello:

@@ -12,7 +12,7 @@ from gmongo.auth import scram_keys
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
-from tests.support.wait import PATIENCE
+from tests.support.wait import WAIT_LIMIT
 
 # A vector consists of the nonce of the client and the four messages of the conversation. The driver specification has
 # the vectors. RFC 7677 also has the second vector.
@@ -154,7 +154,7 @@ def test_prohibited_password_raises_configuration_error_without_password():
 def test_key_derivation_does_not_block_event_loop(monkeypatch):
     derive, loop_ran = scram_keys.derive_keys, threading.Event()
     # The derivation waits for `loop_ran`. If the derivation blocked the event loop, the test could not set `loop_ran`.
-    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(PATIENCE) and derive(*arguments))
+    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(WAIT_LIMIT) and derive(*arguments))
     keys = ScramKeys()
     derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096)
     for _ in range(5):

@@ -70,7 +70,7 @@ FIELDS = {
 
 def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
     """Return the transaction fields of all commands since the previous call."""
-    commands = [event.command for event in recorder.of("CommandStarted")]
+    commands = [event.command for event in recorder.events_named("CommandStarted")]
     recorder.clear()
     return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
 

@@ -23,7 +23,7 @@ class Violation(AssertionError):
     """The client violates an invariant."""
 
 
-class Commands(CommandListener):
+class CommandEventChecker(CommandListener):
     """Listener that checks that each started command has exactly one end event."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def attempt(operation: Any) -> BaseException | None:
     return None
 
 
-def check_nothing_in_use(client: MongoClient[Any], commands: Commands) -> None:
+def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker) -> None:
     """Check that no connection and no session is in use, and that each command has its end event.
 
     :raises Violation: a resource stays in use, or an event is missing.

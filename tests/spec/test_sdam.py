@@ -34,7 +34,7 @@ SERVER_FIELDS = {
 class TopologyWithoutMonitors(Topology):
     """Topology that starts no monitors for its servers."""
 
-    def _monitored(self, address: Address, pool: Pool) -> Server:
+    def _make_server(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, None)
 
 

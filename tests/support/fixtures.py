@@ -9,7 +9,7 @@ import gevent
 import pytest
 
 
-def limited(seconds: float) -> Any:
+def virtual_time_limit_of(seconds: float) -> Any:
     """Return a fixture that limits the virtual time of each test in the folder of the ``conftest.py``.
 
     Tests with the marker ``real_time`` have no such limit, because their real time depends on the load of the machine.

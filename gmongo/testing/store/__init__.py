@@ -57,7 +57,7 @@ class Store:
         session = self._state.sessions.get(request.session) if request.session is not None else None
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
-    def note_sharding(self, database: str, name: str, key: Any) -> None:
+    def record_sharding(self, database: str, name: str, key: Any) -> None:
         """Publish an event for change streams: a collection is sharded. Create a missing collection."""
         state = self._state
         collection = state.catalog.get((database, name)) or state.create(database, name, {})

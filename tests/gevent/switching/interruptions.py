@@ -34,19 +34,19 @@ class InterruptionKind(NamedTuple):
     """A kind of interruption: the errors and the moment.
 
     :ivar name: the name in test IDs.
-    :ivar landing: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
+    :ivar moment: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
     :ivar error_factories: functions that create the error for the chosen switch and the errors for the following
         switches. None throws the error of a running timeout of the driver.
     :ivar innermost: True to throw the error of the driver's innermost timeout, False for the outermost timeout.
     """
 
     name: str
-    landing: str
+    moment: str
     error_factories: tuple[Callable[[], BaseException], ...] | None
     innermost: bool = True
 
     @property
-    def foreign(self) -> bool:
+    def is_from_application(self) -> bool:
         """Return True if the errors come from the application, False if the error is a timeout of the driver."""
         return self.error_factories is not None
 
