@@ -24,7 +24,7 @@ Owner = TypeVar("Owner")
 Item = TypeVar("Item")
 
 _log = logging.getLogger("gmongo.background")
-_AFTER_INTERRUPTION = 1.0  # seconds
+_PAUSE_AFTER_EXCEPTION = 1.0  # seconds
 _LONGEST_RUN = 0.002  # seconds
 _SHORTEST_WAIT = 1e-6  # seconds, libev's minimum
 _MILLISECOND = 0.001  # seconds
@@ -177,7 +177,7 @@ class RestartingGreenlet:
             return
         # The hub runs this callback and must not wait. The new greenlet therefore sleeps for the pause.
         # If `work` raises the exception in each run, the pause limits the processor time of the restarts.
-        pause = 0 if isinstance(greenlet.value, GreenletExit) else _AFTER_INTERRUPTION
+        pause = 0 if isinstance(greenlet.value, GreenletExit) else _PAUSE_AFTER_EXCEPTION
         self.greenlet = Greenlet(self._run, pause)
         self.start()
 

@@ -47,7 +47,7 @@ def forkables() -> list[Forkable]:
 _process = os.getpid()
 
 
-def _begin_in_child() -> None:
+def _mark_inherited_objects() -> None:
     global _process
     if _process == os.getpid():  # the hook has already run in this process, or this process is the parent
         return
@@ -69,11 +69,11 @@ def _register_with_uwsgi(uwsgi: ModuleType) -> None:
     and adds further hooks to it.
     """
     try:
-        import_module("uwsgidecorators").postfork(_begin_in_child)
+        import_module("uwsgidecorators").postfork(_mark_inherited_objects)
     except ImportError:
-        vars(uwsgi)["post_fork_hook"] = _begin_in_child
+        vars(uwsgi)["post_fork_hook"] = _mark_inherited_objects
 
 
-os.register_at_fork(after_in_child=_begin_in_child)
+os.register_at_fork(after_in_child=_mark_inherited_objects)
 if "uwsgi" in sys.modules:
     _register_with_uwsgi(sys.modules["uwsgi"])

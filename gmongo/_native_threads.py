@@ -16,7 +16,7 @@ from gmongo._fork import register_after_fork
 T = TypeVar("T")
 
 _start_new_thread = monkey.get_original("_thread", "start_new_thread")
-_MOST = 32  # maximum number of running threads
+_MAX_THREADS = 32  # maximum number of running threads
 
 
 class _Call:
@@ -40,8 +40,8 @@ class _Call:
 
         If the hub has ended in the meantime, only remove the call from the calls of this process.
         """
-        self._outcome = outcome_of(self._job)
-        _calls.under_way.discard(self)
+        self._outcome = result_or_exception(self._job)
+        _calls.running.discard(self)
         try:
             self._done.send()
         except Exception:  # the loop is destroyed: a ValueError of libev, an Exception of libuv
@@ -82,13 +82,13 @@ class _Call:
 class _Calls:
     """Calls of this process.
 
-    `under_way` contains the calls whose threads are running. The number of these threads is
+    `running` contains the calls whose threads are running. The number of these threads is
     limited, because jobs that never end would otherwise fill the process with threads. `awaited`
     contains the calls with open watchers.
     """
 
     def __init__(self) -> None:
-        self.under_way: set[_Call] = set()
+        self.running: set[_Call] = set()
         self.awaited: set[_Call] = set()
         register_after_fork(self)
 
@@ -96,7 +96,7 @@ class _Calls:
         """Discard all calls: a forked child does not inherit the threads of its parent."""
         for each in self.awaited:
             each.abandon()
-        self.under_way, self.awaited = set(), set()
+        self.running, self.awaited = set(), set()
 
 
 _calls = _Calls()
@@ -111,27 +111,27 @@ def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
         thread pool, which always keeps the event loop alive.
     :returns: the job's result or exception.
     """
-    call = _start_call(job, ref) if len(_calls.under_way) < _MOST else None
+    call = _start_call(job, ref) if len(_calls.running) < _MAX_THREADS else None
     if call is None:
-        return cast("T | Exception", get_hub().threadpool.apply(outcome_of, (job,)))
+        return cast("T | Exception", get_hub().threadpool.apply(result_or_exception, (job,)))
     return cast("T | Exception", call.wait())
 
 
 def _start_call(job: Callable[[], object], ref: bool) -> _Call | None:
     """Start the job in a new thread, and return its call. Return None if the process cannot start another thread."""
     call = _Call(job, ref)
-    _calls.under_way.add(call)
+    _calls.running.add(call)
     _calls.awaited.add(call)
     try:
         _start_new_thread(call.run, ())
     except RuntimeError:
-        _calls.under_way.discard(call)
+        _calls.running.discard(call)
         call.close()
         return None
     return call
 
 
-def outcome_of(job: Callable[[], T]) -> T | Exception:
+def result_or_exception(job: Callable[[], T]) -> T | Exception:
     """Run a job, and return its result or exception. gevent's thread pool would print a raised exception."""
     try:
         return job()

@@ -18,7 +18,7 @@ _COUNTER_BITS = 24
 _RANDOM_BITS = 40
 
 
-class _Maker:
+class _ObjectIdGenerator:
     """Generator of ObjectIds. An ObjectId has 4 bytes of seconds, 5 random bytes of the process and 3 counter bytes."""
 
     def __init__(self) -> None:
@@ -38,5 +38,5 @@ class _Maker:
         return ObjectId((seconds | self._random | next(self._counter) % (1 << _COUNTER_BITS)).to_bytes(12, "big"))
 
 
-_maker = _Maker()
+_maker = _ObjectIdGenerator()
 new_object_id, begin = _maker.make, _maker.begin

@@ -13,7 +13,7 @@ from typing import Any
 
 # True with -P, -I or PYTHONSAFEPATH. In this mode, the interpreter adds neither the current
 # directory nor the directory of the program to sys.path. Python 3.10 has no flag safe_path.
-_ONLY_WHAT_IS_INSTALLED = getattr(sys.flags, "safe_path", sys.flags.isolated)
+_SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
@@ -30,14 +30,14 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
         if is_module:  # the interpreter has already set sys.path for ``-m gmongo``
             runpy.run_module(program, run_name="__main__", alter_sys=True)
             return 0
-        if not _ONLY_WHAT_IS_INSTALLED:
+        if not _SAFE_PATH:
             del sys.path[0]  # the current directory, which the interpreter has added for ``-m gmongo``
         if not os.path.exists(program):
             raise SystemExit(f"{sys.executable}: can't open file {os.path.abspath(program)!r}: No such file")
         if get_importer(program) is not None:
             _run_folder(program)
         else:
-            if not _ONLY_WHAT_IS_INSTALLED:
+            if not _SAFE_PATH:
                 sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
             runpy.run_path(program, run_name="__main__")
     except SystemExit as system_exit:

@@ -122,7 +122,7 @@ class ChangeStream(Generic[DocumentType]):
             _checked_type("start_after", start_after, Mapping),
             _checked_type("start_at_operation_time", start_at_operation_time, Timestamp),
         )
-        self._collection, self._target = target._watched()
+        self._collection, self._target = target._stream_target()
         self._client = self._collection.database.client
         self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
@@ -428,7 +428,7 @@ class _Watched(Generic[Stream]):
 
     _stream_class: type[Stream]
 
-    def _watched(self) -> tuple[Collection[Value], str | int]:
+    def _stream_target(self) -> tuple[Collection[Value], str | int]:
         """Return the collection whose options the stream uses, and the target of the aggregation."""
         raise NotImplementedError
 

@@ -282,7 +282,7 @@ class ClientOptions(InheritedOptions):
     def pool_options(self) -> pool_options.PoolOptions:
         """The options of each connection pool."""
         get = self.merged.get
-        pool = self._pool()
+        pool = self._pool_settings()
         return pool_options.PoolOptions(
             max_pool_size=get("maxpoolsize", pool.max_pool_size),
             min_pool_size=pool.min_pool_size,
@@ -349,11 +349,11 @@ class ClientOptions(InheritedOptions):
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             connection_made=connection_made,
             silent=self.silent,
-            pool=self._pool(),
-            connection=self._connection(),
+            pool=self._pool_settings(),
+            connection=self._connection_settings(),
         )
 
-    def _pool(self) -> PoolSettings:
+    def _pool_settings(self) -> PoolSettings:
         get = self.merged.get
         specified = {
             name: round((get(name) or 0) * 1000) if name.endswith("MS") else get(name) or 0
@@ -372,7 +372,7 @@ class ClientOptions(InheritedOptions):
             specified=specified,
         )
 
-    def _connection(self) -> ConnectionSettings:
+    def _connection_settings(self) -> ConnectionSettings:
         get = self.merged.get
         return ConnectionSettings(
             connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),

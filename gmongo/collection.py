@@ -125,7 +125,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     _stream_class: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
 
-    def _watched(self) -> tuple[Collection[Value], str | int]:
+    def _stream_target(self) -> tuple[Collection[Value], str | int]:
         return self, self._name
 
     def __init__(

@@ -66,7 +66,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
     _stream_class: type[DatabaseChangeStream[DocumentType]] = DatabaseChangeStream
 
-    def _watched(self) -> tuple[Collection[Value], str | int]:
+    def _stream_target(self) -> tuple[Collection[Value], str | int]:
         return self["$cmd.aggregate"], 1
 
     def __init__(

@@ -225,7 +225,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     _stream_class: type[ClusterChangeStream[DocumentType]] = ClusterChangeStream
 
-    def _watched(self) -> tuple[Collection[Value], str | int]:
+    def _stream_target(self) -> tuple[Collection[Value], str | int]:
         return self["admin"]["$cmd.aggregate"], 1
 
     HOST = "localhost"

@@ -9,7 +9,7 @@ import bson
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document
-from gmongo._encryption.explicit import opened
+from gmongo._encryption.explicit import open_handle
 from gmongo._encryption.key_vault import Client, KeyVault, key_vault, split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import Native, contexts
@@ -42,7 +42,7 @@ class Encrypter:
     ) -> None:
         split_namespace(options._key_vault_namespace)
         self.options = options
-        self._handle = opened(options._settings)
+        self._handle = open_handle(options._settings)
         self._client = weakref.ref(client)
         self._is_unlimited = client.options.merged.get("maxpoolsize", 1) in (0, None)
         self._new_client = new_client

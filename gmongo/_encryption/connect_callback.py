@@ -109,7 +109,7 @@ class HTTPProxyKMSConnect:
                 secure = self._context.wrap_socket(plain, server_hostname=self._address[0])
                 try:
                     self._tunnel(secure, context)
-                    return _bridge(secure)
+                    return _bridge_to_plain_socket(secure)
                 except BaseException:
                     secure.close()
                     raise
@@ -154,7 +154,7 @@ def _default_context() -> ssl.SSLContext:
     return context
 
 
-def _bridge(secure: socket.socket) -> socket.socket:
+def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
     """Return a plain socket whose bytes travel through a TLS socket.
 
     TLS with the key management service needs a plain socket, but the connection to the proxy is a TLS socket.

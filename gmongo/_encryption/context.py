@@ -20,7 +20,7 @@ from gmongo.errors import EncryptionError
 T = TypeVar("T")
 
 # A step on fewer bytes takes at most a few milliseconds, and runs in the calling greenlet.
-AT_ONCE_BELOW = 16 * 1024
+IN_GREENLET_BELOW = 16 * 1024
 
 
 Make = Callable[[Callable[[], Native]], Native]
@@ -45,7 +45,7 @@ class Context:
         self._native: Native = None
         self._pointer: Native = None
         self._left_to_thread = False
-        self.long = size >= AT_ONCE_BELOW
+        self.long = size >= IN_GREENLET_BELOW
 
     def __enter__(self) -> Context:
         try:

@@ -7,7 +7,7 @@ import os
 from gmongo import _clock
 from gmongo._documents import DocumentDict
 from gmongo.auth.aws_credentials import AwsCredentialsCache
-from gmongo.auth.http import request_json, text_field
+from gmongo.auth.http import request_json, text_fields
 from gmongo.errors import ConfigurationError
 from gmongo.wire.timeout import remaining
 
@@ -58,7 +58,7 @@ class OnDemand:
             url = f"{base}/metadata/identity/oauth2/token?{_AZURE_QUERY}"
             headers = {"Metadata": "true", "Accept": "application/json"}
             reply = request_json(service, "GET", url, headers, _timeout_until(deadline))
-            token, lifetime = text_field(service, reply, "access_token", "expires_in")
+            token, lifetime = text_fields(service, reply, "access_token", "expires_in")
             self._azure = token, began + (float(lifetime) if lifetime.isdecimal() else 0.0)
         return {"accessToken": token}
 
@@ -67,7 +67,7 @@ class OnDemand:
         host = os.environ.get("GCE_METADATA_HOST") or _GOOGLE
         url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
         reply = request_json(service, "GET", url, {"Metadata-Flavor": "Google"}, _timeout_until(deadline))
-        return {"accessToken": text_field(service, reply, "access_token")[0]}
+        return {"accessToken": text_fields(service, reply, "access_token")[0]}
 
 
 def _timeout_until(deadline: float | None) -> float:

@@ -57,7 +57,7 @@ class Explicit:
     ) -> None:
         self._vault = KeyVault(keys)
         self._executor = keys._executor
-        self._machine = Machine(opened(settings), self._vault, Kms(tls, connect_callback))
+        self._machine = Machine(open_handle(settings), self._vault, Kms(tls, connect_callback))
 
     def close(self) -> None:
         """Discard the data keys."""
@@ -123,7 +123,7 @@ class Explicit:
         return result
 
 
-def opened(settings: Settings) -> Handle:
+def open_handle(settings: Settings) -> Handle:
     """Return the handle of a new mongocrypt_t.
 
     :raises EncryptionError: libmongocrypt rejected the settings.

@@ -27,7 +27,7 @@ from gmongo.events import log
 
 _LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 _LOG_FUNCTION = "void(*)(mongocrypt_log_level_t, const char*, uint32_t, void*)"
-_MOST_MESSAGES = 100  # maximum number of buffered log messages
+_MAX_MESSAGES = 100  # maximum number of buffered log messages
 _ON_DEMAND = ("aws", "gcp", "azure")
 
 
@@ -74,10 +74,10 @@ class Handle:
     def __init__(self, settings: Settings) -> None:
         require_library()
         self.settings = settings
-        self._messages: deque[tuple[int, str]] = deque(maxlen=_MOST_MESSAGES)
+        self._messages: deque[tuple[int, str]] = deque(maxlen=_MAX_MESSAGES)
         self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
         # In a forked child, this reference keeps the mongocrypt_t of the parent alive.
-        self._parents: Native = None
+        self._crypt_of_parent: Native = None
         self._crypt: Native = self._open()
         register_after_fork(self)
 
@@ -96,7 +96,7 @@ class Handle:
         :raises InvalidOperation: the handle is closed.
         """
         if self._crypt is None:
-            if self._parents is None:
+            if self._crypt_of_parent is None:
                 raise InvalidOperation("Cannot use client-side encryption that was closed")
             self._crypt = self._open()
         return self._crypt
@@ -110,12 +110,12 @@ class Handle:
 
     def close(self) -> None:
         """Refuse new contexts. libmongocrypt discards the data keys when the last open context ends."""
-        self._crypt = self._parents = None
+        self._crypt = self._crypt_of_parent = None
 
     def mark_forked(self) -> None:
         """Record in a forked child that the ``mongocrypt_t`` belongs to the parent."""
         if self._crypt is not None:
-            self._parents, self._crypt = self._crypt, None
+            self._crypt_of_parent, self._crypt = self._crypt, None
 
     def log(self) -> None:
         """Log the messages that libmongocrypt has created, possibly in another thread."""

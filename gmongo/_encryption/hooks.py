@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHUNK_SIZE = 64 * 1024
-# After _TURN seconds of work, a worker thread sleeps for _REST seconds. A release of the GIL without a sleep is not
-# enough: the worker thread would acquire the GIL again before another thread wakes up.
-_TURN = 0.001
-_REST = 0.00005
+# After _WORK_TIME seconds of work, a worker thread sleeps for _SLEEP_TIME seconds. A release of the GIL without a sleep
+# is not enough: the worker thread would acquire the GIL again before another thread wakes up.
+_WORK_TIME = 0.001
+_SLEEP_TIME = 0.00005
 
 _pause: Callable[[float], None] = get_original("time", "sleep")
 _identity: Callable[[], int] = get_original("_thread", "get_ident")
 # The identifier of each worker thread, and the time at which the thread began its current period of work.
-_turns: dict[int, float] = {}
+_work_began: dict[int, float] = {}
 
 _CIPHER = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, \
 uint32_t*, mongocrypt_status_t*)"
@@ -43,19 +43,19 @@ def in_worker(work: Callable[[], T]) -> T:
     Between pieces of data, the thread sleeps, so that event loops of other threads can run.
     """
     thread = _identity()
-    _turns[thread] = _clock.monotonic()
+    _work_began[thread] = _clock.monotonic()
     try:
         return work()
     finally:
-        del _turns[thread]
+        del _work_began[thread]
 
 
-def _rest() -> None:
+def _sleep_if_due() -> None:
     thread = _identity()
-    since = _turns.get(thread)
-    if since is not None and _clock.monotonic() - since > _TURN:
-        _pause(_REST)
-        _turns[thread] = _clock.monotonic()
+    since = _work_began.get(thread)
+    if since is not None and _clock.monotonic() - since > _WORK_TIME:
+        _pause(_SLEEP_TIME)
+        _work_began[thread] = _clock.monotonic()
 
 
 def install(crypt: Native) -> bool:
@@ -81,7 +81,7 @@ def _hook(signature: str, work: Callable[..., None]) -> Native:
 
     def call(_context: Native, *arguments: Native) -> bool:
         try:
-            _rest()
+            _sleep_if_due()
             work(*arguments[:-1])
         except Exception as error:
             message = f"{type(error).__name__} in the cryptography".encode()
@@ -102,7 +102,7 @@ def _cipher(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
             piece = machine.update(data[start : start + _CHUNK_SIZE])
             out[done : done + len(piece)] = piece
             done += len(piece)
-            _rest()
+            _sleep_if_due()
         last = machine.finalize()
         out[done : done + len(last)] = last
         target.len = written[0] = done + len(last)
@@ -115,7 +115,7 @@ def _authentication(algorithm: Callable[[], hashlib._Hash]) -> Native:
         code, data = hmac.new(bytes(_view(key)), digestmod=algorithm), memoryview(_view(source))
         for start in range(0, len(data), _CHUNK_SIZE):
             code.update(data[start : start + _CHUNK_SIZE])
-            _rest()
+            _sleep_if_due()
         digest = code.digest()
         _view(target)[: len(digest)] = digest
         target.len = len(digest)

@@ -25,7 +25,7 @@ _SELECTION_TIMEOUT_MS = 10_000
 # Fields that contain the schema or the database name, but no data. An error message may quote these
 # fields to name the faulty part of the schema.
 _SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
-_POLL_INTERVAL, _MOST_POLLS = 0.002, 500  # seconds between two checks, and the maximum number of checks
+_POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # seconds between two checks, and the maximum number of checks
 
 
 class Mongocryptd:
@@ -98,7 +98,7 @@ def spawn_detached(command: Sequence[str]) -> None:
     null = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
     arguments = ["sh", "-c", '"$@" &', "sh", *command]
     process = os.posix_spawn("/bin/sh", arguments, os.environ, file_actions=null, setsid=True)
-    for _ in range(_MOST_POLLS):
+    for _ in range(_MAX_POLLS):
         try:
             if os.waitpid(process, os.WNOHANG)[0] == process:
                 return

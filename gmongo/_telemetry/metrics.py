@@ -61,9 +61,9 @@ class Metrics(Observer):
         self.instruments.duration.record(trace.elapsed(), attributes)
 
     def wait_ended(
-        self, trace: OperationTrace, wait: Phase, seconds: float, connecting: float, error: BaseException | None
+        self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        if wait is not Phase.CHECK_OUT or trace.address is None:
+        if phase is not Phase.CHECK_OUT or trace.address is None:
             return
         pool = _pool_attributes(trace.address)
         if error is None:

@@ -44,7 +44,7 @@ class SlowOperations(Observer):
         if seconds < self.limit:
             return
         fields = {"operation": trace.summary, "durationMS": _milliseconds(seconds), **_phases(trace, seconds)}
-        fields["tries"], fields["commands"] = trace.tries, trace.commands
+        fields["tries"], fields["commands"] = trace.attempts, trace.commands
         if trace.address is not None:
             fields["server"] = address_text(trace.address)
         if error is not None:

@@ -121,7 +121,7 @@ class Traces(Observer):
     def wait_ended(
         self,
         operation_trace: OperationTrace,
-        wait: Phase,
+        phase: Phase,
         seconds: float,
         connecting: float,
         error: BaseException | None,
@@ -135,12 +135,12 @@ class Traces(Observer):
             attributes["gmongo.wait.connecting"] = connecting
         if error is not None:
             attributes["error.type"] = error_type_of(error)
-        note[0].add_event(wait.value, attributes)
+        note[0].add_event(phase.value, attributes)
 
     def attempt_failed(self, operation_trace: OperationTrace, error: PyMongoError) -> None:
         note = operation_trace.notes.get(self)
         if note is not None and note[0].is_recording():
-            note[0].add_event("retry", {"gmongo.tries": operation_trace.tries, "error.type": error_type_of(error)})
+            note[0].add_event("retry", {"gmongo.tries": operation_trace.attempts, "error.type": error_type_of(error)})
 
     # Commands
 

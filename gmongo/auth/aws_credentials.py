@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 from gmongo import _random
 from gmongo._documents import Document
-from gmongo.auth.http import request, request_json, text_field
+from gmongo.auth.http import request, request_json, text_fields
 from gmongo.errors import ConfigurationError, OperationFailure
 
 _TIMEOUT = 10.0  # seconds
@@ -126,11 +126,11 @@ def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
 
 
 def _read(service: str, reply: Document, token: str) -> AwsCredentials:
-    key_id, secret, session = text_field(service, reply, "AccessKeyId", "SecretAccessKey", token)
-    return AwsCredentials(key_id, secret, session, _moment(reply.get("Expiration")))
+    key_id, secret, session = text_fields(service, reply, "AccessKeyId", "SecretAccessKey", token)
+    return AwsCredentials(key_id, secret, session, _expiration_time(reply.get("Expiration")))
 
 
-def _moment(value: object) -> datetime | None:
+def _expiration_time(value: object) -> datetime | None:
     """Convert an expiration time: an ISO 8601 string, or (from STS) a number of seconds since 1970.
 
     Return None if the value is invalid.

@@ -57,7 +57,7 @@ class GssapiConversation(SaslConversation):
 
     def begin(self) -> bytes:
         properties = self._credential.properties
-        host = properties.get("SERVICE_HOST") or canonical(
+        host = properties.get("SERVICE_HOST") or canonical_host(
             self._host, str(properties.get("CANONICALIZE_HOST_NAME", "none"))
         )
         service = f"{properties['SERVICE_NAME']}@{host}"
@@ -101,8 +101,8 @@ class GssapiConversation(SaslConversation):
         return wrapped
 
 
-def canonical(host: str, mode: str) -> str:
-    """Return the host name for the Kerberos service name. Return `host` if DNS finds no canonical name.
+def canonical_host(host: str, mode: str) -> str:
+    """Return the host name for the Kerberos service name. Return `host` if DNS finds no canonical_host name.
 
     :param mode: value of the property CANONICALIZE_HOST_NAME, which selects the DNS queries.
     """

@@ -103,7 +103,7 @@ def request_json(
     return document
 
 
-def text_field(service: str, document: Document, *names: str) -> list[str]:
+def text_fields(service: str, document: Document, *names: str) -> list[str]:
     """Return the values of the fields `names` of a response. The values must be non-empty strings.
 
     :raises OperationFailure: a field is missing, empty or not a string.

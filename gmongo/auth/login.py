@@ -17,7 +17,7 @@ from gmongo.auth.scram_keys import ScramKeys
 class Login(ABC):
     """Authentication of one connection."""
 
-    patience: ClassVar[float] = 0.0
+    extra_login_seconds: ClassVar[float] = 0.0
     """Seconds that extend ``connectTimeoutMS`` during the authentication."""
 
     def hello_fields(self) -> Command:

@@ -148,7 +148,7 @@ class OidcLogin(Login):
     :param tokens: the tokens of the client.
     """
 
-    patience: ClassVar[float] = _FOR_A_MACHINE
+    extra_login_seconds: ClassVar[float] = _FOR_A_MACHINE
 
     def __init__(self, tokens: OidcTokens) -> None:
         self._tokens = tokens
@@ -202,7 +202,7 @@ class HumanOidcLogin(OidcLogin):
     :raises ConfigurationError: ALLOWED_HOSTS does not contain the host.
     """
 
-    patience: ClassVar[float] = _FOR_A_HUMAN
+    extra_login_seconds: ClassVar[float] = _FOR_A_HUMAN
 
     def __init__(self, tokens: OidcTokens, host: str) -> None:
         super().__init__(tokens)

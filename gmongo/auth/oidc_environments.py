@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from gmongo.auth.aws_credentials import read_token
 from gmongo.auth.credential import Credential
-from gmongo.auth.http import request, request_json, text_field
+from gmongo.auth.http import request, request_json, text_fields
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.errors import OperationFailure
 
@@ -55,7 +55,7 @@ class AzureToken(OIDCCallback):
         url = f"{base}/metadata/identity/oauth2/token?{query}"
         headers = {"Metadata": "true", "Accept": "application/json"}
         reply = request_json(service, "GET", url, headers, context.timeout_seconds)
-        [token] = text_field(service, reply, "access_token")
+        [token] = text_fields(service, reply, "access_token")
         return OIDCCallbackResult(token, _seconds(reply.get("expires_in")))
 
 

@@ -61,7 +61,7 @@ class Authentication:
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
             return  # an arbiter stores no users, so authentication is impossible
-        limit.next_stage(self._login.patience)
+        limit.next_stage(self._login.extra_login_seconds)
         self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self
 
@@ -73,7 +73,7 @@ class Authentication:
             ``connectTimeoutMS`` also limits the authentication.
         """
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
-        limit = min(limits) + self._login.patience if limits else None
+        limit = min(limits) + self._login.extra_login_seconds if limits else None
         error = self._connection.timeout_error(self._options.connect_timeout, "connectTimeoutMS")
         with interrupt_after(limit, error):
             self._login.authenticate_again(self._run, seconds)

@@ -30,13 +30,13 @@ def checked_out(in_use: Collection[Connection], max_connections: int | None = No
     return [
         {
             "connection": connection.id,
-            "greenlet": greenlet_name(holder()),
+            "greenlet": greenlet_name(greenlet_ref()),
             "operation": connection.last_command,
             "purpose": connection.purpose.value,
             "seconds": now - connection.checked_out_at,
         }
         for connection in longest
-        if (holder := connection.holder) is not None
+        if (greenlet_ref := connection.checked_out_by) is not None
     ]
 
 

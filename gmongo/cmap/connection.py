@@ -37,9 +37,9 @@ class Connection(ServerConnection):
 
     __slots__ = (
         "checked_out_at",
+        "checked_out_by",
         "established_in",
         "generation",
-        "holder",
         "idle_since",
         "last_command",
         "late_reply",
@@ -53,7 +53,7 @@ class Connection(ServerConnection):
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
         # The greenlet that checked out the connection. This greenlet may have ended.
-        self.holder: weakref.ref[greenlet] | None = None
+        self.checked_out_by: weakref.ref[greenlet] | None = None
         self.checked_out_at = 0.0  # time of the check-out, as measured by `_clock.monotonic()`
         self.last_command: str | None = None  # name of the last command on the connection
         # seconds that the TCP connection, the handshake and the authentication took

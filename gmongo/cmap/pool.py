@@ -137,23 +137,23 @@ class Pool:
         if self._events.is_enabled():
             return self._check_out_observed(deadline)
         connection = self.machine.check_out_available() or self._obtain(deadline)
-        connection.holder = ref(getcurrent())
+        connection.checked_out_by = ref(getcurrent())
         connection.checked_out_at = _clock.monotonic()
         return connection
 
     def _check_out_observed(self, deadline: float | None) -> Connection:
         events, delivery, started = self._events, self._delivery, _clock.monotonic()
-        delivery.note(events.check_out_started)
+        delivery.record(events.check_out_started)
         try:
             delivery.deliver()
             connection = self.machine.check_out_available() or self._obtain(deadline)
         except BaseException as error:
-            delivery.note(events.check_out_failed, _failed_reason(error), error, _clock.monotonic() - started)
+            delivery.record(events.check_out_failed, _failed_reason(error), error, _clock.monotonic() - started)
             self.finish(error)
             raise
-        connection.holder = ref(getcurrent())
+        connection.checked_out_by = ref(getcurrent())
         connection.checked_out_at = _clock.monotonic()
-        delivery.note(events.checked_out, connection.id, connection.checked_out_at - started)
+        delivery.record(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
         except BaseException as error:  # the caller does not get the connection, so check it in here
@@ -171,7 +171,7 @@ class Pool:
             self.finish()
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
             if connection in machine.pending:
-                connection.holder, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
+                connection.checked_out_by, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
                 self.establisher.establish(connection, deadline)
                 machine.check_out_established(connection)
                 self.finish()

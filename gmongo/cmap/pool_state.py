@@ -101,7 +101,7 @@ class StateMachine:
         # seconds that the background greenlet waits after its last failed attempt
         self._populate_backoff = 0.0
         self._populate_backoff_ends = 0.0  # end of this wait, as measured by _clock.monotonic()
-        events.note(events.pool_created, options.specified)
+        events.record(events.pool_created, options.specified)
 
     # Counts
 
@@ -219,7 +219,7 @@ class StateMachine:
         self._last_id += 1
         connection.id = self._last_id
         connection.generation = self.generations.current
-        self._events.note(self._events.connection_created, connection.id)
+        self._events.record(self._events.connection_created, connection.id)
 
     def join_service(self, connection: Connection) -> None:
         """Set the generation of a connection to the generation of its service, which the hello reply names (LB-63)."""
@@ -234,8 +234,8 @@ class StateMachine:
         :param duration: seconds that the establishment took.
         """
         connection.established_in = duration
-        self._events.note(self._events.connection_ready, connection.id, duration)
-        self._events.note_established(duration)
+        self._events.record(self._events.connection_ready, connection.id, duration)
+        self._events.record_established(duration)
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def check_out_established(self, connection: Connection) -> None:
@@ -280,8 +280,8 @@ class StateMachine:
         """
         observed = self._events.is_enabled()
         if observed:
-            self._events.note(self._events.checked_in, connection.id)
-        connection.holder = None
+            self._events.record(self._events.checked_in, connection.id)
+        connection.checked_out_by = None
         if connection.generation != self.fit_generation or connection.mid_message or connection.error is not None:
             self.in_use.remove(connection)
             if self._may_drain(connection):
@@ -322,7 +322,7 @@ class StateMachine:
         Wake the background greenlet, which may replace the connection. The connection must be in
         none of the four sets.
         """
-        self._events.note(self._events.connection_closed, connection.id, reason, connection.error)
+        self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
         self._dropped.append(connection)
@@ -376,7 +376,7 @@ class StateMachine:
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
-            if not self._events.delivery.note(self._publish_ready, generation):
+            if not self._events.delivery.record(self._publish_ready, generation):
                 self._allow_populating(generation)
 
     def _publish_ready(self, generation: int) -> None:
@@ -408,7 +408,7 @@ class StateMachine:
         # requests a connection again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
-            self._events.note(self._events.pool_cleared, service_id, interrupt)
+            self._events.record(self._events.pool_cleared, service_id, interrupt)
         if service_id is None:
             self._pause(cause)
         self._stop_draining(ClosedReason.STALE)
@@ -438,7 +438,7 @@ class StateMachine:
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._stop_draining(ClosedReason.POOL_CLOSED)
-        self._events.note(self._events.pool_closed)
+        self._events.record(self._events.pool_closed)
         self.queue.evict(self.queue.detach(), self._refusal)
         self.background_wakeup.set()
         return sorted(self.pending, key=attrgetter("id"))

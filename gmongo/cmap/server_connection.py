@@ -169,7 +169,7 @@ class ServerConnection:
         :raises OperationFailure: the server refused the credential. The connection is then unusable.
         """
         if self.authentication is None:
-            raise InvalidOperation(f"{self!r} has not authenticated, so it cannot do so again")
+            raise InvalidOperation(f"{self!r} cannot reauthenticate, because the connection has never authenticated")
         try:
             self.authentication.again(seconds)
         except BaseException as error:
@@ -293,8 +293,8 @@ class ServerConnection:
             if not transport.release() and not self.mid_message:
                 self.mark_unusable(ProtocolError("the server sent more than the stream"))
 
-    def _receive(self, transport: Transport, request_id: int, or_to: int | None = None) -> Buffer:
-        reply_id, response_to, opcode, payload = transport.receive(request_id, or_to)
+    def _receive(self, transport: Transport, request_id: int, other_request_id: int | None = None) -> Buffer:
+        reply_id, response_to, opcode, payload = transport.receive(request_id, other_request_id)
         try:
             if opcode == OP_COMPRESSED:
                 opcode, payload = decompressed(payload, transport.max_message_size)

@@ -157,15 +157,15 @@ class TransactionEnd:
             session = self._state.server_session
             self._executor.sessions.hand_to_reaper(session, AbortAgain(self._state.transaction, session))
 
-    def give_up_by(self, error: BaseException, end: float | None, seconds: float | None) -> None:
-        """Abort the transaction because of `error`, by the deadline `end`.
+    def give_up_by_deadline(self, error: BaseException, deadline: float | None, seconds: float | None) -> None:
+        """Abort the transaction because of `error`, before `deadline`.
 
-        If `end` has passed, abort in the background.
+        If `deadline` has passed, abort in the background.
 
         :param seconds: the time limit of the abort in the background, in seconds.
         """
-        if not isinstance(error, Exception) or end is None or _clock.monotonic() < end:
-            return self.give_up(error, end)
+        if not isinstance(error, Exception) or deadline is None or _clock.monotonic() < deadline:
+            return self.give_up(error, deadline)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
         # abandon() would publish no command events, but the specification (CSOT, withTransaction) requires the events
         # of this abort. The greenlet runs in a copy of the current context, because listeners may use context
@@ -215,7 +215,7 @@ def with_transaction(
                     result = callback()
                 except BaseException as error:
                     if ending.is_needed:
-                        ending.give_up_by(error, deadline, limit)
+                        ending.give_up_by_deadline(error, deadline, limit)
                     if not isinstance(error, Exception) or not loop.retries_after(error):
                         raise
                 else:

@@ -1,6 +1,6 @@
 """Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
 
-A critical section *notes* (records) events in the order of the specification, without a greenlet
+A critical section *records* events in the order of the specification, without a greenlet
 switch. After the critical section, the greenlet waits until all earlier events have been delivered,
 and then *delivers* its events. Therefore all listeners receive the events in the same order. A
 listener runs in the greenlet that caused the event, with the context variables of this greenlet. If
@@ -59,18 +59,18 @@ class Delivery:
     A block ``with delivery:`` is a critical section, in which :meth:`deliver` does nothing.
     """
 
-    __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_left", "_stuck", "_turns")
+    __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_events_by_greenlet", "_left", "_stuck")
 
     def __init__(self) -> None:
         self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
-        self._turns: dict[greenlet, _Turn] = {}
+        self._events_by_greenlet: dict[greenlet, _Turn] = {}
         self._block_depth = 0
         self._left = 0  # number of events that substitutes must deliver
         self._dropped = 0
         self._delivered = 0
         self._stuck = False  # True if the listener of the first event has not returned in time
 
-    def note(self, publish: Callable[..., None], *arguments: object) -> bool:
+    def record(self, publish: Callable[..., None], *arguments: object) -> bool:
         """Record an event, without a greenlet switch.
 
         After the critical section, the caller must call :meth:`deliver`.
@@ -85,9 +85,9 @@ class Delivery:
             self._dropped += 1
             return False
         current = getcurrent()
-        turn = self._turns.get(current)
+        turn = self._events_by_greenlet.get(current)
         if turn is None:
-            turn = self._turns[current] = _Turn()
+            turn = self._events_by_greenlet[current] = _Turn()
         turn.size += 1
         self._events.append((turn, publish, arguments))
         return True
@@ -126,7 +126,7 @@ class Delivery:
             delivers the remaining events.
         """
         current = getcurrent()
-        turn = self._turns.get(current)
+        turn = self._events_by_greenlet.get(current)
         if turn is None or turn.delivering or self._block_depth:
             return
         try:
@@ -139,7 +139,7 @@ class Delivery:
             # Events may remain, because an exception or `wait=False` ended this call, or a listener
             # does not return. A substitute must deliver these events, because they block later
             # events of other greenlets.
-            self._turns.pop(current, None)
+            self._events_by_greenlet.pop(current, None)
             if turn.size:
                 self._leave(turn)
 
@@ -207,7 +207,7 @@ class Delivery:
     def _take_over(self, turn: _Turn) -> None:
         turn.context = None
         self._left -= turn.size
-        self._turns[getcurrent()] = turn
+        self._events_by_greenlet[getcurrent()] = turn
         self._report_dropped()
         self.deliver()
 
@@ -226,11 +226,11 @@ class Delivery:
 
         Does no I/O, and does not switch greenlets.
         """
-        for turn in self._turns.values():
+        for turn in self._events_by_greenlet.values():
             turn.size = 0
         for turn, _publish, _arguments in self._events:
             turn.size = 0
         self._events.clear()
-        self._turns.clear()
+        self._events_by_greenlet.clear()
         self._block_depth = self._left = self._dropped = 0
         self._stuck = False

@@ -65,21 +65,21 @@ class PoolEvents:
         self._logger = silence if silent else connection_log
         self.is_enabled = enabled_check(self._logger, listeners)
 
-    def note(self, publish: Callable[..., None], *arguments: object) -> None:
+    def record(self, publish: Callable[..., None], *arguments: object) -> None:
         """Record an event if a listener or a logger needs events. Does not switch greenlets.
 
         :param publish: one of the publishing methods below.
         """
         if self.is_enabled():
-            self.delivery.note(publish, *arguments)
+            self.delivery.record(publish, *arguments)
 
-    def note_established(self, seconds: float) -> None:
+    def record_established(self, seconds: float) -> None:
         """Record a call of `on_established` for an established connection.
 
         Does not switch greenlets.
         """
         if self._on_established is not None:
-            self.delivery.note(self._on_established, self._address, seconds)
+            self.delivery.record(self._on_established, self._address, seconds)
 
     def pool_created(self, options: Document) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())

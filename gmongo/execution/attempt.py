@@ -17,7 +17,7 @@ from gmongo.execution.server_session import ServerSession
 from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
-from gmongo.sdam.topology import Topology, forked
+from gmongo.sdam.topology import Topology, fork_error
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.reply_schema import TIMES, check
 
@@ -115,7 +115,7 @@ class Attempt:
             # If the process forked during the check-out, the server and the connection belong to
             # the parent process.
             if topology.epoch != self.epoch:
-                raise forked()
+                raise fork_error()
             if transaction is not None and self.starts_transaction and topology.settings.load_balanced:
                 pin = transaction.pin = PinnedConnection(server.pool, connection, Purpose.TRANSACTION)
             if operation.in_background:

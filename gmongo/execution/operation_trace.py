@@ -44,6 +44,7 @@ class OperationTrace:
 
     __slots__ = (
         "address",
+        "attempts",
         "backing_off",
         "checking_out",
         "collection",
@@ -60,7 +61,6 @@ class OperationTrace:
         "selecting",
         "sensitive",
         "started",
-        "tries",
         "wait_started",
         "waits_for",
     )
@@ -74,7 +74,7 @@ class OperationTrace:
         self.address: Address | None = None  # server of the last attempt
         self.cursor_id: int | None = None  # cursor ID of a `getMore`
         self.sensitive = False  # True if a command or a reply may contain a secret
-        self.tries = 0  # number of attempts
+        self.attempts = 0
         # phase of the current wait, or None if the operation does not wait
         self.waits_for: Phase | None = None
         self.wait_started = 0.0
@@ -99,27 +99,27 @@ class OperationTrace:
         where = f"{self.database}.{self.collection}" if self.collection else self.database
         return f"{self.name} {where}"
 
-    def wait_ended(self, wait: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
+    def wait_ended(self, phase: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
         """Record the end of a wait.
 
-        :param wait: phase in which the operation waited.
-        :param started: time at which the wait started.
+        :param phase: phase in which the operation waited.
+        :param started: time at which the phase started.
         :param error: error that ended the wait; None after a success.
         :param connecting: seconds of the wait in which the pool established a connection.
         """
         seconds = _clock.monotonic() - started
-        if wait is Phase.SELECTION:
+        if phase is Phase.SELECTION:
             self.selecting += seconds
-        elif wait is Phase.CHECK_OUT:
+        elif phase is Phase.CHECK_OUT:
             self.checking_out += seconds
             self.connecting += connecting
         else:
             self.backing_off += seconds
-        self.observer.wait_ended(self, wait, seconds, connecting, error)
+        self.observer.wait_ended(self, phase, seconds, connecting, error)
 
     def begin_attempt(self) -> None:
         """Record that an attempt begins and waits for server selection."""
-        self.tries += 1
+        self.attempts += 1
         self.waits_for, self.wait_started = Phase.SELECTION, _clock.monotonic()
 
     def selected(self, address: Address, topology: Topology) -> None:
@@ -184,11 +184,11 @@ class Observer:
         """Handle the end of an operation: success, error or interruption."""
 
     def wait_ended(
-        self, trace: OperationTrace, wait: Phase, seconds: float, connecting: float, error: BaseException | None
+        self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
         """Handle the end of a wait.
 
-        :param wait: phase in which the operation waited.
+        :param phase: phase in which the operation waited.
         :param seconds: duration of the wait.
         :param connecting: seconds of the wait in which the pool established a connection.
         :param error: error that ended the wait; None after a success.

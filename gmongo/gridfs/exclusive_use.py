@@ -35,7 +35,7 @@ class ExclusiveUse:
         self._user = user
         self._depth += 1
 
-    def __exit__(self, *_outcome: object) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._depth -= 1
         if not self._depth:
             self._user = None

@@ -89,10 +89,10 @@ class ErrorTarget(Protocol):
     description: TopologyDescription
     servers: dict[Address, Server]
 
-    def apply(self, new: ServerDescription, clear_for: BaseException | None = None) -> None:
+    def apply(self, new: ServerDescription, clear_cause: BaseException | None = None) -> None:
         """Apply a new server description.
 
-        If `clear_for` is an error, this error also clears the pool of the server.
+        If `clear_cause` is an error, this error also clears the pool of the server.
         """
 
 

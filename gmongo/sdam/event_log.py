@@ -38,10 +38,10 @@ class SdamEvent(NamedTuple):
 class EventLog:
     """Log of the last hundred SDAM events of one topology."""
 
-    __slots__ = ("happenings",)
+    __slots__ = ("events",)
 
     def __init__(self) -> None:
-        self.happenings: deque[SdamEvent] = deque(maxlen=_KEPT)
+        self.events: deque[SdamEvent] = deque(maxlen=_KEPT)
 
     def check_failed(self, description: ServerDescription) -> None:
         """Record a failed check of a monitor."""
@@ -63,16 +63,16 @@ class EventLog:
                 self._add(kind, address, after.error)
 
     def _add(self, kind: str, address: Address, error: BaseException | None = None) -> None:
-        times, happenings = 1, self.happenings
+        times, events = 1, self.events
         moment = first = _clock.monotonic()
-        for last in reversed(happenings):
+        for last in reversed(events):
             if last.address == address:
                 if last.kind == kind and type(last.error) is type(error):
-                    happenings.remove(last)
+                    events.remove(last)
                     times += last.times
                     first = last.first
                 break
-        happenings.append(SdamEvent(moment, kind, address, error, times, first))
+        events.append(SdamEvent(moment, kind, address, error, times, first))
 
 
 def _change(old: ServerDescription, new: ServerDescription) -> str | None:

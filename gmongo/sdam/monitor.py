@@ -272,7 +272,7 @@ class Monitor:
 
     def _publish(self, publish: Callable[..., None], *arguments: object) -> None:
         """Deliver an event, without waiting for listener calls of other greenlets."""
-        self._events.delivery.note(publish, *arguments)
+        self._events.delivery.record(publish, *arguments)
         self._events.delivery.deliver(wait=False)
 
     def _request_hello(self, connection: ServerConnection, previous: ServerDescription, awaited: bool) -> Hello:

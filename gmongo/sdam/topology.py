@@ -134,11 +134,11 @@ class Topology:
 
     def _begin(self) -> None:
         self._opened = True
-        note, events = self._delivery.note, self._events
-        note(events.topology_opened)
-        note(events.topology_changed, self._empty_description(), self.description)
+        record, events = self._delivery.record, self._events
+        record(events.topology_opened)
+        record(events.topology_changed, self._empty_description(), self.description)
         for address in self.settings.seeds:
-            note(events.server_opened, address)
+            record(events.server_opened, address)
         self._mark_load_balancer_known()
         self._update_servers(self.description.server_descriptions())
 
@@ -160,7 +160,7 @@ class Topology:
             server.pool.reset_after_fork()
             if server.monitor is not None:
                 server.monitor.stop()
-            self.servers[server.address] = self._monitored(server.address, server.pool)
+            self.servers[server.address] = self._make_server(server.address, server.pool)
         self._mark_load_balancer_known()
 
     def _replace_srv_monitor(self) -> None:
@@ -183,7 +183,7 @@ class Topology:
         # calls `open`, which raises InvalidOperation.
         self._closed = True
         self.hub = None
-        note, events = self._delivery.note, self._events
+        record, events = self._delivery.record, self._events
         servers, self.servers = list(self.servers.values()), {}
         before, self.description = self.description, self._empty_description()
         with self._delivery:
@@ -194,9 +194,9 @@ class Topology:
                 server.close()
             if self._opened:
                 for server in servers:
-                    note(events.server_closed, server.address)
-                note(events.topology_changed, before, self.description)
-                note(events.topology_closed)
+                    record(events.server_closed, server.address)
+                record(events.topology_changed, before, self.description)
+                record(events.topology_closed)
         pools = [server.pool for server in servers if server.pool.machine.in_use]
         if pools:
             # If a server failed now, no monitor would interrupt these connections, because the
@@ -221,9 +221,9 @@ class Topology:
         self.hub = None
         self._delivery.reset_after_fork()
         self.epoch += 1
-        error = forked()
+        error = fork_error()
         for server in self.servers.values():
-            server.pool.mark_forked(forked)
+            server.pool.mark_forked(fork_error)
             if server.monitor is not None:
                 server.monitor.mark_forked(error)
 
@@ -354,12 +354,12 @@ class Topology:
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
-    def apply(self, new: ServerDescription, clear_for: BaseException | None = None, interrupt: bool = False) -> None:
+    def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
         """Apply a new server description: update the topology description, the servers and the pool.
 
         Does not switch greenlets.
 
-        :param clear_for: error because of which this method clears the pool of the server, or None.
+        :param clear_cause: error because of which this method clears the pool of the server, or None.
         :param interrupt: True if the clear interrupts connections in use.
         """
         previous = self.description.get(new.address)
@@ -375,8 +375,8 @@ class Topology:
         # their pools become ready only in this case.
         if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
-        if clear_for is not None:
-            server.pool.clear(clear_for, interrupt=interrupt)
+        if clear_cause is not None:
+            server.pool.clear(clear_cause, interrupt=interrupt)
 
     def _replace(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
@@ -387,7 +387,7 @@ class Topology:
 
         :param changed: old and new description of the server that caused the change.
         """
-        note, events = self._delivery.note, self._events
+        record, events = self._delivery.record, self._events
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
@@ -397,16 +397,16 @@ class Topology:
             server.end_checks()
         is_changed = changed is not None and changed[0] != changed[1]
         if changed is not None and is_changed:
-            note(events.server_changed, *changed)
+            record(events.server_changed, *changed)
         for address in old:
             if address not in new:
-                note(events.server_closed, address)
+                record(events.server_closed, address)
         for address in new:
             if address not in old:
-                note(events.server_opened, address)
+                record(events.server_opened, address)
         self.history.changed(old, new)
         if is_changed or before != after:
-            note(events.topology_changed, before, after)
+            record(events.topology_changed, before, after)
         self._update_servers(new)
         for server in dropped:
             server.pool.close()
@@ -419,7 +419,7 @@ class Topology:
         """Create servers for new addresses, and update the attributes of all servers."""
         for address, description in descriptions.items():
             if address not in self.servers:
-                self.servers[address] = self._monitored(address, self._make_pool(address))
+                self.servers[address] = self._make_server(address, self._make_pool(address))
             self.servers[address].supports_retryable_writes = description.retryable_writes_supported
 
     def _make_pool(self, address: Address) -> Pool:
@@ -429,7 +429,7 @@ class Topology:
         )
         return Pool(address, settings.pool, settings.connection, events, _PoolOwner(self))
 
-    def _monitored(self, address: Address, pool: Pool) -> Server:
+    def _make_server(self, address: Address, pool: Pool) -> Server:
         if self.settings.load_balanced:
             return Server(address, pool, None)
         monitor = Monitor(address, self.settings, self._events, self)
@@ -437,7 +437,7 @@ class Topology:
         return Server(address, pool, monitor)
 
 
-def forked() -> AutoReconnect:
+def fork_error() -> AutoReconnect:
     """Return the error for greenlets of a forked child that use resources of the parent process."""
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
 

@@ -61,7 +61,7 @@ def _client(executor: Executor) -> DocumentDict:
     topology, overload = executor.topology, executor.overload
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
-    events = list(topology.history.happenings)
+    events = list(topology.history.events)
     return {
         "number": executor.number,
         "application": application.get("name", ""),

@@ -22,7 +22,7 @@ from gmongo.status.state import process_state
 
 _SUFFIX = ".sock"
 _NUMBER = re.compile("[1-9][0-9]{0,6}")
-_PATIENCE = 1.0  # timeout in seconds for the state of a process
+_REPLY_TIMEOUT = 1.0  # timeout in seconds for the state of a process
 _CHECK_INTERVAL = 1.0  # seconds between two checks for a fork
 _RETRY_INTERVAL = 0.05  # seconds between two attempts to read a state
 _MAX_BYTES = 4_000_000  # maximum size of a state in bytes
@@ -123,7 +123,7 @@ class Publisher:
 
 
 def _answer(sock: socket.socket, query_text: bool) -> None:
-    with sock, gevent.Timeout(_PATIENCE, False):
+    with sock, gevent.Timeout(_REPLY_TIMEOUT, False):
         sock.sendall(json.dumps(process_state(query_text)).encode())
 
 
@@ -167,7 +167,7 @@ def _has_ended(process: int) -> bool:
 
 
 def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
-    limit = gevent.Timeout(_PATIENCE)
+    limit = gevent.Timeout(_REPLY_TIMEOUT)
     try:
         with limit:
             while True:
@@ -183,7 +183,7 @@ def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
     except gevent.Timeout as error:
         if error is not limit:
             raise
-        return unavailable_state(path.stem, f"does not answer within {_PATIENCE:g} s")
+        return unavailable_state(path.stem, f"does not answer within {_REPLY_TIMEOUT:g} s")
     except OSError as error:
         return unavailable_state(path.stem, f"does not answer ({type(error).__name__})")
     except (ValueError, RecursionError) as error:

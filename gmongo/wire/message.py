@@ -120,17 +120,17 @@ class OutOfStepError(ProtocolError):
 
 
 def decode_header(
-    buffer: Buffer, offset: int, max_message_size: int, request_id: int, or_to: int | None = None
+    buffer: Buffer, offset: int, max_message_size: int, request_id: int, other_request_id: int | None = None
 ) -> Header:
     """Read and check the header at `offset` of a reply to `request_id`.
 
-    :param or_to: a second request ID that responseTo may have, or None.
+    :param other_request_id: a second request ID that responseTo may have, or None.
     :raises OutOfStepError: the length is not from 16 to `max_message_size` bytes, or responseTo is wrong.
     """
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
         raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
-    if header[2] != request_id and header[2] != or_to:
+    if header[2] != request_id and header[2] != other_request_id:
         raise OutOfStepError(f"reply is to request {header[2]}, expected {request_id}")
     return header
 

@@ -111,7 +111,7 @@ class OpenSslContext:
         context.set_verify(SSL.VERIFY_PEER, _verify)
         context.set_ocsp_client_callback(_keep_staple)
         if trust.key_file is not None:
-            _load_own(context, trust.key_file, trust.password)
+            _load_client_certificate(context, trust.key_file, trust.password)
         _load_authorities(context, trust.ca_file)
         if trust.crl_file is not None:
             context.load_verify_locations(trust.crl_file)
@@ -145,17 +145,17 @@ class Peer:
     :param name: requested server name.
     :param check_name: True if the server certificate must match the name.
 
-    `shown` is true if the server sent its certificate. In a resumed session, the server sends no
+    `sent_certificate` is true if the server sent its certificate. In a resumed session, the server sends no
     certificate. `staple` is the stapled OCSP response, or empty. `refusal` is the reason to reject
     the certificate, or empty. `valid_until` is the time at which the session becomes invalid.
     """
 
-    __slots__ = ("check_name", "name", "refusal", "shown", "staple", "valid_until")
+    __slots__ = ("check_name", "name", "refusal", "sent_certificate", "staple", "valid_until")
 
     def __init__(self, name: str, check_name: bool) -> None:
         self.name = name
         self.check_name = check_name
-        self.shown = False
+        self.sent_certificate = False
         self.staple = b""
         self.refusal = ""
         self.valid_until: float | None = None
@@ -209,7 +209,7 @@ class OpenSslObject:
 
         The list is empty after a resumed session.
         """
-        if not self.peer.shown:
+        if not self.peer.sent_certificate:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
 
@@ -250,7 +250,7 @@ def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: 
     """
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
-        peer.shown = True
+        peer.sent_certificate = True
         if peer.check_name:
             peer.refusal = _name_mismatch(peer.name, certificate)
     elif not ok:
@@ -290,16 +290,16 @@ def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
     return converted
 
 
-def _load_own(context: SSL.Context, path: str, password: str | None) -> None:
+def _load_client_certificate(context: SSL.Context, path: str, password: str | None) -> None:
     try:
         context.use_certificate_chain_file(path)
-        context.use_privatekey(_own_key(path, password))
+        context.use_privatekey(_client_key(path, password))
         context.check_privatekey()
     except (SSL.Error, TypeError, ValueError, UnsupportedAlgorithm) as error:
         raise ConfigurationError(f"tlsCertificateKeyFile: pyOpenSSL cannot use {path!r}: {error}") from error
 
 
-def _own_key(path: str, password: str | None) -> Key:
+def _client_key(path: str, password: str | None) -> Key:
     with open(path, "rb") as file:
         data = file.read()
     try:

@@ -85,7 +85,7 @@ class TimeLimit:
     __slots__ = (
         "_due",
         "_extended",
-        "_goes_off",
+        "_fires_at",
         "_greenlet",
         "_make_error",
         "_ref",
@@ -105,7 +105,7 @@ class TimeLimit:
         self._extended: bool
         self._source: Source | None = None
         self._timer: IWatcher | None = None
-        self._goes_off = inf
+        self._fires_at = inf
 
     def begin(self, seconds: float, source: Source | None = None, extended: bool = False) -> None:
         """Start the limit for the current greenlet.
@@ -125,7 +125,7 @@ class TimeLimit:
         self._source = source
         self._due = _clock.monotonic() + seconds
         self._greenlet = getcurrent()
-        if self._due < self._goes_off:
+        if self._due < self._fires_at:
             self._start(seconds)
 
     def add(self, seconds: float) -> None:
@@ -148,14 +148,14 @@ class TimeLimit:
 
     def close(self) -> None:
         """Close the timer after the last use."""
-        self._goes_off = inf
+        self._fires_at = inf
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.close()
 
     def _start(self, seconds: float) -> None:
         self.close()
-        self._goes_off = self._due
+        self._fires_at = self._due
         # Timers of this priority run last in an iteration of the event loop.
         self._timer = get_hub().loop.timer(timer_delay(seconds), ref=self._ref, priority=-1)
         self._timer.start(self._fire, update=True)
@@ -188,7 +188,7 @@ class _TimeoutBlock:
     def __enter__(self) -> None:
         self._limit.begin(self._seconds)
 
-    def __exit__(self, *_outcome: object) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._limit.end()
         self._limit.close()
 

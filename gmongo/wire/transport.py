@@ -282,27 +282,27 @@ class Transport:
 
     # Receiving
 
-    def receive(self, request_id: int, or_to: int | None = None) -> tuple[int, int, int, memoryview]:
+    def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
         The payload is valid until :meth:`release`. The payload of a message above 64 KiB stays
         valid, because it has separate memory. If an exception interrupts this method, another call
         continues with the interrupted message.
 
-        :param or_to: a second allowed value of responseTo, or None.
+        :param other_request_id: a second allowed value of responseTo, or None.
         :raises TransportError: the connection is lost.
         :raises ProtocolError: a length or responseTo is wrong.
         """
         if self._large is not None:
-            return self._receive_large(self._large, request_id, or_to)
+            return self._receive_large(self._large, request_id, other_request_id)
         while self._end - self._start < HEADER_SIZE:
             self._fill()
         view = self._view
         assert view is not None
-        header = decode_header(view, self._start, self.max_message_size, request_id, or_to)
+        header = decode_header(view, self._start, self.max_message_size, request_id, other_request_id)
         length, reply_id, response_to, opcode = header
         if length > _BUFFER_SIZE:
-            return self._receive_large(self._begin_large(length), request_id, or_to)
+            return self._receive_large(self._begin_large(length), request_id, other_request_id)
         while self._end - self._start < length:
             self._fill()
         start = self._start
@@ -356,13 +356,13 @@ class Transport:
         return message
 
     def _receive_large(
-        self, message: memoryview, request_id: int, or_to: int | None
+        self, message: memoryview, request_id: int, other_request_id: int | None
     ) -> tuple[int, int, int, memoryview]:
         """Receive the rest of a long message into its memory.
 
         Other greenlets can run between the pieces.
         """
-        header = decode_header(message, 0, self.max_message_size, request_id, or_to)
+        header = decode_header(message, 0, self.max_message_size, request_id, other_request_id)
         length, reply_id, response_to, opcode = header
         while self._received_size < length:
             if self._waits_first:

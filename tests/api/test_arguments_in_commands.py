@@ -45,7 +45,7 @@ def test_all_commands_of_a_cursor_use_one_session(recorded: Recorded) -> None:
         for _ in range(3):
             next(cursor)
         cursor.close()
-        sent = {event.command_name: event.command["lsid"] for event in recorder.of("CommandStarted")}
+        sent = {event.command_name: event.command["lsid"] for event in recorder.events_named("CommandStarted")}
         assert len(sent) > 1 and len({lsid["id"] for lsid in sent.values()}) == 1, sent.keys()
 
 
@@ -64,19 +64,19 @@ def test_count_documents_sends_hint_in_server_format(recorded: Recorded, hint: A
     collection, recorder = recorded
     collection.create_index("a")
     assert collection.count_documents({}, hint=hint) == 0
-    assert recorder.of("CommandStarted")[-1].command["hint"] == hint_in_command
+    assert recorder.events_named("CommandStarted")[-1].command["hint"] == hint_in_command
 
 
 def test_collection_constructor_creates_collection_with_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     child_name = f"{collection.name}.x"
     Collection(collection.database, child_name)
-    assert not recorder.of("CommandStarted")
+    assert not recorder.events_named("CommandStarted")
     Collection(collection.database, child_name, capped=True, size=4096)
-    (created,) = recorder.of("CommandStarted")
+    (created,) = recorder.events_named("CommandStarted")
     assert created.command["create"] == child_name and created.command["capped"] is True
     Collection(collection.database, f"{child_name}.y", create=True)
-    assert recorder.of("CommandStarted")[-1].command["create"] == f"{child_name}.y"
+    assert recorder.events_named("CommandStarted")[-1].command["create"] == f"{child_name}.y"
     for name in (child_name, f"{child_name}.y"):
         collection.database.drop_collection(name)
 
@@ -94,7 +94,7 @@ def test_search_index_commands_use_the_explicit_session(recorded: Recorded) -> N
             recorder.clear()
             with pytest.raises(OperationFailure):
                 call()
-            assert [event.command["lsid"] for event in recorder.of("CommandStarted")] == [session.session_id]
+            assert [event.command["lsid"] for event in recorder.events_named("CommandStarted")] == [session.session_id]
 
 
 @pytest.mark.parametrize("method", ["next", "try_next"])
@@ -154,7 +154,7 @@ def test_every_write_sends_write_concern_of_collection(recorded: Recorded) -> No
     for name, write in WRITES.items():
         recorder.clear()
         write(collection.with_options(write_concern=CONCERN))
-        (sent,) = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
+        (sent,) = [event.command for event in recorder.events_named("CommandStarted") if event.command_name == name]
         assert sent["writeConcern"] == {"w": 1, "wtimeout": 77}, name
     collection.database.drop_collection("renamed")
 
@@ -164,7 +164,7 @@ def test_every_read_sends_read_concern_of_collection(recorded: Recorded) -> None
     for name, read in READS.items():
         recorder.clear()
         read(collection.with_options(read_concern=ReadConcern("majority"), write_concern=CONCERN))
-        (sent,) = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
+        (sent,) = [event.command for event in recorder.events_named("CommandStarted") if event.command_name == name]
         assert sent["readConcern"] == {"level": "majority"} and "writeConcern" not in sent, name
 
 
@@ -195,12 +195,12 @@ def test_collation_object_is_sent_as_document(recorded: Recorded) -> None:
     for name, call in COLLATED.items():
         recorder.clear()
         call(collection)
-        (sent,) = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
+        (sent,) = [event.command for event in recorder.events_named("CommandStarted") if event.command_name == name]
         fields = [sent, *(sent.get(field, [{}])[0] for field in ("updates", "deletes", "indexes", "ops"))]
         assert [each["collation"] for each in fields if "collation" in each] == [{"locale": "fr"}], name
     recorder.clear()
     assert collection.count_documents({}, collation=FRENCH) == 0
-    assert recorder.of("CommandStarted")[0].command["collation"] == {"locale": "fr"}
+    assert recorder.events_named("CommandStarted")[0].command["collation"] == {"locale": "fr"}
     collection.database.drop_collection(f"{collection.name}.collated")
 
 
@@ -228,4 +228,4 @@ def test_option_of_aggregate_that_driver_sets_raises(recorded: Recorded, name: s
     options: dict[str, Any] = {name: "other"}
     with pytest.raises((ConfigurationError, TypeError), match=name):
         recorded.collection.aggregate([], **options)
-    assert not recorded.recorder.of("CommandStarted")
+    assert not recorded.recorder.events_named("CommandStarted")

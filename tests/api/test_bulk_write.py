@@ -48,9 +48,9 @@ def test_ordered_bulk_sends_one_command_per_run_of_equal_kinds(recorded: Recorde
         let={"y": 1},
     )
     assert recorder.commands == ["insert", "delete", "update", "insert"]
-    assert len({event.operation_id for event in recorder.of("CommandStarted")}) == 1
-    assert len({event.request_id for event in recorder.of("CommandStarted")}) == 4
-    for event in recorder.of("CommandStarted"):
+    assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1
+    assert len({event.request_id for event in recorder.events_named("CommandStarted")}) == 4
+    for event in recorder.events_named("CommandStarted"):
         assert event.command["ordered"] is True
         assert event.command["comment"] == "why"
         # Servers reject the field `let` in an insert command.
@@ -69,7 +69,7 @@ def test_unordered_bulk_sends_one_command_per_kind(recorded: Recorded) -> None:
     ]
     result = collection.bulk_write(writes, ordered=False)
     assert recorder.commands == ["insert", "update", "delete"]
-    assert all(event.command["ordered"] is False for event in recorder.of("CommandStarted"))
+    assert all(event.command["ordered"] is False for event in recorder.events_named("CommandStarted"))
     assert result.upserted_ids == {3: "u"}
     assert (result.inserted_count, result.deleted_count) == (2, 2)
 
@@ -131,7 +131,10 @@ def test_bulk_write_batches_have_at_most_max_write_batch_size_writes() -> None:
             result = client.db.c.bulk_write([InsertOne({"_id": n}) for n in range(10)])
             assert result.inserted_count == 10
     assert [len(command["documents"]) for command in recorder.sent_commands("insert")] == [4, 4, 2]
-    assert len({event.operation_id for event in recorder.of("CommandStarted") if event.command_name == "insert"}) == 1
+    assert (
+        len({event.operation_id for event in recorder.events_named("CommandStarted") if event.command_name == "insert"})
+        == 1
+    )
     assert len({bytes(command["lsid"]["id"]) for command in recorder.sent_commands("insert")}) == 1
 
 

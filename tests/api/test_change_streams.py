@@ -16,7 +16,7 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, PyMongoError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
-from tests.support.faults import cut, silent, with_false_header
+from tests.support.faults import cut_reply, send_no_reply, with_false_header
 from tests.support.recorder import Recorder
 from tests.support.scripted_server import ScriptedServer
 from tests.support.wait import eventually
@@ -282,7 +282,7 @@ def test_change_stream_resumes_after_gevent_timeout(virtual_time):
         connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
-        server.fail("getMore", silent)
+        server.fail("getMore", send_no_reply)
         limit = gevent.Timeout(0.2)
         with pytest.raises(gevent.Timeout) as caught, limit:
             next(stream)
@@ -317,7 +317,7 @@ def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, i
         connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
-        server.fail("getMore", silent)
+        server.fail("getMore", send_no_reply)
         interrupt(stream)
         assert stream.try_next() == change_document(1)
         assert len(server.commands("aggregate")) == 2
@@ -326,7 +326,7 @@ def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, i
 def test_iteration_that_begins_with_resume_resumes_again_after_an_error():
     with StreamMember([], [], [], RESUMABLE, [change_document(1)]) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
-            server.fail("getMore", silent)
+            server.fail("getMore", send_no_reply)
             _expire_gevent_timeout(stream)
             assert stream.try_next() == change_document(1)
         assert len(server.commands("aggregate")) == 3
@@ -348,7 +348,9 @@ def test_change_stream_resumes_after_server_outage(virtual_time):
         assert server.stages()[-1] == {"resumeAfter": {"_data": "batch 1"}}
 
 
-@pytest.mark.parametrize("fault", [cut(0), cut(10), with_false_header(length=-1), with_false_header(response_to=77)])
+@pytest.mark.parametrize(
+    "fault", [cut_reply(0), cut_reply(10), with_false_header(length=-1), with_false_header(response_to=77)]
+)
 def test_change_stream_resumes_after_network_error(fault):
     with (
         StreamMember([], [change_document(1)], [change_document(2)]) as server,

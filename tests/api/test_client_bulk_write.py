@@ -23,7 +23,7 @@ from gmongo.operations import DeleteMany, DeleteOne, InsertOne, ReplaceOne, Upda
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.fail_points import fail
-from tests.support.faults import cut
+from tests.support.faults import cut_reply
 from tests.support.recorder import Recorder
 from tests.support.scripted_server import ScriptedServer
 
@@ -275,7 +275,7 @@ def test_namespace_numbers_begin_at_0_in_each_batch():
 
 def test_network_error_after_first_batch_has_partial_result():
     with server_with_limits(maxWriteBatchSize=1) as server, MongoClient(*server.address) as client:
-        server.fail("bulkWrite", lambda peer, message: peer.send(message), cut(0))
+        server.fail("bulkWrite", lambda peer, message: peer.send(message), cut_reply(0))
         with pytest.raises(ClientBulkWriteException) as caught:
             client.bulk_write([insert_model(_id=1), insert_model(_id=2), insert_model(_id=3)])
         assert isinstance(caught.value.error, AutoReconnect)

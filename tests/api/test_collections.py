@@ -93,7 +93,7 @@ def test_rename_is_sent_to_the_admin_database(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({"_id": 1})
     collection.rename(f"{collection.name}_new", dropTarget=True, comment="why")
-    (event,) = (event for event in recorder.of("CommandStarted") if event.command_name == "renameCollection")
+    (event,) = (event for event in recorder.events_named("CommandStarted") if event.command_name == "renameCollection")
     assert event.database_name == "admin"
     assert event.command["renameCollection"] == collection.full_name
     assert event.command["to"] == f"{collection.full_name}_new"

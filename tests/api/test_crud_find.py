@@ -210,6 +210,6 @@ def test_aggregate_with_out_stage_sends_no_batch_size(recorded: Recorded) -> Non
     try:
         collection.aggregate([{"$match": {}}, {"$out": f"{collection.name}_out"}], batchSize=5)
     except Exception as error:  # A server may reject `$out`. The test checks only the sent command.
-        assert recorder.of("CommandFailed"), error
+        assert recorder.events_named("CommandFailed"), error
     assert recorder.command("aggregate")["cursor"] == {}
     collection.database.drop_collection(f"{collection.name}_out")

@@ -78,7 +78,7 @@ def test_close_of_cursor_sends_kill_cursors_once(recorded: Recorded) -> None:
     cursor.close()
     cursor.close()
     assert recorder.command("killCursors")["cursors"] == [cursor_id]
-    assert recorder.of("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
+    assert recorder.events_named("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
     assert (cursor.alive, cursor.cursor_id) == (True, 0)  # One received document is unread.
     assert [each["_id"] for each in cursor] == [1]
     assert not cursor.alive
@@ -260,7 +260,7 @@ def test_succeeded_event_has_first_documents_of_the_reply(large_collection: Reco
     if case == "typed":
         collection = collection.with_options(codec_options=CodecOptions(document_class=RawBSONDocument))
     documents = collection.find({}, {"_id": 1} if case == "typed" else None, limit=200).to_list()
-    in_event = list(recorder.of("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
+    in_event = list(recorder.events_named("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
     assert in_event
     assert in_event == documents[: len(in_event)]
 

@@ -11,7 +11,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.testing import Deployment
-from tests.support.fail_points import break_off, fail
+from tests.support.fail_points import close_connection_at, fail
 from tests.support.recorder import Recorder
 
 CHECKS = ("hello", "isMaster", "ismaster")
@@ -71,8 +71,8 @@ def test_all_attempts_of_an_operation_have_one_operation_id(command: str, run_op
         MongoClient[Any](deployment.uri, event_listeners=[recorder], heartbeatFrequencyMS=500) as client,
     ):
         client.db.c.insert_one({"_id": 1})
-        break_off(deployment, command)
+        close_connection_at(deployment, command)
         recorder.clear()
         run_operation(client.db.c)
         assert recorder.commands == [command, command]
-        assert len({event.operation_id for event in recorder.of("CommandStarted")}) == 1
+        assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1

@@ -310,7 +310,7 @@ class TestedObjects:
                 outcome = self._consume(getattr(target, method)(**arguments), target)
             except Exception as error:
                 outcome = type(error), str(error)
-            commands = [(event.database_name, event.command) for event in self.recorder.of("CommandStarted")]
+            commands = [(event.database_name, event.command) for event in self.recorder.events_named("CommandStarted")]
             if own is not None:
                 outcome = [outcome, own.cluster_time, own.operation_time, own.has_ended]
         return [self.normalize(commands), self.normalize(outcome)]

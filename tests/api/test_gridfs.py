@@ -27,7 +27,7 @@ from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, Grid
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
-from tests.support.faults import silent
+from tests.support.faults import send_no_reply
 from tests.support.recorder import Recorder
 from tests.support.scripted_server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -234,8 +234,8 @@ def test_kill_of_greenlet_that_reads_source_aborts_the_upload(bucket, files_data
 
 def test_killed_upload_removes_chunks_in_the_background():
     with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
-        server.fail("delete", silent)
-        server.fail("insert", lambda peer, message: peer.send(message), silent)
+        server.fail("delete", send_no_reply)
+        server.fail("insert", lambda peer, message: peer.send(message), send_no_reply)
         with MongoClient(*server.address) as client:
             file = GridFSBucket(client.test).open_upload_stream("f", 1_000_000)
             file.write(b"x" * 5_000_000)
@@ -299,7 +299,7 @@ def test_failed_abort_of_upload_can_be_repeated(deployment):
 def test_chunks_stored_after_interruption_are_removed(monkeypatch):
     monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.01))
     with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
-        server.fail("insert", silent)
+        server.fail("insert", send_no_reply)
         with MongoClient(*server.address) as client:
             file = GridFSBucket(client.test).open_upload_stream("f", 1_000_000)
             uploader = gevent.spawn(file.write, b"x" * 5_000_000)
@@ -610,7 +610,7 @@ def test_every_gridfs_command_uses_the_explicit_session(deployment, gridfs_class
         GridFSBucket(client.files).upload_from_stream_with_id(1, "f", b"second")
         recorder.clear()
         (BUCKET_METHODS if gridfs_class is GridFSBucket else FILES_METHODS)[method](gridfs_class(client.files), session)
-        lsids = [event.command.get("lsid") for event in recorder.of("CommandStarted")]
+        lsids = [event.command.get("lsid") for event in recorder.events_named("CommandStarted")]
         assert lsids and lsids == [session.session_id] * len(lsids)
 
 

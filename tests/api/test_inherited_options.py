@@ -50,13 +50,13 @@ FROM_DATABASE: dict[str, Callable[[Database[Any]], Any]] = {
     "with_options": lambda database: database.with_options(),
     "database attribute": lambda database: database.c.database,
     "collection": lambda database: Collection(database, "c"),
-    "watched namespace": lambda database: database._watched()[0],
+    "watched namespace": lambda database: database._stream_target()[0],
 }
 FROM_COLLECTION: dict[str, Callable[[Collection[Any]], Any]] = {
     "attribute": lambda collection: collection.sub,
     "item": lambda collection: collection["sub"],
     "with_options": lambda collection: collection.with_options(),
-    "watched namespace": lambda collection: collection._watched()[0],
+    "watched namespace": lambda collection: collection._stream_target()[0],
 }
 WITH_OPTIONS: dict[str, Callable[..., Any]] = {
     "get_database": lambda client, **options: client.get_database("d", **options),

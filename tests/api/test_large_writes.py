@@ -37,7 +37,7 @@ def test_insert_many_of_sixty_megabytes_sends_two_messages(recorded: Recorded) -
     size = len(bson.encode({"_id": 0, "text": text}))
     assert 47_900_000 < size * len(commands[0]["documents"]) < 48_000_000
     assert [each["_id"] for command in commands for each in command["documents"]] == list(range(3000))
-    assert len({event.operation_id for event in recorder.of("CommandStarted")}) == 1
+    assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1
     assert collection.estimated_document_count() == 3000
     assert collection.find_one(2999) == {"_id": 2999, "text": text}
 

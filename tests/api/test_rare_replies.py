@@ -352,7 +352,7 @@ def test_invalid_call_raises_error_with_expected_message(
 
 def test_abstract_methods_raise_not_implemented_error() -> None:
     with pytest.raises(NotImplementedError):
-        _Watched()._watched()
+        _Watched()._stream_target()
     with pytest.raises(NotImplementedError):
         _Write(None, "insert", (), {}, True, True).encode(None)  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import ReadPreference
 from gmongo.write_concern import WriteConcern
 from tests.support.server import ScriptedReplicaSet
-from tests.support.wait import PATIENCE, eventually
+from tests.support.wait import WAIT_LIMIT, eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": ["RetryableWriteError"]}
 
@@ -145,7 +145,7 @@ def test_write_waits_for_election_of_a_primary(streaming_set):
         assert reader.find_one({"_id": 2}) == {"_id": 2}
         assert not writer.ready()
         streaming_set.elect(streaming_set.members[1])
-        assert writer.get(timeout=PATIENCE).inserted_id == 1
+        assert writer.get(timeout=WAIT_LIMIT).inserted_id == 1
         assert len(streaming_set.members[1].commands("insert")) == 1
 
 

@@ -11,7 +11,7 @@ from bson import Timestamp
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut_reply
 
 
 def lsids_of_commands(server: ScriptedServer, name: str) -> set[bytes]:
@@ -56,7 +56,7 @@ def test_write_is_not_retried_without_session_support() -> None:
     with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name) as client:
         (member,) = members.members
         client.db.c.find_one()
-        member.fail("insert", cut(0))
+        member.fail("insert", cut_reply(0))
         # In the handshake of the next connection, the member reports no support of sessions.
         member.hello_extra["logicalSessionTimeoutMinutes"] = None
         with pytest.raises(OperationFailure, match="Selected server does not support retryable writes") as raised:

@@ -173,8 +173,8 @@ class Load:
         return set(self.answered_by[-count:]) if len(self.answered_by) >= count else set()
 
 
-def connections(deployment: Deployment) -> dict[int, Any]:
-    """Return the open connections of the deployment's servers, by the local port of the client."""
+def open_connections(deployment: Deployment) -> dict[int, Any]:
+    """Return the open open_connections of the deployment's servers, by the local port of the client."""
     return {each.peer_port: each for member in deployment.members for each in member.connections.values()}
 
 
@@ -189,7 +189,7 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
     until(lambda: len(deployment.commands.named("find")) >= 3)
     assert host.end() == 0
     assert [each.get()[1] for each in pending] == ["late-0", "late-1", "late-2"]
-    until(lambda: not connections(deployment))
+    until(lambda: not open_connections(deployment))
 
 
 def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
@@ -199,7 +199,8 @@ def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[s
     sockets = {process: _sockets(process) for process in processes}
     ends = _local_ports({member.port for member in deployment.members})
     return [
-        {process for process, held in sockets.items() if ends.get(port) in held} for port in connections(deployment)
+        {process for process, held in sockets.items() if ends.get(port) in held}
+        for port in open_connections(deployment)
     ]
 
 

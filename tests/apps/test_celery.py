@@ -13,7 +13,7 @@ from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.wait import until
 
-from .hosting import connections, hosted
+from .hosting import hosted, open_connections
 
 pytestmark = pytest.mark.long
 
@@ -64,7 +64,7 @@ def test_warm_shutdown_completes_running_tasks(tmp_path):
         until(lambda: len(deployment.commands.named("find")) >= 24)
         assert host.end() == 0
         assert task_results(deployment) == {number: {"_id": number} for number in range(24)}
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert host.matches("(Warm shutdown)")
         # Permit only Celery's security warning, which Celery prints if the user is root.
         assert [line for line in host.warnings_and_errors if "ecurity" not in line] == []

@@ -7,7 +7,7 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import connections, hosted
+from .hosting import hosted, open_connections
 
 pytestmark = pytest.mark.long
 
@@ -71,7 +71,7 @@ print([each["_id"] for each in notes.find().sort("_id", 1)], client.pool_stats()
 
 
 def running_commands(deployment):
-    return {each.busy_with for each in connections(deployment).values()}
+    return {each.busy_with for each in open_connections(deployment).values()}
 
 
 @pytest.mark.parametrize("fork_function", ["os", "gevent", "multiprocessing"])
@@ -86,7 +86,7 @@ def test_child_of_fork_in_transaction_can_use_client_and_parent_commits(tmp_path
         until(lambda: running_commands(deployment) >= {"hello", "getMore"})
         go.touch()
         assert host.process.wait() == 0
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert host.lines == [
             "ready",
             "child ended with 0",
@@ -129,5 +129,5 @@ def test_forked_child_can_use_client_in_each_topology(tmp_path, topology, min_po
         hosted(deployment, tmp_path / "log", "-W", "error", "-c", CHILD_PROGRAM, min_pool_size) as host,
     ):
         assert host.process.wait() == 0
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert host.lines == ["done"]

@@ -11,7 +11,14 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners_of_connections
+from .hosting import (
+    Load,
+    assert_pending_requests_are_answered_at_end,
+    get,
+    hosted,
+    open_connections,
+    owners_of_connections,
+)
 
 pytest.importorskip("gunicorn")
 pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
@@ -68,7 +75,7 @@ def assert_clean_end(deployment, host):
         )
     )
     assert host.end() == 0
-    until(lambda: not connections(deployment))
+    until(lambda: not open_connections(deployment))
 
 
 def test_reload_under_load_moves_connections_to_new_workers(start_gunicorn, deployment):
@@ -111,7 +118,7 @@ def test_client_of_preloaded_application_works_in_each_worker(start_gunicorn, de
         until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, processes)))
         assert set.union(*owners_of_connections(deployment, processes)) - {master} == started_workers(host)
         assert host.end() == 0
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert host.warnings_and_errors == []
 
 

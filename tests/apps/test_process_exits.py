@@ -10,7 +10,7 @@ from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.wait import until
 
-from .hosting import connections, hosted
+from .hosting import hosted, open_connections
 
 pytestmark = pytest.mark.long
 
@@ -78,7 +78,7 @@ def test_ending_process_closes_connections_silently(deployment, tmp_path, last_s
     lines, status = last_statements
     with program(deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
         assert host.process.wait() == status
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert set(host.lines) == {"begun"}
 
 
@@ -86,7 +86,7 @@ def test_ending_process_closes_connections_silently(deployment, tmp_path, last_s
 def test_ending_thread_closes_connections_silently(deployment, tmp_path, lines):
     with program(deployment, tmp_path, lines) as host:
         assert host.process.wait() == 0
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert host.lines == ["begun"]
 
 
@@ -100,7 +100,7 @@ def test_signalled_process_closes_connections_silently(deployment, tmp_path, rea
         until(lambda: "begun" in host.lines)
         host.signal(number)
         assert host.process.wait() == status
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert host.lines == ["begun"]
 
 

@@ -22,7 +22,14 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners_of_connections
+from .hosting import (
+    Load,
+    assert_pending_requests_are_answered_at_end,
+    get,
+    hosted,
+    open_connections,
+    owners_of_connections,
+)
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
 SERVER = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")
@@ -123,7 +130,7 @@ def test_reload_moves_connections_to_new_workers(start_uwsgi, deployment, port, 
             until(lambda: after <= set(load.answered_by))
         assert_each_connection_has_one_owner(deployment, host, after)
         assert host.end() == 0
-        until(lambda: not connections(deployment))
+        until(lambda: not open_connections(deployment))
         assert warnings_and_errors(host) == []
 
 

@@ -16,9 +16,9 @@ from gmongo.errors import OperationFailure, ProtocolError
 
 
 class AuthenticationSetup:
-    def __init__(self, connect_timeout: float | None = 5.0, patience: float = 0.0) -> None:
+    def __init__(self, connect_timeout: float | None = 5.0, extra_login_seconds: float = 0.0) -> None:
         self.connection = Connection(("h", 1))
-        self.login = Mock(patience=patience)
+        self.login = Mock(extra_login_seconds=extra_login_seconds)
         self.authenticator: Any = Mock()
         self.authenticator.login.return_value = self.login
         self.authenticator.credential = SimpleNamespace(username="anna")
@@ -42,7 +42,7 @@ def recorded_limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.parametrize("is_arbiter", [False, True])
 def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbiter: bool) -> None:
     connect_limit = Mock()
-    setup = AuthenticationSetup(patience=60.0)
+    setup = AuthenticationSetup(extra_login_seconds=60.0)
     hello: Any = SimpleNamespace(reply={"ok": 1, "speculativeAuthenticate": 1, "saslSupportedMechs": 2})
     if is_arbiter:
         hello.reply["arbiterOnly"] = True
@@ -73,7 +73,7 @@ def test_shorter_of_operation_and_connect_timeout_limits_reauthentication(
     connect_timeout: float | None,
     expected_limit: float | None,
 ) -> None:
-    setup = AuthenticationSetup(connect_timeout, patience=60.0)
+    setup = AuthenticationSetup(connect_timeout, extra_login_seconds=60.0)
     setup.authentication.again(operation_timeout)
     setup.login.authenticate_again.assert_called_once_with(setup.authentication._run, operation_timeout)
     assert recorded_limits == [expected_limit]

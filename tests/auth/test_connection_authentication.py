@@ -15,7 +15,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, Pro
 from tests.auth.accounts import REFUSED, AuthServer
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
-from tests.support.server import cut, silent
+from tests.support.server import cut_reply, send_no_reply
 from tests.support.streams import open_stream
 from tests.support.wait import eventually
 
@@ -187,13 +187,13 @@ def test_ten_connections_of_client_derive_scram_keys_once(server, monkeypatch):
 @pytest.mark.parametrize("command", ["saslStart", "saslContinue"])
 def test_closed_connection_during_authentication_raises_auto_reconnect(server, command):
     server.speculates = False
-    server.fail(command, *[cut(0)] * 4)
+    server.fail(command, *[cut_reply(0)] * 4)
     with client_with_login(server, retryReads=False) as client, pytest.raises(AutoReconnect):
         find_one(client)
 
 
 def test_server_that_stops_replying_during_authentication_raises_timeout_error(server):
-    server.fail("saslContinue", *[silent] * 4)
+    server.fail("saslContinue", *[send_no_reply] * 4)
     with (
         client_with_login(server, retryReads=False, connectTimeoutMS=200) as client,
         pytest.raises(AutoReconnect, match="timed out"),
@@ -241,7 +241,7 @@ def test_logs_events_and_representations_contain_no_secret(server, caplog, passw
             repr(client.options.credential),
             repr(client.topology_description),
         ]
-        texts.append(repr(client.options._connection()))
+        texts.append(repr(client.options._connection_settings()))
         texts.append(repr(gmongo.uri_parser.parse_uri(uri)["options"]))
     event_texts = [
         f"{event!r} {[getattr(event, name, '') for name in dir(event) if name[0] != '_']!r}"

@@ -12,7 +12,7 @@ import pytest
 import gmongo
 from gmongo.auth import gssapi as gmongo_gssapi
 from gmongo.auth.credential import Credential
-from gmongo.auth.gssapi import GssapiConversation, canonical
+from gmongo.auth.gssapi import GssapiConversation, canonical_host
 from gmongo.auth.login import SimpleLogin
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.support.server import ScriptedServer
@@ -152,7 +152,7 @@ def test_host_stays_unchanged_when_dns_query_fails(monkeypatch, canonicalization
         return [(2, 1, 6, "", ("10.0.0.1", 0))] if name == "getaddrinfo" else ("Reverse", "0")
 
     replace_dns(monkeypatch, partial(answer_query, "getaddrinfo"), partial(answer_query, "getnameinfo"))
-    assert canonical("Db", canonicalization_mode) == ("Db" if failing_query == "getaddrinfo" else "db")
+    assert canonical_host("Db", canonicalization_mode) == ("Db" if failing_query == "getaddrinfo" else "db")
     reverse = failing_query == "getnameinfo" and canonicalization_mode != "forward"
     assert queries == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + reverse]
 
@@ -181,7 +181,7 @@ def test_missing_gssapi_library_raises_configuration_error(monkeypatch):
 def test_canonicalization_mode_selects_host_name(monkeypatch, canonicalization_mode, expected):
     addresses = [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))]
     replace_dns(monkeypatch, lambda *_: addresses, lambda *_: ("Reverse.example.com", "0"))
-    assert canonical("Db", canonicalization_mode) == expected
+    assert canonical_host("Db", canonicalization_mode) == expected
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_mechanism_property_selects_canonicalization_mode(
     gssapi_substitute, monkeypatch, properties, canonicalization_mode
 ):
     monkeypatch.setattr(
-        gmongo_gssapi, "canonical", lambda host, canonicalization_mode: f"{host}-{canonicalization_mode}"
+        gmongo_gssapi, "canonical_host", lambda host, canonicalization_mode: f"{host}-{canonicalization_mode}"
     )
     gssapi_conversation(**properties).begin()
     assert FakeSecurityContext.made[0]["name"] == (f"mongodb@db.example.com-{canonicalization_mode}", "service")

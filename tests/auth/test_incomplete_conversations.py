@@ -11,7 +11,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.auth.aws import AwsConversation
-from gmongo.auth.aws_credentials import AwsCredentials, _moment
+from gmongo.auth.aws_credentials import AwsCredentials, _expiration_time
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.auth.http import request
@@ -242,7 +242,7 @@ def test_base64_or_missing_sasl_payload_is_accepted(payload: Any) -> None:
     ],
 )
 def test_expiration_of_aws_credentials_is_parsed_as_utc_or_none(value: Any, expiration: datetime | None) -> None:
-    assert _moment(value) == expiration
+    assert _expiration_time(value) == expiration
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
 from tests.support.pools import checked_out
-from tests.support.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut_reply
 
 PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a", "b"]}
 
@@ -166,7 +166,7 @@ def test_authentication_error_with_other_code_keeps_cached_token(server):
         find_one(client)
         answer, server.speculates = server.answer, False
         server.answer = lambda command: {"ok": 0, "errmsg": "not now", "code": 20}
-        server.fail("find", cut(0))
+        server.fail("find", cut_reply(0))
         with pytest.raises(AutoReconnect):
             find_one(client)
         with pytest.raises(OperationFailure, match="not now"):

@@ -12,7 +12,7 @@ from gmongo.auth import scram_keys
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
-from tests.support.wait import PATIENCE
+from tests.support.wait import WAIT_LIMIT
 
 # Test vectors of the driver specification: the nonce of the client, and the four messages of the
 # conversation. The second vector is also the example of RFC 7677.
@@ -155,7 +155,7 @@ def test_key_derivation_does_not_block_event_loop(monkeypatch):
     derive, loop_ran = scram_keys.derive_keys, threading.Event()
     # The derivation waits for `loop_ran`, which the test can set only if the event loop is not
     # blocked.
-    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(PATIENCE) and derive(*arguments))
+    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(WAIT_LIMIT) and derive(*arguments))
     keys = ScramKeys()
     derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096)
     for _ in range(5):

@@ -158,7 +158,7 @@ def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: 
     callback = SequentialCallback()
     tokens = make_tokens(callback, is_human=True, username="ann")
     login = HumanOidcLogin(tokens, "h")
-    assert (login.patience, OidcLogin.patience) == (300.0, 60.0)
+    assert (login.extra_login_seconds, OidcLogin.extra_login_seconds) == (300.0, 60.0)
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     assert server.seen == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER

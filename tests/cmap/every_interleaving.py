@@ -96,21 +96,21 @@ class _RecordingDelivery(Delivery):
 
     def __init__(self) -> None:
         super().__init__()
-        self.noted = 0
+        self.recorded = 0
         self.delivered: list[int] = []
 
-    def note(self, publish: Callable[..., None], *arguments: object) -> bool:
-        number, self.noted = self.noted, self.noted + 1
+    def record(self, publish: Callable[..., None], *arguments: object) -> bool:
+        number, self.recorded = self.recorded, self.recorded + 1
 
         def publish_and_count(*arguments: object) -> None:
             self.delivered.append(number)
             publish(*arguments)
 
-        return super().note(publish_and_count, *arguments)
+        return super().record(publish_and_count, *arguments)
 
     def reset_after_fork(self) -> None:
         super().reset_after_fork()
-        self.noted, self.delivered = 0, []
+        self.recorded, self.delivered = 0, []
 
 
 class _IgnoringOwner:
@@ -345,7 +345,7 @@ class PoolSystem:
         )
 
     def _owner_of(self, turn: Any) -> Any:
-        return next((task for task, own in self.delivery._turns.items() if own is turn), None)
+        return next((task for task, own in self.delivery._events_by_greenlet.items() if own is turn), None)
 
     def _state_of_task(self, task: Task) -> Any:
         queue = list(self.pool.machine.queue.waiters)
@@ -397,7 +397,7 @@ class PoolSystem:
                 self.scheduler.run_all()
         if sum("_repeat" in dict(task.stack_lines()) for task in self.scheduler.tasks) > 1:
             yield "two background greenlets run for one pool"
-        if self.delivery.pending or len(self.delivery.delivered) != self.delivery.noted:
+        if self.delivery.pending or len(self.delivery.delivered) != self.delivery.recorded:
             yield "events are not delivered"
         if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
             yield "minPoolSize is not reached"

@@ -18,7 +18,7 @@ from gevent.event import Event
 from gmongo.cmap.background import background_run
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import connection_counts, fill_pool, make_pool, owner_of
-from tests.support.server import ScriptedServer, cut, held
+from tests.support.server import ScriptedServer, cut_reply, hold_reply
 from tests.support.wait import eventually
 
 
@@ -27,7 +27,7 @@ def test_background_run_closes_idle_connections(new_pool: Any, server: Any, reco
     pool = new_pool(max_idle_time=0.02, background_interval=0.005)
     fill_pool(pool, 3)
     recorder.wait_for("Closed", 3)
-    assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
+    assert sorted(recorder.lines_starting_with("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
     assert connection_counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
 
@@ -48,9 +48,9 @@ def test_clear_starts_background_run_that_closes_stale_connections(new_pool: Any
     pool = new_pool(background_interval=3600)
     fill_pool(pool, 3)
     pool.clear()
-    assert not recorder.of("Closed")
+    assert not recorder.events_named("Closed")
     recorder.wait_for("Closed", 3)
-    assert sorted(recorder.only("Closed")) == ["Closed 1 stale", "Closed 2 stale", "Closed 3 stale"]
+    assert sorted(recorder.lines_starting_with("Closed")) == ["Closed 1 stale", "Closed 2 stale", "Closed 3 stale"]
 
 
 @pytest.mark.requirement("CMAP-175", "CMAP-176", "CMAP-172")
@@ -62,12 +62,12 @@ def test_background_run_closes_idle_connection_while_handshakes_hang(
     pool.machine._may_populate = False
     spare = pool.check_out()
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     pool.machine._allow_populating(pool.generation)
     server.wait_for("handshake", 2)
     pool.check_in(spare)
     recorder.wait_for("Closed")
-    assert recorder.only("Closed") == ["Closed 1 idle"]
+    assert recorder.lines_starting_with("Closed") == ["Closed 1 idle"]
     assert connection_counts(pool) == (1, 1, 0, 0)
     gate.set()
 
@@ -94,7 +94,7 @@ client = MongoClient(sys.argv[1], event_listeners=[recorder])
 client.db.c.find_one({"_id": "before"})
 child = gevent.os.fork()
 client.db.c.find_one({"_id": "after" if child else "in the child"})
-print(recorder.only("CheckedOut")[-1], "in the", "parent" if child else "child", flush=True)
+print(recorder.lines_starting_with("CheckedOut")[-1], "in the", "parent" if child else "child", flush=True)
 if child == 0:
     os._exit(0)
 gevent.os.waitpid(child, 0)
@@ -124,7 +124,7 @@ def test_child_process_closes_inherited_connections(new_pool: Any) -> None:
 
 @pytest.mark.requirement("CMAP-45", "BP-72")
 def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> None:
-    server.fail("handshake", cut(0))
+    server.fail("handshake", cut_reply(0))
     pool = new_pool(min_pool_size=1, background_interval=60, clears=False)
     eventually(lambda: pool.machine.remaining_backoff() > 0)
     pool.mark_forked(lambda: AutoReconnect("forked"))

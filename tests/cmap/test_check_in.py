@@ -12,7 +12,7 @@ from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import connection_counts, fill_pool
 from tests.support.pools import checked_out
-from tests.support.server import silent
+from tests.support.server import send_no_reply
 from tests.support.wait import eventually
 
 
@@ -36,7 +36,7 @@ def test_check_out_closes_perished_connections(new_pool: Any, server: Any, recor
     recorder.clear()
     assert pool.check_out().id == 5
     assert recorder.event_lines[0] == "Started"
-    assert sorted(recorder.only("Closed")) == [f"Closed {number} stale" for number in range(1, 5)]
+    assert sorted(recorder.lines_starting_with("Closed")) == [f"Closed {number} stale" for number in range(1, 5)]
     assert recorder.event_lines[5:] == ["Created 5", "Ready 5", "CheckedOut 5"]
     assert connection_counts(pool) == (1, 0, 0, 1)
     eventually(lambda: len(server.peers) == 1)
@@ -107,13 +107,13 @@ def test_failed_and_interrupted_operations_check_in_each_connection(
     list(client.db.c.find())
     with pytest.raises(PyMongoError):
         client.db.command("count", "c")
-    server.fail("find", silent)
+    server.fail("find", send_no_reply)
     task = go(client.db.c.find_one)
     server.wait_for("find", 2)
     task.kill()
     with pytest.raises(ZeroDivisionError):
         client.db.c.insert_many(1 / 0 for _ in range(3))
-    assert len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn")) >= 4
+    assert len(recorder.events_named("CheckedOut")) == len(recorder.events_named("CheckedIn")) >= 4
     assert client.pool_stats()[0]["in_use"] == 0
 
 
@@ -128,4 +128,4 @@ def test_fork_in_listener_of_check_in_drops_connection(new_pool: Any, recorder: 
     monkeypatch.setattr(PoolEvents, "checked_in", fork_pool)
     pool.check_in(connection)
     assert pool.stats()["total"] == 0
-    assert recorder.only("Closed") == []
+    assert recorder.lines_starting_with("Closed") == []

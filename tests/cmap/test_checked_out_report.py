@@ -17,7 +17,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import WaitQueueTimeoutError
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, held
+from tests.support.server import ScriptedServer, hold_reply
 from tests.support.wait import eventually
 
 
@@ -34,7 +34,7 @@ def find_slowly(client: MongoClient[Any]) -> Any:
 @pytest.mark.parametrize("listeners", [[], [Recorder()]], ids=["unobserved", "observed"])
 def test_wait_queue_timeout_error_names_greenlet_and_seconds(server: ScriptedServer, listeners: list[Recorder]) -> None:
     gate = Event()
-    server.fail("find", held(gate))
+    server.fail("find", hold_reply(gate))
     with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50, event_listeners=listeners) as client:
         reporter = gevent.spawn(find_slowly, client)
         reporter.name = "reporter"
@@ -92,4 +92,4 @@ def test_check_in_removes_reference_of_connection_to_greenlet(new_pool: Any) -> 
     greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
     greenlet.get()
     (connection,) = pool.machine.available
-    assert connection.holder is None
+    assert connection.checked_out_by is None

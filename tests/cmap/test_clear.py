@@ -13,7 +13,7 @@ from gmongo.testing import VirtualTime
 from tests.cmap.harness import connection_counts, fill_pool, ping, run_other_greenlets
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
-from tests.support.server import silent
+from tests.support.server import send_no_reply
 from tests.support.wait import eventually
 
 
@@ -23,7 +23,7 @@ def test_clear_of_service_without_load_balancer_raises_invalid_operation(new_poo
     with pytest.raises(InvalidOperation):
         pool.clear(service_id=ObjectId())
     assert (pool.generation, pool.stats()["state"]) == (0, "ready")
-    assert not recorder.of("PoolCleared")
+    assert not recorder.events_named("PoolCleared")
 
 
 @pytest.mark.requirement("CMAP-51", "CMAP-140", "CMAP-141", "CMAP-142", "CMAP-143")
@@ -48,7 +48,7 @@ def test_clear_of_paused_pool_publishes_no_event(new_pool: Any, recorder: Any) -
     for _ in range(3):
         pool.clear()
     assert pool.generation == 3
-    assert recorder.only("PoolCleared") == ["PoolCleared"]
+    assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared"]
     fresh = new_pool(ready=False)
     recorder.clear()
     fresh.clear()
@@ -90,9 +90,9 @@ def test_clear_cancels_hand_over_of_connection_to_waiter(
     if is_ready_again:
         pool.ready()
     waiting.join(timeout=5)
-    assert not recorder.of("CheckedOut")
+    assert not recorder.events_named("CheckedOut")
     assert isinstance(waiting.exception, PoolClearedError)
-    assert recorder.only("Closed") == ["Closed 1 stale"]
+    assert recorder.lines_starting_with("Closed") == ["Closed 1 stale"]
     if is_ready_again:
         assert pool.check_out().id == 2
 
@@ -119,9 +119,9 @@ def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     recorder.wait_for("Failed")
     pool.check_in(connection)
     task.get(timeout=5)
-    assert recorder.only("Failed") == ["Failed connectionError"]
-    assert changes.only("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
-    assert recorder.only("PoolCleared") == ["PoolCleared"]
+    assert recorder.lines_starting_with("Failed") == ["Failed connectionError"]
+    assert changes.lines_starting_with("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
+    assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared"]
 
 
 # Tests of a clear with `interruptInUseConnections`
@@ -132,7 +132,7 @@ def test_interrupting_clear_fails_running_commands(
     virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     pool = new_pool()
-    server.fail("ping", silent, silent)
+    server.fail("ping", send_no_reply, send_no_reply)
 
     def use() -> None:
         with checked_out(pool) as connection:
@@ -162,7 +162,7 @@ def test_interrupting_clear_fails_running_commands(
 @pytest.mark.requirement("CMAP-153", "CMAP-154")
 def test_interrupting_clear_ends_pending_handshake(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool()
-    server.fail("handshake", silent)
+    server.fail("handshake", send_no_reply)
     checking_out = go(pool.check_out)
     server.wait_for("handshake")
     recorder.clear()
@@ -197,7 +197,7 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
 @pytest.mark.requirement("CMAP-156", "CMAP-154")
 def test_interrupting_clear_does_not_wait_for_background_run(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(background_interval=3600)
-    server.fail("ping", silent)
+    server.fail("ping", send_no_reply)
     connection = pool.check_out()
     checking_out = go(ping, connection, None)
     server.wait_for("ping")
@@ -212,11 +212,11 @@ def test_monitor_timeout_interrupts_command_and_operation_is_retried(
 ) -> None:
     client = new_client(heartbeatFrequencyMS=500, connectTimeoutMS=150, serverMonitoringMode="poll")
     client.db.c.find_one()
-    server.fail("find", silent)
-    server.fail("hello", silent)
+    server.fail("find", send_no_reply)
+    server.fail("hello", send_no_reply)
     task = go(client.db.c.find_one, {"_id": 7})
     assert task.get(timeout=10) == {"_id": 7}
-    cleared = recorder.of("PoolCleared")
+    cleared = recorder.events_named("PoolCleared")
     assert [event.interrupt_connections for event in cleared] == [True]
     assert [words for words in recorder.event_lines if words.startswith("Closed")] == ["Closed 1 stale"]
 

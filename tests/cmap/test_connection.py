@@ -20,7 +20,7 @@ from gmongo.errors import (
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
 from tests.cmap.harness import connection_counts, fill_pool, ping
 from tests.support.pools import checked_out
-from tests.support.server import cut, held, silent, with_false_header
+from tests.support.server import cut_reply, hold_reply, send_no_reply, with_false_header
 from tests.support.wait import eventually
 
 
@@ -73,7 +73,7 @@ def test_closed_connection_rejects_commands_and_second_check_in(new_pool: Any, s
 @pytest.mark.requirement("CMAP-23", "CMAP-24")
 def test_second_request_on_busy_connection_raises_invalid_operation(new_pool: Any, server: Any, go: Any) -> None:
     gate = Event()
-    server.fail("ping", held(gate))
+    server.fail("ping", hold_reply(gate))
     connection = new_pool().check_out()
     first = go(ping, connection)
     server.wait_for("ping")
@@ -88,7 +88,7 @@ def test_second_request_on_busy_connection_raises_invalid_operation(new_pool: An
 @pytest.mark.requirement("CMAP-27", "CMAP-33", "CMAP-34", "CMAP-35", "CMAP-36", "CMAP-58", "CMAP-63", "CMAP-65")
 def test_connection_counts_of_pool_follow_connection_states(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     pool = new_pool()
     checking_out = go(pool.check_out)
     server.wait_for("handshake")
@@ -110,16 +110,16 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
     fill_pool(pool, 2)
     gevent.sleep(0.03)
     assert pool.check_out().id == 3
-    assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle"]
+    assert sorted(recorder.lines_starting_with("Closed")) == ["Closed 1 idle", "Closed 2 idle"]
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134", "CMAP-193")
 @pytest.mark.parametrize(
     ("fault", "timeout", "error_class"),
     [
-        pytest.param(cut(0), 5, AutoReconnect, id="closed"),
-        pytest.param(cut(7), 5, AutoReconnect, id="closed in mid-reply"),
-        pytest.param(silent, 0.02, NetworkTimeout, id="network timeout"),
+        pytest.param(cut_reply(0), 5, AutoReconnect, id="closed"),
+        pytest.param(cut_reply(7), 5, AutoReconnect, id="closed in mid-reply"),
+        pytest.param(send_no_reply, 0.02, NetworkTimeout, id="network timeout"),
         pytest.param(with_false_header(length=3), 5, ProtocolError, id="invalid length"),
         pytest.param(with_false_header(response_to=77), 5, ProtocolError, id="reply to another request"),
     ],
@@ -142,7 +142,7 @@ def test_interrupted_request_closes_connection(
     new_pool: Any, server: Any, recorder: Any, go: Any, interruption: str
 ) -> None:
     pool = new_pool()
-    server.fail("ping", silent)
+    server.fail("ping", send_no_reply)
 
     limit = gevent.Timeout(None, False)
 

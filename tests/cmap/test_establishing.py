@@ -14,7 +14,7 @@ from gmongo.errors import AutoReconnect
 from gmongo.testing import VirtualTime
 from tests.cmap.harness import connection_counts, fill_pool, owner_of
 from tests.support.pools import checked_out
-from tests.support.server import cut, held, silent
+from tests.support.server import cut_reply, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
 
@@ -54,7 +54,11 @@ def test_ready_and_checked_out_events_have_handshake_duration(
 ) -> None:
     server.fail("handshake", lambda peer, message: (gevent.sleep(0.05), peer.send(message)))
     new_pool().check_out()
-    assert recorder.of("Ready")[0].duration == recorder.of("CheckedOut")[0].duration == pytest.approx(0.05)
+    assert (
+        recorder.events_named("Ready")[0].duration
+        == recorder.events_named("CheckedOut")[0].duration
+        == pytest.approx(0.05)
+    )
 
 
 @pytest.mark.requirement("CMAP-200", "CMAP-201")
@@ -67,7 +71,7 @@ def test_checked_out_duration_includes_wait_queue_time(
     gevent.sleep(0.03)
     pool.check_in(connection)
     checking_out.get(timeout=5)
-    assert recorder.of("CheckedOut")[-1].duration == pytest.approx(0.03)
+    assert recorder.events_named("CheckedOut")[-1].duration == pytest.approx(0.03)
 
 
 @pytest.mark.requirement("CMAP-84")
@@ -79,14 +83,14 @@ def test_wall_clock_changes_do_not_affect_durations_in_pool(
     pool = new_pool(max_idle_time=60)
     fill_pool(pool, 1)
     pool.check_out()
-    assert {event.duration for event in recorder.of("Ready") + recorder.of("CheckedOut")} == {0}
-    assert not recorder.of("Closed")
+    assert {event.duration for event in recorder.events_named("Ready") + recorder.events_named("CheckedOut")} == {0}
+    assert not recorder.events_named("Closed")
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-193", "CMAP-199")
 def test_close_during_handshake_clears_pool_and_fails_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
-    server.fail("handshake", cut(5))
+    server.fail("handshake", cut_reply(5))
     recorder.clear()
     with pytest.raises(AutoReconnect) as raised:
         pool.check_out()
@@ -102,7 +106,7 @@ def test_interrupted_handshake_does_not_clear_pool(
     new_pool: Any, server: Any, recorder: Any, go: Any, interruption: str
 ) -> None:
     pool = new_pool(max_connecting=1)
-    server.fail("handshake", silent)
+    server.fail("handshake", send_no_reply)
 
     def run_check_out() -> None:
         with gevent.Timeout(0.02 if interruption != "kill" else None, False):
@@ -129,7 +133,7 @@ def test_concurrent_handshakes_do_not_exceed_max_connecting(
     new_pool: Any, server: Any, recorder: Any, go: Any, max_connecting: int
 ) -> None:
     gates = [Event() for _ in range(8)]
-    server.fail("handshake", *map(held, gates))
+    server.fail("handshake", *map(hold_reply, gates))
     pool = new_pool(max_connecting=max_connecting)
     checking_out = [go(pool.check_out) for _ in range(8)]
 
@@ -140,7 +144,7 @@ def test_concurrent_handshakes_do_not_exceed_max_connecting(
         eventually(arrived(number))
         gevent.sleep(0.002)
         assert len(server.commands("handshake")) == min(number + max_connecting, 8)
-        assert len(recorder.of("Created")) - len(recorder.of("Ready")) <= max_connecting
+        assert len(recorder.events_named("Created")) - len(recorder.events_named("Ready")) <= max_connecting
         gate.set()
         recorder.wait_for("Ready", number + 1)
     assert sorted(each.get(timeout=5).id for each in checking_out) == list(range(1, 9))
@@ -180,7 +184,7 @@ def test_kill_in_listener_leaves_connection_counts_of_pool_correct(
 ) -> None:
     pool = new_pool(max_pool_size=1, clears=False)
     if event == "Failed":
-        server.fail("handshake", cut(0))
+        server.fail("handshake", cut_reply(0))
 
     def use() -> None:
         with checked_out(pool) as connection:
@@ -198,7 +202,7 @@ def test_kill_in_listener_leaves_connection_counts_of_pool_correct(
     assert waiting.get(timeout=5)
     assert connection_counts(pool) == (1, 0, 0, 1)
     eventually(lambda: len(server.peers) == 1)
-    assert len(recorder.of("Started")) == len(recorder.only("CheckedOut", "Failed"))
+    assert len(recorder.events_named("Started")) == len(recorder.lines_starting_with("CheckedOut", "Failed"))
 
 
 def test_pool_looks_up_establish_in_module_at_each_call(monkeypatch: Any) -> None:

@@ -13,7 +13,7 @@ from gmongo.monitoring import listeners as listeners_module
 from tests.cmap.harness import fill_pool
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder, short_pool_event_name
-from tests.support.server import cut
+from tests.support.server import cut_reply
 
 KINDS = {
     "PoolCreated", "PoolReady", "PoolCleared", "PoolClosed", "Created", "Ready", "Closed", "Started", "Failed",
@@ -24,7 +24,7 @@ KINDS = {
 def publish_all_events(client: Any, server: Any) -> None:
     """Run operations and errors that cause each pool event at least once."""
     client.db.c.find_one()
-    server.fail("find", cut(0))
+    server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     with pytest.raises(AutoReconnect):
@@ -43,8 +43,11 @@ def test_listener_receives_all_pool_events(new_client: Any, server: Any, recorde
         assert event.address == server.address
         assert isinstance(getattr(event, "connection_id", 1), int)
         assert getattr(event, "duration", 0.0) >= 0
-    assert recorder.of("PoolCreated")[0].options == {"maxPoolSize": 9}
-    assert (recorder.of("PoolCleared")[0].service_id, recorder.of("PoolCleared")[0].interrupt_connections) == (
+    assert recorder.events_named("PoolCreated")[0].options == {"maxPoolSize": 9}
+    assert (
+        recorder.events_named("PoolCleared")[0].service_id,
+        recorder.events_named("PoolCleared")[0].interrupt_connections,
+    ) == (
         None,
         False,
     )
@@ -74,7 +77,7 @@ def test_concurrent_check_outs_publish_consistent_events(new_pool: Any, server: 
 
     def use(number: int) -> None:
         if number % 10 == 3:
-            server.fail("handshake", cut(0))
+            server.fail("handshake", cut_reply(0))
         try:
             with checked_out(pool) as connection:
                 gevent.sleep(0)
@@ -91,7 +94,9 @@ def test_concurrent_check_outs_publish_consistent_events(new_pool: Any, server: 
 
 def check_event_order(recorder: PoolRecorder) -> None:
     """Check that the events of each connection have the right order, and that each check-out has one end event."""
-    assert [event.connection_id for event in recorder.of("Created")] == list(range(1, len(recorder.of("Created")) + 1))
+    assert [event.connection_id for event in recorder.events_named("Created")] == list(
+        range(1, len(recorder.events_named("Created")) + 1)
+    )
     events_of: dict[int, list[str]] = {}
     for event in recorder.events:
         if getattr(event, "connection_id", 0):
@@ -104,7 +109,9 @@ def check_event_order(recorder: PoolRecorder) -> None:
         assert middle[1:] == [] or middle[1] == "Ready"
         uses = middle[2:]
         assert uses == ["CheckedOut", "CheckedIn"] * (len(uses) // 2) + ["CheckedOut"] * (len(uses) % 2)
-    assert len(recorder.of("Started")) == len(recorder.of("CheckedOut")) + len(recorder.of("Failed"))
+    assert len(recorder.events_named("Started")) == len(recorder.events_named("CheckedOut")) + len(
+        recorder.events_named("Failed")
+    )
 
 
 @pytest.mark.requirement("CMAP-40", "CMAP-81", "CMAP-180")
@@ -129,7 +136,7 @@ def test_pool_cleared_event_precedes_check_in_of_failed_connection(new_client: A
     client = new_client(retryReads=False)
     client.db.c.find_one()
     recorder.clear()
-    server.fail("find", cut(0))
+    server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     assert recorder.event_lines[:5] == ["Started", "CheckedOut 1", "PoolCleared", "CheckedIn 1", "Closed 1 error"]

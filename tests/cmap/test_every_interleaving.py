@@ -29,9 +29,9 @@ def critical_sections() -> None:
     """
 
 
-def run_exploration(limits: PoolLimits, depth: int, until: str | None = None) -> Exploration:
+def run_exploration(limits: PoolLimits, depth: int, until_violation: str | None = None) -> Exploration:
     with scheduled(), patch.object(establishing, "establish", lambda *args: PoolSystem.current.establish(*args)):
-        return explore(lambda: PoolSystem(limits), depth, until)
+        return explore(lambda: PoolSystem(limits), depth, until_violation)
 
 
 SMALL = PoolLimits(2, 1, 1, 1)
@@ -104,7 +104,7 @@ def skip_confirmation_after_hand_over(patch: pytest.MonkeyPatch) -> None:
 
 def deliver_events_out_of_order(patch: pytest.MonkeyPatch) -> None:
     def deliver(self: Any, wait: bool = True) -> None:
-        turn = self._turns.get(getcurrent())
+        turn = self._events_by_greenlet.get(getcurrent())
         own = [each for each in self._events if each[0] is turn]
         for each in own:
             self._events.remove(each)

@@ -17,7 +17,7 @@ from gmongo.errors import AutoReconnect
 from tests.cmap.harness import make_pool
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
-from tests.support.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut_reply
 
 
 @pytest.mark.parametrize("has_listener", [False, True])
@@ -115,7 +115,7 @@ def test_new_connection_has_initial_values() -> None:
     assert (connection.checked_out_at, connection.established_in) == (0.0, 0.0)
     assert connection.usable and not connection.has_socket and not connection.handshake_done
     assert connection.purpose is Purpose.OTHER
-    for name in ("service_id", "holder", "last_command", "error", "unanswered", "late_reply", "authentication"):
+    for name in ("service_id", "checked_out_by", "last_command", "error", "unanswered", "late_reply", "authentication"):
         assert getattr(connection, name) is None
     assert not connection.inherited and not connection.mid_message and not connection.monitors
     assert repr(connection) == "<Connection 0 to h:1 generation=0>"
@@ -163,7 +163,7 @@ def test_connection_dropped_by_pool_step_is_closed_after_step(
     closed_before: list[int] = []
     monkeypatch.setattr(StateMachine, pool_method, drop_connection_in_step)
     if pool_method == "give_up":
-        server.fail("handshake", cut(0))
+        server.fail("handshake", cut_reply(0))
         with pytest.raises(AutoReconnect):
             STEPS[pool_method](pool)
     else:

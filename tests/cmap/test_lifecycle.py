@@ -13,8 +13,8 @@ import gmongo
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
 from tests.cmap.harness import connection_counts, fill_pool, run_other_greenlets
-from tests.support.pools import services
-from tests.support.server import held
+from tests.support.pools import service_counts
+from tests.support.server import hold_reply
 from tests.support.wait import eventually
 
 
@@ -65,7 +65,7 @@ def test_paused_pool_opens_no_connections(new_pool: Any, server: Any, recorder: 
     pool.clear()
     recorder.wait_for("Closed", 3)
     gevent.sleep(0.02)
-    assert len(recorder.of("Created")) == 3
+    assert len(recorder.events_named("Created")) == 3
     assert server.connection_count == 3
 
 
@@ -86,7 +86,7 @@ def test_background_run_creates_no_connection_before_pool_ready_listeners_return
         gevent.sleep(0.03)
         pool.machine.background_wakeup.set()
         run_other_greenlets()
-        during.append(recorder.only("Created"))
+        during.append(recorder.lines_starting_with("Created"))
 
     recorder.hooks["PoolReady"] = check_and_yield
     pool.ready()
@@ -104,7 +104,7 @@ def test_pool_is_ready_after_server_recovers(new_client: Any, server: Any, recor
     eventually(lambda: client.pool_stats()[0]["state"] == "paused")
     server.start()
     assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
-    assert recorder.only("PoolReady", "PoolCleared") == ["PoolReady", "PoolCleared", "PoolReady"]
+    assert recorder.lines_starting_with("PoolReady", "PoolCleared") == ["PoolReady", "PoolCleared", "PoolReady"]
 
 
 @pytest.mark.requirement("CMAP-239", "CMAP-43", "CMAP-57")
@@ -171,7 +171,7 @@ def test_close_fails_all_waiters_immediately(new_pool: Any, recorder: Any, go: A
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
 def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     """Close a pool while a check-out and a background run wait for the replies to their handshakes."""
-    server.fail("handshake", *[held(Event())] * 2)
+    server.fail("handshake", *[hold_reply(Event())] * 2)
     pool = new_pool(min_pool_size=1, background_interval=60)
     server.wait_for("handshake")
     checking_out = go(pool.check_out)
@@ -179,8 +179,12 @@ def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorde
     pool.close()
     gevent.sleep(0)
     assert isinstance(checking_out.exception, PoolClosedError) and not checking_out.exception._error_labels
-    assert recorder.only("Closed", "Failed") == ["Closed 1 poolClosed", "Closed 2 poolClosed", "Failed poolClosed"]
-    assert not recorder.only("Ready") and connection_counts(pool) == (0, 0, 0, 0)
+    assert recorder.lines_starting_with("Closed", "Failed") == [
+        "Closed 1 poolClosed",
+        "Closed 2 poolClosed",
+        "Failed poolClosed",
+    ]
+    assert not recorder.lines_starting_with("Ready") and connection_counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
@@ -190,7 +194,7 @@ def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, serv
     stats = pool.stats()
     assert (stats["address"], stats["state"], stats["generation"]) == (server.address, "ready", 0)
     assert (stats["available"], stats["waiting"], stats["oldest_wait"]) == (1, 0, None)
-    assert services(pool) == {}
+    assert service_counts(pool) == {}
     connection = pool.check_out()
     go(pool.check_out)
     stats = pool.stats()
@@ -217,7 +221,7 @@ def test_operation_count_includes_waiting_connecting_and_using_greenlets(new_poo
     assert pool.operation_count == 0
     used = pool.check_out()
     assert pool.operation_count == 1
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     go(pool.check_out)
     server.wait_for("handshake", 2)
     assert pool.operation_count == 2

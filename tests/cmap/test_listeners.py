@@ -13,7 +13,7 @@ from gevent.event import Event
 from gmongo.events import delivery as delivery_module
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import connection_counts, fill_pool, run_other_greenlets
-from tests.support.faults import cut
+from tests.support.faults import cut_reply
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder, pool_event_line
 from tests.support.wait import eventually
@@ -50,7 +50,7 @@ def test_all_listeners_receive_pool_events_in_one_order(new_pool: Any, recorder:
     recorder.clear()
     recorder.hooks, second.hooks = dict.fromkeys(USES, yield_in_listener), dict.fromkeys(USES, raise_in_listener)
     gevent.joinall([go(check_out_and_yield, pool) for _ in range(20)], timeout=5, raise_error=True)
-    assert len(second.of("CheckedIn")) == 20
+    assert len(second.events_named("CheckedIn")) == 20
     assert second.events == recorder.events
 
 
@@ -159,8 +159,8 @@ def test_slow_listener_does_not_delay_application_timeout(new_pool: Any, recorde
     recorder.hooks.clear()
     gevent.joinall(tasks, timeout=5, raise_error=True)
     run_other_greenlets()
-    assert len(recorder.of("Started")) == len(recorder.only("CheckedOut", "Failed")) == 11
-    assert len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn"))
+    assert len(recorder.events_named("Started")) == len(recorder.lines_starting_with("CheckedOut", "Failed")) == 11
+    assert len(recorder.events_named("CheckedOut")) == len(recorder.events_named("CheckedIn"))
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-180")
@@ -171,18 +171,18 @@ def test_kill_in_listener_does_not_stop_delivery_of_waiting_events(
     pool, second, gate = new_pool(max_pool_size=2, clears=False), PoolRecorder(), Event()
     add_listeners(pool, second)
     if event == "Closed":
-        server.fail("handshake", cut(0))
+        server.fail("handshake", cut_reply(0))
     recorder.clear()
     recorder.hooks[event] = lambda _event: (recorder.hooks.clear(), gate.wait())
     victim = go(check_out_and_yield, pool)
-    eventually(lambda: recorder.of(event))
+    eventually(lambda: recorder.events_named(event))
     others = [go(check_out_and_yield, pool) for _ in range(5)]
     victim.kill()
     gevent.joinall(others, timeout=5, raise_error=True)
     eventually(lambda: not pool._delivery.pending)
     assert recorder.events == second.events
-    assert len(recorder.of("Started")) == len(recorder.only("CheckedOut", "Failed")) == 6
-    assert len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn"))
+    assert len(recorder.events_named("Started")) == len(recorder.lines_starting_with("CheckedOut", "Failed")) == 6
+    assert len(recorder.events_named("CheckedOut")) == len(recorder.events_named("CheckedIn"))
     assert connection_counts(pool)[3] == 0
 
 
@@ -202,8 +202,8 @@ def test_close_of_pool_returns_after_delivery_of_all_events(new_pool: Any, recor
 def test_pool_without_listeners_queues_no_events(new_pool: Any, monkeypatch: Any) -> None:
     pool = new_pool()
     pool._events.is_enabled = lambda: False
-    noted: list[Any] = []
-    monkeypatch.setattr(delivery_module.Delivery, "note", lambda _delivery, *what: noted.append(what))
+    recorded: list[Any] = []
+    monkeypatch.setattr(delivery_module.Delivery, "record", lambda _delivery, *what: recorded.append(what))
     pool.check_in(pool.check_out())
     pool.check_in(pool.check_out())
-    assert noted == []
+    assert recorded == []

@@ -13,8 +13,8 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from tests.cmap.harness import connection_counts, ping
-from tests.support.pools import services
-from tests.support.server import ScriptedServer, cut, held, silent
+from tests.support.pools import service_counts
+from tests.support.server import ScriptedServer, cut_reply, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
 SERVICE, OTHER_SERVICE = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
@@ -37,7 +37,7 @@ def test_clear_without_service_id_behind_load_balancer_raises_invalid_operation(
     with pytest.raises(InvalidOperation):
         pool.clear()
     assert (pool.generation, pool.stats()["state"]) == (0, "ready")
-    assert not recorder.of("PoolCleared")
+    assert not recorder.events_named("PoolCleared")
 
 
 @pytest.mark.requirement("CMAP-59", "CMAP-166", "CMAP-167", "CMAP-168")
@@ -45,21 +45,21 @@ def test_pool_counts_connections_of_each_service(pool: Pool, server: Any) -> Non
     first, second, third = (
         check_out_connection_to(service, server, pool) for service in (SERVICE, SERVICE, OTHER_SERVICE)
     )
-    assert services(pool) == {SERVICE: (0, 2), OTHER_SERVICE: (0, 1)}
+    assert service_counts(pool) == {SERVICE: (0, 2), OTHER_SERVICE: (0, 1)}
     pool.clear(service_id=SERVICE)
-    assert services(pool) == {SERVICE: (1, 2), OTHER_SERVICE: (0, 1)}
+    assert service_counts(pool) == {SERVICE: (1, 2), OTHER_SERVICE: (0, 1)}
     assert pool.generation == 0
     for connection in (first, second, third):
         pool.check_in(connection)
-    assert services(pool) == {OTHER_SERVICE: (0, 1)}
+    assert service_counts(pool) == {OTHER_SERVICE: (0, 1)}
     pool.close()
-    assert services(pool) == {}
+    assert service_counts(pool) == {}
 
 
 def test_clear_of_service_keeps_draining_connection_of_other_service(new_pool: Any, server: Any) -> None:
     pool = new_pool(load_balanced=True, clears=False, drains=True, drain_time=60.0, drain_bytes=1_000)
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
-    server.fail("ping", silent, silent)
+    server.fail("ping", send_no_reply, send_no_reply)
     for connection in (one, other):
         asking = gevent.spawn(ping, connection)
         server.wait_for("ping", connection.id)
@@ -96,14 +96,14 @@ def test_clear_of_service_does_not_evict_waiters(new_pool: Any, server: Any, rec
     assert pool.stats()["waiting"] == 1
     pool.check_in(connection)
     assert waiting.get(timeout=5).id == 2
-    assert not recorder.of("Failed")
+    assert not recorder.events_named("Failed")
 
 
 @pytest.mark.requirement("CMAP-168")
 def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any, go: Any) -> None:
     check_out_connection_to(SERVICE, server, pool)
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     asking = go(pool.check_out)
     server.wait_for("handshake", 2)
     pool.clear(service_id=SERVICE)
@@ -119,10 +119,10 @@ def test_network_error_clears_only_service_of_failed_connection(new_client: Any,
     server.hello_extra = {"serviceId": SERVICE, "msg": "isdbgrid"}
     client = new_client(f"mongodb://{server.name}/?loadBalanced=true", retryReads=False)
     client.db.c.find_one()
-    server.fail("find", cut(0))
+    server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
-    assert [event.service_id for event in recorder.of("PoolCleared")] == [SERVICE]
+    assert [event.service_id for event in recorder.events_named("PoolCleared")] == [SERVICE]
     assert client.pool_stats()[0]["state"] == "ready"
     assert recorder.event_lines[-3:] == ["PoolCleared", "CheckedIn 1", "Closed 1 error"]
     eventually(lambda: not server.peers)
@@ -132,7 +132,7 @@ def test_network_error_clears_only_service_of_failed_connection(new_client: Any,
 def test_interrupting_clear_of_service_keeps_other_services(pool: Pool, server: Any, go: Any) -> None:
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     gate = Event()
-    server.fail("ping", held(gate), held(gate))
+    server.fail("ping", hold_reply(gate), hold_reply(gate))
     asking = [go(ping, connection) for connection in (one, other)]
     server.wait_for("ping", 2)
     pool.clear(service_id=SERVICE, interrupt=True)

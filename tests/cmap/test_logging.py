@@ -14,7 +14,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from tests.cmap.harness import fill_pool, make_pool
 from tests.support.pools import checked_out
-from tests.support.server import cut
+from tests.support.server import cut_reply
 
 LOGGER = "gmongo.connection"
 # For each event, the `message` field of the log record. The keys omit "Connection" and "Event".
@@ -66,7 +66,7 @@ def last_log_record(debug_log: Any, message: str) -> tuple[str, dict[str, Any]]:
 def test_each_pool_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any, debug_log: Any) -> None:
     pool = new_pool(clears=True)
     fill_pool(pool, 1)
-    server.fail("handshake", cut(0))
+    server.fail("handshake", cut_reply(0))
     pool.check_out()
     with pytest.raises(AutoReconnect):
         pool.check_out()
@@ -220,7 +220,7 @@ def test_pool_log_message_has_specified_text_and_fields(
     event_with_duration: str,
 ) -> None:
     action(new_pool(max_pool_size=1, max_idle_time=60, wait_queue_timeout=0.01))
-    duration = int(recorder.of(event_with_duration)[0].duration * 1000) if event_with_duration else 0
+    duration = int(recorder.events_named(event_with_duration)[0].duration * 1000) if event_with_duration else 0
     expected = {**expected_fields, **({"durationMS": duration} if event_with_duration else {})}
     assert last_log_record(debug_log, f"Connection {message}") == (text.format(name=server.name, ms=duration), expected)
 
@@ -255,12 +255,12 @@ def test_check_out_failed_message_contains_error(
     new_pool: Any, server: Any, recorder: Any, debug_log: Any, pool_is_paused: bool
 ) -> None:
     pool = new_pool(ready=not pool_is_paused)
-    server.fail("handshake", cut(0))
+    server.fail("handshake", cut_reply(0))
     with pytest.raises(AutoReconnect) as raised:
         pool.check_out()
     assert isinstance(raised.value, PoolClearedError) is pool_is_paused
     reason = "An error occurred while trying to establish a new connection"
-    duration = int(recorder.of("Failed")[0].duration * 1000)
+    duration = int(recorder.events_named("Failed")[0].duration * 1000)
     text, found = last_log_record(debug_log, "Connection checkout failed")
     assert found == {"reason": reason, "durationMS": duration, "error": raised.value}
     assert text.startswith(f"Checkout failed for connection to {server.name}. Reason: {reason}. Error: ")

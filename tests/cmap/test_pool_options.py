@@ -78,8 +78,8 @@ def test_databases_collections_and_cursors_have_no_pool_options(method: Any) -> 
 def test_each_pool_of_client_has_pool_options_of_client(new_client: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(3) as members:
         client = new_client(members.members[0].name, replicaSet="scripted", minPoolSize=1, maxPoolSize=5)
-        eventually(lambda: len({event.address for event in recorder.of("Ready")}) == 3)
-        created = recorder.of("PoolCreated")
+        eventually(lambda: len({event.address for event in recorder.events_named("Ready")}) == 3)
+        created = recorder.events_named("PoolCreated")
         assert [event.options for event in created] == [{"maxPoolSize": 5, "minPoolSize": 1}] * 3
         assert sorted(event.address for event in created) == sorted(member.address for member in members.members)
         pools = client._topology.pools()

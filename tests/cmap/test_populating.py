@@ -13,7 +13,7 @@ from gevent.event import Event
 
 from gmongo import _clock
 from tests.cmap.harness import connection_counts
-from tests.support.server import cut, held
+from tests.support.server import cut_reply, hold_reply
 from tests.support.wait import eventually
 
 SOON = {"background_interval": 0.005}
@@ -33,7 +33,7 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
     checked_out = go(pool.check_out)
@@ -42,7 +42,7 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     pool.check_in(checked_out.value)
     assert pool.check_out() is checked_out.value
     assert connection_counts(pool)[1:] == (1, 0, 1)
-    assert recorder.only("Ready") == ["Ready 2"]
+    assert recorder.lines_starting_with("Ready") == ["Ready 2"]
     gate.set()
     recorder.wait_for("Ready", 5)
 
@@ -54,7 +54,11 @@ def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, 
     server.hello_edit = lambda _command, reply: {**reply, **next(replies, {})}
     client = new_client(minPoolSize=1)
     recorder.wait_for("PoolCleared")
-    assert recorder.only("Created", "PoolCleared", "Closed")[:3] == ["Created 1", "PoolCleared", "Closed 1 error"]
+    assert recorder.lines_starting_with("Created", "PoolCleared", "Closed")[:3] == [
+        "Created 1",
+        "PoolCleared",
+        "Closed 1 error",
+    ]
     recorder.wait_for("Ready 2")
     assert client.pool_stats()[0]["state"] == "ready"
 
@@ -62,10 +66,10 @@ def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, 
 @pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-05")
 def test_network_error_of_population_handshake_does_not_clear_pool(new_client: Any, server: Any, recorder: Any) -> None:
     # The first handshake (of the monitor) succeeds, and the second handshake (of the pool) fails.
-    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))
+    server.fail("handshake", lambda peer, message: peer.send(message), cut_reply(0))
     client = new_client(minPoolSize=1)
     recorder.wait_for("Ready 2")
-    assert recorder.only("PoolReady", "PoolCleared", "Created", "Closed") == [
+    assert recorder.lines_starting_with("PoolReady", "PoolCleared", "Created", "Closed") == [
         "PoolReady",
         "Created 1",
         "Closed 1 error",
@@ -77,13 +81,13 @@ def test_network_error_of_population_handshake_does_not_clear_pool(new_client: A
 @pytest.mark.requirement("CMAP-95", "CMAP-98")
 def test_clear_during_population_closes_connection_as_stale(new_pool: Any, server: Any, recorder: Any) -> None:
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     pool = new_pool(min_pool_size=1, **SOON)
     server.wait_for("handshake")
     pool.clear()
     gate.set()
     recorder.wait_for("Closed")
-    assert recorder.only("Ready", "Closed") == ["Ready 1", "Closed 1 stale"]
+    assert recorder.lines_starting_with("Ready", "Closed") == ["Ready 1", "Closed 1 stale"]
     pool.ready()
     recorder.wait_for("Ready 2")
     eventually(lambda: connection_counts(pool) == (1, 0, 1, 0))
@@ -94,14 +98,14 @@ def test_waiter_for_max_connecting_receives_connection_of_background_run(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     pool = new_pool(min_pool_size=1, max_connecting=1, **SOON)
     server.wait_for("handshake")
     checking_out = go(pool.check_out)
     assert pool.stats()["waiting"] == 1
     gate.set()
     assert checking_out.get(timeout=5).id == 1
-    assert recorder.only("Created", "Ready", "CheckedOut") == ["Created 1", "Ready 1", "CheckedOut 1"]
+    assert recorder.lines_starting_with("Created", "Ready", "CheckedOut") == ["Created 1", "Ready 1", "CheckedOut 1"]
 
 
 @pytest.mark.requirement("CMAP-175", "BP-72")
@@ -109,7 +113,7 @@ def test_population_failures_cause_exponential_backoff(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gmongo.cmap.pool_state._FIRST_BACKOFF", 0.02)
-    server.fail("handshake", *[cut(0)] * 5)
+    server.fail("handshake", *[cut_reply(0)] * 5)
     pool = new_pool(min_pool_size=2, background_interval=0.1, clears=False)
     times = [_clock.monotonic()]
     backoffs: list[float] = []
@@ -141,7 +145,7 @@ def test_population_continues_after_check_outs_used_all_of_max_connecting(
     continue the population.
     """
     gate = Event()
-    answer = cut(0) if how_check_outs_end == "failed" else held(gate)
+    answer = cut_reply(0) if how_check_outs_end == "failed" else hold_reply(gate)
     server.fail("handshake", answer, answer)
     pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, background_interval=3600)
     checking_out = [gevent.spawn(pool.check_out) for _ in range(2)]

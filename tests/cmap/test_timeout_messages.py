@@ -12,7 +12,7 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.cmap.connection import Connection
 from gmongo.errors import NetworkTimeout
-from tests.support.server import ScriptedServer, silent
+from tests.support.server import ScriptedServer, send_no_reply
 
 OPERATION = "the limit of the operation"
 
@@ -56,7 +56,7 @@ def test_timeout_error_of_operation_names_option(
         cursor = client.db.c.find()
         next(cursor)
         for name in ("find", "ping", "getMore"):
-            server.fail(name, silent)
+            server.fail(name, send_no_reply)
         calls: dict[str, Callable[[], Any]] = {
             "command": lambda: client.db.command("ping"),
             "find_one": client.db.c.find_one,

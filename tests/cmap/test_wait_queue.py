@@ -13,7 +13,7 @@ from gmongo.errors import WaitQueueTimeoutError
 from gmongo.testing import VirtualTime
 from tests.cmap.harness import connection_counts
 from tests.support.pools import checked_out
-from tests.support.server import held
+from tests.support.server import hold_reply
 
 
 class Waiters:
@@ -64,7 +64,12 @@ def test_all_of_500_waiters_are_served_within_pool_limits(new_pool: Any, server:
     gevent.joinall(tasks, timeout=20)
     assert sorted(crowd.served) == list(range(500))
     assert not excesses
-    assert len(recorder.of("Started")) == len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn")) == 500
+    assert (
+        len(recorder.events_named("Started"))
+        == len(recorder.events_named("CheckedOut"))
+        == len(recorder.events_named("CheckedIn"))
+        == 500
+    )
     assert connection_counts(pool)[3] == pool.stats()["waiting"] == 0
 
 
@@ -90,14 +95,14 @@ def test_waiter_for_max_connecting_times_out_after_wait_queue_timeout(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     pool = new_pool(max_connecting=1, wait_queue_timeout=0.03)
     establishing = go(pool.check_out)
     server.wait_for("handshake")
     with pytest.raises(WaitQueueTimeoutError):
         pool.check_out()
     gevent.sleep(0.03)
-    assert recorder.only("Failed") == ["Failed timeout"]
+    assert recorder.lines_starting_with("Failed") == ["Failed timeout"]
     gate.set()
     assert establishing.get(timeout=5).id == 1  # `waitQueueTimeoutMS` does not limit a handshake
 
@@ -127,7 +132,7 @@ def test_killed_waiter_passes_connection_to_next_waiter(
     if connection_was_handed_over:
         pool.check_in(connection)  # the pool hands the connection to the waiter whose kill is pending
     victim.join(timeout=5)
-    assert recorder.only("Failed") == ["Failed connectionError"]
+    assert recorder.lines_starting_with("Failed") == ["Failed connectionError"]
     if not connection_was_handed_over:
         pool.check_in(connection)
     assert next_one.get(timeout=5) is connection
@@ -139,7 +144,7 @@ def test_handshake_in_progress_does_not_delay_other_check_outs(new_pool: Any, se
     pool = new_pool(max_pool_size=3, max_connecting=1)
     connection = pool.check_out()
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     establishing, waiting = go(pool.check_out), go(pool.check_out)
     server.wait_for("handshake", 2)
     pool.check_in(connection)
@@ -154,7 +159,7 @@ def test_handshake_in_progress_does_not_delay_other_check_outs(new_pool: Any, se
 @pytest.mark.requirement("CMAP-124")
 def test_greenlet_in_handshake_is_not_in_wait_queue(new_pool: Any, server: Any, go: Any) -> None:
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     pool = new_pool()
     go(pool.check_out)
     server.wait_for("handshake")

@@ -26,7 +26,7 @@ RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 def short_intervals(monkeypatch, virtual_time):
     track_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
-    monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
+    monkeypatch.setattr(_background, "_PAUSE_AFTER_EXCEPTION", 0.002)
     monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2))
     # Let the hub start its threads before the test counts resources.
     get_hub().threadpool.apply(int)
@@ -91,14 +91,14 @@ SCENARIOS = [EncryptedRead(), LongEncryptedRead(), EncryptedIteration(), Encrypt
 
 
 @pytest.mark.one_in(4)
-@pytest.mark.parametrize("interruption_kind", KINDS, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
+@pytest.mark.parametrize("interruption_kind", KINDS, ids=lambda kind: f"{kind.name}-{kind.moment}".replace(" ", "-"))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name.replace(" ", "-"))
 def test_interruption_at_each_switch_of_encryption_leaks_no_resource(scenario, interruption_kind):
     switches, thrown = explore(scenario, interruption_kind)
-    assert thrown == switches or not interruption_kind.foreign
+    assert thrown == switches or not interruption_kind.is_from_application
 
 
 @pytest.mark.parametrize("interruption_kind", [KILL, LATE_TIMEOUT], ids=lambda kind: kind.name)
 def test_interruption_of_encryption_leaks_no_resource_while_listeners_yield(interruption_kind):
-    _switches, thrown = explore(SCENARIOS[0], interruption_kind, yields=True)
+    _switches, thrown = explore(SCENARIOS[0], interruption_kind, yields_in_events=True)
     assert thrown

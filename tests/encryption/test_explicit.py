@@ -12,7 +12,7 @@ from bson import Binary
 
 import gmongo
 from gmongo import MongoClient
-from gmongo._encryption.explicit import opened
+from gmongo._encryption.explicit import open_handle
 from gmongo._encryption.handle import Settings
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import AutoEncryptionOpts, RangeOpts
@@ -145,7 +145,7 @@ def test_key_vault_is_written_with_write_concern_majority(deployment, encryption
 
 
 def test_closed_library_handle_raises_invalid_operation():
-    handle = opened(Settings(LOCAL))
+    handle = open_handle(Settings(LOCAL))
     handle.crypt()
     handle.close()
     with pytest.raises(InvalidOperation, match="closed"):

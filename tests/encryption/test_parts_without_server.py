@@ -24,7 +24,7 @@ from gmongo._encryption import connect_callback, credentials, handle, hooks, kms
 from gmongo._encryption import context as contexts
 from gmongo._encryption.collections import _CreateStateCollection
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
-from gmongo._encryption.context import AT_ONCE_BELOW, Context
+from gmongo._encryption.context import IN_GREENLET_BELOW, Context
 from gmongo._encryption.credentials import OnDemand
 from gmongo._encryption.explicit import Explicit
 from gmongo._encryption.handle import Handle, Settings
@@ -40,7 +40,7 @@ from gmongo.wire.transport import TransportError
 from tests.encryption.conftest import LOCAL
 from tests.support.wait import eventually
 
-LONG = AT_ONCE_BELOW
+LONG = IN_GREENLET_BELOW
 
 
 class SimulatedContext:
@@ -67,8 +67,8 @@ def test_only_long_encryption_steps_run_in_a_worker_thread() -> None:
     for size, in_main_thread in ((LONG - 1, True), (LONG, False)):
         with SimulatedContext(size).context as context:
             assert (context.step(hooks._identity) == here) is in_main_thread
-            assert context.step(lambda: hooks._identity() in hooks._turns) is not in_main_thread
-    assert not hooks._turns
+            assert context.step(lambda: hooks._identity() in hooks._work_began) is not in_main_thread
+    assert not hooks._work_began
 
 
 @pytest.mark.real_time
@@ -197,22 +197,22 @@ def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPat
     clock, pauses = SimpleNamespace(now=10.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
     monkeypatch.setattr(hooks, "_pause", pauses.append)
-    hooks._rest()  # Only worker threads pause, not this thread.
+    hooks._sleep_if_due()  # Only worker threads pause, not this thread.
 
     def run_steps() -> str:
         for step in (0.0004, 0.0004, 0.0004, 0.0, 0.0009, 0.0004):
             clock.now += step
-            hooks._rest()
+            hooks._sleep_if_due()
             counts.append(len(pauses))
         return "done"
 
     counts: list[int] = []
     clock.now = 100.0
     assert hooks.in_worker(run_steps) == "done"
-    assert counts == [0, 0, 1, 1, 1, 2] and pauses == [0.00005] * 2 and not hooks._turns
+    assert counts == [0, 0, 1, 1, 1, 2] and pauses == [0.00005] * 2 and not hooks._work_began
     with pytest.raises(ValueError):
         hooks.in_worker(Mock(side_effect=ValueError))
-    assert not hooks._turns
+    assert not hooks._work_began
 
 
 def binary(data: bytes) -> Any:
@@ -230,7 +230,7 @@ def new_status() -> Any:
 @pytest.mark.parametrize("mode", ["CBC", "CTR"])
 def test_cipher_in_worker_thread_pauses_after_each_piece(monkeypatch: pytest.MonkeyPatch, size: int, mode: str) -> None:
     pauses: list[int] = []
-    monkeypatch.setattr(hooks, "_rest", lambda: pauses.append(1))
+    monkeypatch.setattr(hooks, "_sleep_if_due", lambda: pauses.append(1))
     key, iv, data = os.urandom(32), os.urandom(16), os.urandom(size)
     encrypt, decrypt = getattr(hooks, f"_{mode}_ENCRYPT"), getattr(hooks, f"_{mode}_DECRYPT")
     outcome = data
@@ -250,7 +250,7 @@ def test_cipher_in_worker_thread_pauses_after_each_piece(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("function", "digest"), [(hooks._HMAC_512, hashlib.sha512), (hooks._HMAC_256, hashlib.sha256)])
 def test_hmac_in_pieces_equals_hashlib(monkeypatch: pytest.MonkeyPatch, size: int, function: Any, digest: Any) -> None:
     pauses: list[int] = []
-    monkeypatch.setattr(hooks, "_rest", lambda: pauses.append(1))
+    monkeypatch.setattr(hooks, "_sleep_if_due", lambda: pauses.append(1))
     key, data = os.urandom(32), os.urandom(size)
     (k, _1), (source, _2), (target, memory) = map(binary, (key, data, bytes(64)))
     assert function(ffi.NULL, k, source, target, new_status())
@@ -276,7 +276,7 @@ def test_forked_child_opens_a_new_library_handle() -> None:
     for _ in range(2):
         opened.mark_forked()
     second = opened.crypt()
-    assert second not in (first, None) and opened._parents is first and opened.crypt() is second
+    assert second not in (first, None) and opened._crypt_of_parent is first and opened.crypt() is second
     opened.close()
     opened.mark_forked()
     with pytest.raises(InvalidOperation, match="was closed"):
@@ -441,7 +441,7 @@ def test_reply_of_http_proxy_connects_or_raises(reply: bytes, outcome: str) -> N
 @pytest.mark.parametrize("closed_end", ["near", "far"])
 def test_tls_bridge_forwards_both_ways_and_closes_both_ends(closed_end: str) -> None:
     proxied, far = gevent.socket.socketpair()
-    near = connect_callback._bridge(proxied)
+    near = connect_callback._bridge_to_plain_socket(proxied)
     data = os.urandom(300_000)
     for source, target in ((near, far), (far, near)):
         sending = gevent.spawn(source.sendall, data)

@@ -15,7 +15,7 @@ from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.errors import EncryptionError, InvalidOperation
 from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
 from tests.support.ticker import measure_longest_gap
-from tests.support.wait import PATIENCE
+from tests.support.wait import WAIT_LIMIT
 
 pytestmark = pytest.mark.long
 
@@ -61,7 +61,7 @@ class EventLoopTurns:
     def __init__(self):
         self.count = 0
         self._turned = threading.Event()
-        self._timeout = PATIENCE
+        self._timeout = WAIT_LIMIT
         self._ticker = gevent.spawn(self._tick)
 
     def _tick(self):
@@ -84,7 +84,7 @@ class EventLoopTurns:
 @pytest.fixture
 def event_loop_turns(monkeypatch):
     event_loop_turns = EventLoopTurns()
-    monkeypatch.setattr(hooks, "_TURN", -1.0)
+    monkeypatch.setattr(hooks, "_WORK_TIME", -1.0)
     monkeypatch.setattr(hooks, "_pause", event_loop_turns.wait)
     yield event_loop_turns
     event_loop_turns.stop()

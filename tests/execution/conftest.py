@@ -14,10 +14,10 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.clients import Client, Connect
 from tests.support.critical_sections import fail_on_switches
-from tests.support.fixtures import limited
+from tests.support.fixtures import virtual_time_limit_of
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
-time_limit = limited(15)
+time_limit = virtual_time_limit_of(15)
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ NAMES = [next(iter(command)) for command in SENSITIVE]
 
 
 def last_event(recorder: Recorder, event: str) -> Any:
-    return recorder.of(event)[-1]
+    return recorder.events_named(event)[-1]
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_server_selections_of_bulk_write_log_its_operation_id(
     logged = [*selection_messages(messages_of, "insert"), *selection_messages(messages_of, "update")]
     (operation_id,) = {each["operationId"] for each in logged}
     assert len(logged) == 6, "three server selections with two messages each"
-    assert {event.operation_id for event in recorder.of("CommandStarted")[1:]} == {operation_id}
+    assert {event.operation_id for event in recorder.events_named("CommandStarted")[1:]} == {operation_id}
 
 
 def test_server_selection_of_client_bulk_logs_its_operation_id(
@@ -108,7 +108,7 @@ def test_server_selection_of_client_bulk_logs_its_operation_id(
 ) -> None:
     client.bulk_write([InsertOne({"_id": 1}, "db.c")])
     (operation_id,) = {each["operationId"] for each in selection_messages(messages_of, "bulkWrite")}
-    assert {event.operation_id for event in recorder.of("CommandStarted")} == {operation_id}
+    assert {event.operation_id for event in recorder.events_named("CommandStarted")} == {operation_id}
 
 
 def test_failed_server_selection_logs_operation_id_in_each_message(connect: Connect, messages_of: Any) -> None:

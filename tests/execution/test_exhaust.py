@@ -95,14 +95,14 @@ def test_exhaust_cursor_keeps_connection_until_last_document(many_documents: Any
     client.db.c.find_one()
     assert client.pool_stats()[0]["total"] == 2
     assert len(list(cursor)) == 1999
-    assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 2
+    assert len({event.server_connection_id for event in recorder.events_named("CommandStarted")}) == 2
     assert no_connection_or_session_in_use(client)
 
 
 def test_each_batch_of_exhaust_cursor_publishes_events(many_documents: Any, recorder: Any) -> None:
     recorder.clear()
     list(many_documents.find(batch_size=500, cursor_type=EXHAUST))
-    assert recorder.only("CommandStarted", "CommandSucceeded", "CommandFailed") == [
+    assert recorder.lines_starting_with("CommandStarted", "CommandSucceeded", "CommandFailed") == [
         "CommandStarted", "CommandSucceeded",
     ] * 5  # fmt: skip
     assert [each.get("batchSize") for each in recorder.sent_commands("getMore")] == [500] * 4

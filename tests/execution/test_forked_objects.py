@@ -16,7 +16,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import assert_no_resource_in_use, fail, overload_reply
 from tests.support.clients import Client
-from tests.support.server import ScriptedServer, held
+from tests.support.server import ScriptedServer, hold_reply
 
 
 def simulate_fork(client: Client) -> None:
@@ -57,7 +57,7 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
     gate, session, usual = Event(), scripted.start_session(), dict(server.replies)
     scripted.db.command("ping")
     for name in ("find", "insert", "ping"):
-        server.fail(name, held(gate))
+        server.fail(name, hold_reply(gate))
         if fork_moment == "backoff":
             server.replies[name] = lambda _command: overload_reply()
     waiting = gevent.spawn(run_operation, scripted.db, session)

@@ -194,8 +194,11 @@ def test_connection_is_reused_after_late_reply(interruption, client, server, poo
     server.release()
     eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pool_recorder.only("Created") == ["Created 1"] and pool_recorder.only("Closed") == []
-    assert pool_recorder.only("CheckedOut", "CheckedIn") == ["CheckedOut 1", "CheckedIn 1"] * 2
+    assert (
+        pool_recorder.lines_starting_with("Created") == ["Created 1"]
+        and pool_recorder.lines_starting_with("Closed") == []
+    )
+    assert pool_recorder.lines_starting_with("CheckedOut", "CheckedIn") == ["CheckedOut 1", "CheckedIn 1"] * 2
 
 
 def test_draining_connection_does_not_keep_event_loop_alive_until_reply(client, server):
@@ -221,7 +224,7 @@ def test_pool_by_default_drains_connection_of_operation_that_timed_out(
     # `killSessions`.
     eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pool_recorder.only("Created", "Closed") == [
+    assert pool_recorder.lines_starting_with("Created", "Closed") == [
         "Created 1",
         *(["Closed 1 error", "Created 2"] if reply_is_late else []),
     ]
@@ -233,7 +236,7 @@ def test_pool_by_default_closes_connection_of_killed_operation(interruption, cre
     client = create_client(maxPoolSize=1)
     interrupt_late_find(client, server, interruption)
     assert connection_counts(client) == (0, 0, 0, 0)
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 def test_draining_connection_counts_in_pool_size_and_operation_count(client, server):
@@ -259,7 +262,7 @@ def test_partly_received_reply_is_drained(pieces, filling, compresses, create_cl
     server.release()
     eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pool_recorder.only("Created") == ["Created 1"]
+    assert pool_recorder.lines_starting_with("Created") == ["Created 1"]
 
 
 def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, server, pool_recorder):
@@ -270,7 +273,7 @@ def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, s
     eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     server.filling = bytes(LARGE)
     assert len(client.d.c.find_one({"_id": "late"})["filling"]) == LARGE
-    assert pool_recorder.only("Created") == ["Created 1"]
+    assert pool_recorder.lines_starting_with("Created") == ["Created 1"]
 
 
 def test_tls_connection_is_reused_after_late_reply(connect):
@@ -291,7 +294,7 @@ def test_draining_connection_is_closed_after_drain_late_replies_ms(create_client
     interrupt_late_find(client, server)
     assert connection_counts(client) == (1, 0, 0, 1)
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
     server.release()
     eventually(lambda: server.closed > 0)
 
@@ -302,7 +305,7 @@ def test_late_reply_above_size_limit_closes_connection(create_client, server, po
     interrupt_late_find(client, server)
     server.release()
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 def test_partly_received_reply_above_drain_limit_closes_connection_immediately(create_client, server):
@@ -324,7 +327,7 @@ def test_extra_data_after_late_reply_closes_connection(flags, suffix, client, se
     server.release()
     eventually(lambda: pool_stats_of(client)["draining"] == 0)
     assert connection_counts(client) == (0, 0, 0, 0)
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 def test_late_reply_above_max_message_size_closes_connection(create_client, server, pool_recorder):
@@ -333,7 +336,7 @@ def test_late_reply_above_max_message_size_closes_connection(create_client, serv
     interrupt_late_find(client, server)
     server.release()
     eventually(lambda: pool_stats_of(client)["draining"] == 0)
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 def test_pool_clear_closes_draining_connection(client, server, pool_recorder):
@@ -345,13 +348,13 @@ def test_pool_clear_closes_draining_connection(client, server, pool_recorder):
     server.release()
     pool.ready()
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pool_recorder.only("Created") == ["Created 1", "Created 2"]
+    assert pool_recorder.lines_starting_with("Created") == ["Created 1", "Created 2"]
 
 
 def test_client_close_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     client.close()
-    assert pool_recorder.only("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
+    assert pool_recorder.lines_starting_with("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
     eventually(lambda: server.closed > 0)
 
 
@@ -369,7 +372,7 @@ def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_rec
     assert readers
     gevent.killall(readers)
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
 
 
@@ -377,7 +380,7 @@ def test_disconnect_by_server_closes_draining_connection(client, server, pool_re
     interrupt_late_find(client, server)
     server.disconnect()
     eventually(lambda: connection_counts(client)[3] == 0)
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 def test_dropped_client_with_draining_connection_is_freed_immediately(server):
@@ -408,7 +411,7 @@ def test_partly_sent_large_request_closes_connection(create_client, server, pool
     sending.kill()
     assert connection.unanswered is None
     assert connection_counts(client) == (0, 0, 0, 0)
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 @pytest.mark.real_time
@@ -434,7 +437,7 @@ def test_timeout_before_first_byte_of_request_keeps_connection(create_client, se
                 connection.exchange(1, [b"nothing"], 0.0, bson.decode)
         assert connection_counts(client) == (1, 1, 0, 0)
         assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pool_recorder.only("Closed") == []
+    assert pool_recorder.lines_starting_with("Closed") == []
 
 
 @pytest.mark.real_time
@@ -477,7 +480,7 @@ def test_undecodable_late_reply_closes_connection(client, server, pool_recorder,
     interrupt_late_find(client, server)
     server.release()
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-    assert pool_recorder.only("Closed") == ["Closed 1 error"]
+    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 def test_drain_limits_without_drain_late_replies_raise_configuration_error():

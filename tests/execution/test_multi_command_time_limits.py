@@ -20,7 +20,7 @@ from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Connect
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, send_no_reply
 from tests.support.wait import eventually
 
 pytestmark = pytest.mark.usefixtures("in_time")
@@ -35,7 +35,7 @@ def _delayed(seconds: float, reply: Any) -> Any:
 def test_all_batches_of_bulk_write_share_one_timeout(server: ScriptedServer, connect: Connect, ordered: bool) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     server.replies["insert"] = {"ok": 1, "n": 1}
-    server.fail("insert", *[lambda peer, message: (gevent.sleep(0.02), peer.send(message))] * 2, silent)
+    server.fail("insert", *[lambda peer, message: (gevent.sleep(0.02), peer.send(message))] * 2, send_no_reply)
     client = connect(f"mongodb://{server.name}")
     client.db.command("ping")
     with pytest.raises(PyMongoError) as raised, gmongo.timeout(0.6):
@@ -61,7 +61,7 @@ def test_client_timeout_does_not_limit_handshakes_of_background_run(connect: Con
         client = connect(f"mongodb://{server.name}", timeoutMS=10, minPoolSize=1)
         eventually(lambda: client.pool_stats() and client.pool_stats()[0]["available"] == 1)
         server.hello_edit = None
-        server.fail("find", cut(0))
+        server.fail("find", cut_reply(0))
 
 
 def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
@@ -69,8 +69,8 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
 ) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=60, serverMonitoringMode="poll")
     client.db.command("ping")
-    server.fail("insert", silent)
-    server.fail("abortTransaction", silent)
+    server.fail("insert", send_no_reply)
+    server.fail("abortTransaction", send_no_reply)
     begin = virtual_time.monotonic()
     failed: list[float] = []
     recorder.hooks["CommandFailed"] = lambda _event: failed.append(virtual_time.monotonic() - begin)
@@ -80,7 +80,7 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
         assert raised.value.timeout
         assert virtual_time.monotonic() - begin == pytest.approx(0.06)
         eventually(lambda: len(failed) == 2)
-    assert [event.command_name for event in recorder.of("CommandFailed")] == ["insert", "abortTransaction"]
+    assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
     assert failed == pytest.approx([0.06, 0.12])
 
 

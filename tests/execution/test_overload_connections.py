@@ -18,7 +18,7 @@ from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, overload_reply, reply_in_sequence, tokens_of
 from tests.support.clients import Client, Connect
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, send_no_reply
 from tests.support.wait import eventually
 
 
@@ -77,7 +77,7 @@ def test_operation_is_retried_after_closed_handshake_without_token(
 ) -> None:
     client = connect(f"mongodb://{server.name}", serverMonitoringMode="poll")
     eventually(lambda: client.nodes)
-    server.fail("handshake", cut(0))
+    server.fail("handshake", cut_reply(0))
     run_operation(client)
     assert sleeps == [0.1]
     assert tokens_of(client) == 1000
@@ -85,7 +85,7 @@ def test_operation_is_retried_after_closed_handshake_without_token(
 
 
 @pytest.mark.requirement("BP-05", "BP-06", "BP-72")
-@pytest.mark.parametrize("fault", [cut(0), silent], ids=["closed", "silent"])
+@pytest.mark.parametrize("fault", [cut_reply(0), send_no_reply], ids=["closed", "silent"])
 def test_failed_handshake_is_retried_immediately_despite_streaming_monitor(
     server: ScriptedServer, connect: Connect, sleeps: list[float], fault: Any
 ) -> None:

@@ -20,7 +20,7 @@ from tests.execution.harness import (
 )
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut_reply
 from tests.support.wait import eventually
 
 PAIRS = ["CommandStarted", "CommandFailed"]
@@ -34,10 +34,10 @@ CASES: dict[str, tuple[list[Any], int, bool]] = {
 
 
 def assert_event_pairs(recorder: Recorder, name: str, count: int) -> None:
-    started = {event.request_id for event in recorder.of("CommandStarted") if event.command_name == name}
+    started = {event.request_id for event in recorder.events_named("CommandStarted") if event.command_name == name}
     ended = [
         event.request_id
-        for event in recorder.of("CommandSucceeded") + recorder.of("CommandFailed")
+        for event in recorder.events_named("CommandSucceeded") + recorder.events_named("CommandFailed")
         if event.command_name == name
     ]
     assert len(started) == count
@@ -67,7 +67,7 @@ def test_each_attempt_publishes_command_started_and_end_event(
 def test_command_publishes_end_event_after_network_error_and_kill(
     server: ScriptedServer, scripted: Client, recorder: Recorder
 ) -> None:
-    server.fail("find", cut(0))
+    server.fail("find", cut_reply(0))
     scripted.db.c.find_one()
     assert events_of_command(recorder, "find") == [*PAIRS, "CommandStarted", "CommandSucceeded"]
     assert_event_pairs(recorder, "find", 2)

@@ -11,7 +11,7 @@ from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
 from gmongo.sdam.server_description import ServerDescription
 from tests.execution.harness import error_reply, overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
-from tests.support.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut_reply
 
 RETRYABLE_WRITE = "RetryableWriteError"
 
@@ -78,7 +78,7 @@ def test_possibly_executed_write_is_never_retried_without_transaction_number(
     calls: list[int] = []
     client = connect(f"mongodb://{server.name}")
     client.db.c.find_one()
-    server.fail("insert", cut(0))
+    server.fail("insert", cut_reply(0))
     server.replies["insert"] = reject_insert
     with pytest.raises(OperationFailure, match="Selected server does not support retryable writes"):
         client.db.c.insert_one({})

@@ -74,10 +74,10 @@ def test_3_first_operation_sets_operation_time(
             fail(deployment, "find", times=1, **LABELS)
             with pytest.raises(OperationFailure):
                 collection.find_one({}, session=session)
-            reply = recorder.of("CommandFailed")[-1].failure
+            reply = recorder.events_named("CommandFailed")[-1].failure
         else:
             collection.find_one({}, session=session)
-            reply = recorder.of("CommandSucceeded")[-1].reply
+            reply = recorder.events_named("CommandSucceeded")[-1].reply
         assert session.operation_time == reply["operationTime"]
         assert isinstance(session.operation_time, Timestamp)
 

@@ -16,7 +16,7 @@ from tests.support.wait import eventually
 
 
 def addresses_of_events(recorder: Recorder, event_name: str) -> list[Any]:
-    return [event.connection_id for event in recorder.of(event_name) if event.command_name == "find"]
+    return [event.connection_id for event in recorder.events_named(event_name) if event.command_name == "find"]
 
 
 def test_1_read_is_retried_after_pool_cleared_error(connect: Connect, recorder: Recorder) -> None:
@@ -26,8 +26,8 @@ def test_1_read_is_retried_after_pool_cleared_error(connect: Connect, recorder: 
         both = [gevent.spawn(client.db.c.find_one) for _ in range(2)]
         gevent.joinall(both, timeout=5, raise_error=True)
         kinds = ["ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed"]
-        assert recorder.only(*kinds)[:3] == kinds
-        (failed,) = recorder.of("ConnectionCheckOutFailed")
+        assert recorder.lines_starting_with(*kinds)[:3] == kinds
+        (failed,) = recorder.events_named("ConnectionCheckOutFailed")
         assert failed.reason == "connectionError"
         assert events_of_command(recorder, "find").count("CommandStarted") == 3
 

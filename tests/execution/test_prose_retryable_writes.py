@@ -19,7 +19,7 @@ LABEL = "RetryableWriteError"
 
 
 def addresses_of_events(recorder: Recorder, event_name: str) -> list[Any]:
-    return [event.connection_id for event in recorder.of(event_name) if event.command_name == "insert"]
+    return [event.connection_id for event in recorder.events_named(event_name) if event.command_name == "insert"]
 
 
 @pytest.mark.requirement("BP-49")
@@ -40,8 +40,8 @@ def test_2_write_is_retried_after_pool_cleared(deployment: Deployment, connect: 
     both = [gevent.spawn(client.db.c.insert_one, {}) for _ in range(2)]
     gevent.joinall(both, timeout=5, raise_error=True)
     kinds = ["ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed"]
-    assert recorder.only(*kinds)[:3] == kinds
-    (failed,) = recorder.of("ConnectionCheckOutFailed")
+    assert recorder.lines_starting_with(*kinds)[:3] == kinds
+    (failed,) = recorder.events_named("ConnectionCheckOutFailed")
     assert failed.reason == "connectionError"
     assert events_of_command(recorder, "insert").count("CommandStarted") == 3
     assert client.db.c.count_documents({}) == 2

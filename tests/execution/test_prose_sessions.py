@@ -43,7 +43,9 @@ def no_session_stays_checked_out(connect: Connect, monkeypatch: Any) -> Iterator
 
 
 def lsids_of(recorder: Recorder, name: str) -> list[Any]:
-    return [event.command.get("lsid") for event in recorder.of("CommandStarted") if event.command_name == name]
+    return [
+        event.command.get("lsid") for event in recorder.events_named("CommandStarted") if event.command_name == name
+    ]
 
 
 def test_1_snapshot_with_causal_consistency_raises_configuration_error(client: Client) -> None:
@@ -83,9 +85,11 @@ def test_3_commands_send_cluster_time_of_the_previous_reply(
         client.db.command("ping")
         recorder.clear()
         run_operation(client)
-        reply = recorder.of("CommandSucceeded")[-1].reply
+        reply = recorder.events_named("CommandSucceeded")[-1].reply
         run_operation(client)
-        first, second = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
+        first, second = [
+            event.command for event in recorder.events_named("CommandStarted") if event.command_name == name
+        ]
         assert ("$clusterTime" in first) == ("$clusterTime" in second) == gossips
         assert second.get("$clusterTime") == reply.get("$clusterTime")
 
@@ -238,7 +242,7 @@ def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect
     for _ in range(5):
         recorder.clear()
         gevent.joinall([gevent.spawn(run) for run in concurrent], timeout=5, raise_error=True)
-        used.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}))
+        used.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.events_named("CommandStarted")}))
     assert 1 in used
     assert max(used) < len(concurrent)
 

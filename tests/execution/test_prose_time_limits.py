@@ -172,7 +172,7 @@ def test_7_gridfs_download_times_out(
     with pytest.raises(PyMongoError) as raised:
         stream.read()
     assert raised.value.timeout
-    finds = [event.command["find"] for event in recorder.of("CommandStarted") if event.command_name == "find"]
+    finds = [event.command["find"] for event in recorder.events_named("CommandStarted") if event.command_name == "find"]
     assert finds == ["fs.files", "fs.chunks"]
 
 

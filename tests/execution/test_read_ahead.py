@@ -30,7 +30,7 @@ from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.programs import TIMEOUT
-from tests.support.server import ScriptedServer, cursor_reply, cut, held
+from tests.support.server import ScriptedServer, cursor_reply, cut_reply, hold_reply
 from tests.support.wait import eventually
 
 
@@ -246,7 +246,7 @@ def test_get_more_error_is_raised_after_all_previous_documents(many_documents: A
 
 
 def test_buffered_batch_is_returned_before_network_error_is_raised(server: ScriptedServer, connect: Any) -> None:
-    server.fail("getMore", lambda peer, message: peer.send(message), cut(5))
+    server.fail("getMore", lambda peer, message: peer.send(message), cut_reply(5))
     client = connect(server)
     cursor = client.db.c.find().read_ahead(5)
     seen = [next(cursor)["_id"]]
@@ -286,7 +286,7 @@ def test_malformed_get_more_reply_raises_the_error_of_a_plain_cursor(
 def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
-    server.fail("getMore", held(gate))
+    server.fail("getMore", hold_reply(gate))
     cursor = client.db.c.find().read_ahead()
     assert [next(cursor), next(cursor)] == [{"_id": 0}, {"_id": 1}]
     with pytest.raises(NetworkTimeout) as caught, gmongo.timeout(0.05):
@@ -301,7 +301,7 @@ def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, c
 
 def test_timeout_ms_of_cursor_limits_read_ahead_batches(server: ScriptedServer, connect: Any) -> None:
     client = connect(server, timeoutMS=80)
-    server.fail("getMore", held(Event()))
+    server.fail("getMore", hold_reply(Event()))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     next(cursor)
@@ -323,7 +323,7 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
     """
     client = connect(server)
     gate = Event()
-    server.fail("getMore", held(gate))
+    server.fail("getMore", hold_reply(gate))
     server.replies["killCursors"] = lambda command: (gate.set(), gevent.sleep(0.02), {"ok": 1})[-1]
     cursor = client.db.c.find().read_ahead()
     next(cursor)
@@ -339,7 +339,7 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
 
 def test_close_of_cursor_interrupts_get_more_that_receives_no_reply(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
-    server.fail("getMore", held(Event()))
+    server.fail("getMore", hold_reply(Event()))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     server.wait_for("getMore")
@@ -350,7 +350,7 @@ def test_close_of_cursor_interrupts_get_more_that_receives_no_reply(server: Scri
 
 def test_dropped_read_ahead_cursor_with_pending_get_more_is_killed(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
-    server.fail("getMore", held(Event()))
+    server.fail("getMore", hold_reply(Event()))
     gc.disable()
     try:
         cursor = client.db.c.find().read_ahead()
@@ -366,7 +366,7 @@ def test_dropped_read_ahead_cursor_with_pending_get_more_is_killed(server: Scrip
 def test_session_returns_to_session_pool_after_last_get_more(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
-    server.fail("getMore", held(gate))
+    server.fail("getMore", hold_reply(gate))
     server.replies["killCursors"] = lambda command: (gate.wait(), {"ok": 1})[-1]
     cursor = client.db.c.find().read_ahead()
     next(cursor)
@@ -383,8 +383,8 @@ def test_session_returns_to_session_pool_after_last_get_more(server: ScriptedSer
 
 def test_kill_of_reader_ends_pending_get_more_before_reply(server: ScriptedServer, connect: Any, go: Any) -> None:
     client = connect(server)
-    server.fail("getMore", held(Event()))
-    server.fail("killCursors", held(Event()))
+    server.fail("getMore", hold_reply(Event()))
+    server.fail("killCursors", hold_reply(Event()))
     greenlet = go(lambda: list(client.db.c.find().read_ahead()))
     server.wait_for("getMore")
     gevent.sleep(0.01)
@@ -396,7 +396,7 @@ def test_kill_of_reader_ends_pending_get_more_before_reply(server: ScriptedServe
 
 def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connect: Any, go: Any) -> None:
     client = connect(server)
-    server.fail("getMore", held(Event()))
+    server.fail("getMore", hold_reply(Event()))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     next(cursor)
@@ -427,7 +427,7 @@ def test_kill_of_greenlet_that_reads_ahead_ends_only_the_cursor_of_greenlet(
     server: ScriptedServer, connect: Any
 ) -> None:
     client = connect(server)
-    server.fail("getMore", held(Event()))
+    server.fail("getMore", hold_reply(Event()))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     next(cursor)
@@ -444,7 +444,7 @@ def test_kill_of_greenlet_that_reads_ahead_ends_only_the_cursor_of_greenlet(
 def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
-    server.fail("getMore", held(gate))
+    server.fail("getMore", hold_reply(gate))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     server.wait_for("getMore")
@@ -469,7 +469,7 @@ print(next(cursor), next(cursor), next(cursor))
 client.close()
 """
     gate = Event()
-    server.fail("getMore", held(gate))
+    server.fail("getMore", hold_reply(gate))
     gevent.spawn(lambda: (server.wait_for("getMore"), gevent.sleep(0.1), gate.set()))
     arguments = [sys.executable, "-c", program, server.name]
     child = gevent.subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT)
@@ -532,8 +532,8 @@ def load_balanced_documents(connect: Any) -> Iterator[Any]:
 def test_pinned_cursor_reads_ahead_on_pinned_connection(load_balanced_documents: Any, recorder: Any) -> None:
     recorder.clear()
     assert len(list(load_balanced_documents.find(batch_size=3).read_ahead())) == 20
-    ids = {event.connection_id for event in recorder.of("CommandStarted")}
-    assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 1, ids
+    ids = {event.connection_id for event in recorder.events_named("CommandStarted")}
+    assert len({event.server_connection_id for event in recorder.events_named("CommandStarted")}) == 1, ids
     eventually(lambda: no_connection_or_session_in_use(load_balanced_documents.database.client))
 
 
@@ -543,7 +543,7 @@ def test_end_of_pinned_cursor_during_get_more_closes_pinned_connection(
 ) -> None:
     server.hello_extra = {"serviceId": ObjectId(), "msg": "isdbgrid"}
     client = connect(f"mongodb://{server.name}/?loadBalanced=true")
-    server.fail("getMore", held(Event()))
+    server.fail("getMore", hold_reply(Event()))
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     server.wait_for("getMore")

@@ -80,8 +80,8 @@ def test_server_of_4_2_is_polled_with_legacy_hello(deployment: Deployment, clien
     (server,) = client.topology_description.server_descriptions().values()
     assert (server.max_wire_version, server.topology_version) == (8, None)
     client._topology.request_checks()
-    eventually(lambda: len(recorder.of("HeartbeatSucceeded")) >= 2)
-    assert not any(event.awaited for event in recorder.of("HeartbeatSucceeded"))
+    eventually(lambda: len(recorder.events_named("HeartbeatSucceeded")) >= 2)
+    assert not any(event.awaited for event in recorder.events_named("HeartbeatSucceeded"))
     assert deployment.commands.named("hello") == []
 
 

@@ -138,7 +138,7 @@ def test_operation_fails_before_sending_if_timeout_is_below_round_trip_time(
         client.db.c.find_one()
     assert raised.value.timeout
     assert server.commands("find") == []
-    assert [event for event in recorder.of("CommandStarted") if event.command_name == "find"] == []
+    assert [event for event in recorder.events_named("CommandStarted") if event.command_name == "find"] == []
     assert_no_resource_in_use(client)
 
 

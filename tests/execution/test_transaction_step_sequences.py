@@ -69,10 +69,10 @@ FIELDS = {
 
 
 def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
-    """Return the fields about transactions of each command that the client has sent since the
+    """Return the fields about transactions events_named each command that the client has sent since the
     previous call.
     """
-    commands = [event.command for event in recorder.of("CommandStarted")]
+    commands = [event.command for event in recorder.events_named("CommandStarted")]
     recorder.clear()
     return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
 

@@ -13,11 +13,11 @@ class FailureRecorder(Recorder):
     @property
     def failures(self) -> list[Any]:
         """Return each CommandFailedEvent."""
-        return self.of("CommandFailed")
+        return self.events_named("CommandFailed")
 
     @property
     def server_faults(self) -> list[Any]:
         """Return the events that mark a server Unknown, and each PoolClearedEvent."""
-        changes = self.of("ServerDescriptionChanged")
+        changes = self.events_named("ServerDescriptionChanged")
         unknown = [event for event in changes if not event.new_description.is_server_type_known]
-        return unknown + self.of("PoolCleared")
+        return unknown + self.events_named("PoolCleared")

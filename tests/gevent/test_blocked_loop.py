@@ -90,14 +90,14 @@ def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode
         [server] = client._topology.servers.values()
         for round_ in range(6):
             gevent.sleep(0.1 * round_)  # each round begins at another time after a check
-            ended = len(recorder.only(*ENDS))
+            ended = len(recorder.lines_starting_with(*ENDS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message
             if awaited:
                 block_loop(connection)
             else:
                 time.sleep(BLOCKED)
-            eventually(lambda ended=ended: len(recorder.only(*ENDS)) > ended)
+            eventually(lambda ended=ended: len(recorder.lines_starting_with(*ENDS)) > ended)
             next_end = [event for event in recorder.events if short_name(event) in ENDS][ended]
             assert short_name(next_end) == ENDS[0] or (not awaited and next_end.duration >= LIMIT / 1000)
         eventually(lambda: read_succeeds(client))

@@ -14,7 +14,7 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
-from tests.apps.hosting import Load, connections, hosted
+from tests.apps.hosting import Load, hosted, open_connections
 from tests.gevent.comparison.driver_programs import DriverProgram, run_both, run_program, warnings
 from tests.support.wait import until
 
@@ -231,7 +231,7 @@ def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
                 with Load(host.port()) as load:
                     until(lambda: len(set(load.answered_by)) == 2)
                 status = host.end()
-                until(lambda: not connections(deployment))
+                until(lambda: not open_connections(deployment))
                 return {"status": status, "warnings": warnings("\n".join(host.lines))}
 
     assert run_both(run_gunicorn)["gmongo"] == {"status": 0, "warnings": {}}

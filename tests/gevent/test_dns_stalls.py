@@ -25,7 +25,7 @@ from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from tests.support.dns import Host, NameServer, install
 from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedServer
-from tests.support.wait import PATIENCE, eventually
+from tests.support.wait import WAIT_LIMIT, eventually
 
 NAME, CLUSTER = "db.example.test", "cluster.example.test"
 
@@ -77,7 +77,7 @@ class SlowResolver(Resolver):
 
     def _look_up(self, port: int) -> list[Any]:
         # The wait of a native thread ends after its timeout, even if the event loop is blocked.
-        self.gave_up |= not self.gate.wait(PATIENCE)
+        self.gave_up |= not self.gate.wait(WAIT_LIMIT)
         return [(_socket.AF_INET, _socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 

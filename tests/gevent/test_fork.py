@@ -12,7 +12,7 @@ import gevent.subprocess
 import pytest
 from gevent.event import Event
 
-from tests.support.server import ScriptedServer, cursor_reply, held, silent
+from tests.support.server import ScriptedServer, cursor_reply, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
 # The beginning of each program. A program calls FORK() to fork. Parent and child print to the
@@ -177,7 +177,7 @@ def work():
 in_child(work)
 """
     gate = Event()
-    server.fail("insert", *[held(gate)] * 3)
+    server.fail("insert", *[hold_reply(gate)] * 3)
     printed = fork(program, minPoolSize=3, maxPoolSize=3)
     gate.set()
     assert printed.splitlines() == ["child has [0] ['AutoReconnect', 'AutoReconnect']"]
@@ -208,11 +208,12 @@ resting = gevent.spawn(outcome, lambda: collection.distinct("a"))
 watching = gevent.spawn(outcome, lambda: next(collection.watch()))
 late = gevent.spawn(outcome, lambda: collection.find_one({"late": 1}))
 def asked():
-    return [each.holder for pool in client._topology.pools() for each in pool.machine.in_use if each.mid_message]
+    pools = client._topology.pools()
+    return [each.checked_out_by for pool in pools for each in pool.machine.in_use if each.mid_message]
 eventually(lambda: client._topology.selector.waiting == 1)
 # The read-ahead batch, the exhaust cursor, the change stream and the late reply are pending.
 def all_asked():
-    found = [holder() for holder in asked() if holder is not None]
+    found = [greenlet_ref() for greenlet_ref in asked() if greenlet_ref is not None]
     ahead = any("ReadAhead" in repr(each) for each in found)
     return ahead and {gevent.getcurrent(), watching, late} <= set(found) and client._executor.overload.bucket.missing
 eventually(all_asked)
@@ -237,8 +238,8 @@ in_child(work)
     }  # fmt: skip
     overloaded = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
     server.replies |= {"find": cursor_reply([{"_id": 1}], 7), "aggregate": cursor_reply([], 8), "distinct": overloaded}
-    server.fail("find", *[lambda peer, message: peer.send(message)] * 4, silent)
-    server.fail("getMore", *[held(Event())] * 9)
+    server.fail("find", *[lambda peer, message: peer.send(message)] * 4, send_no_reply)
+    server.fail("getMore", *[hold_reply(Event())] * 9)
     options = {"replicaSet": "s", "readPreference": "nearest", "baseBackoffMS": 60_000}
     printed = fork(program, minPoolSize=5, drainLateReplies=True, **options)
     assert printed.splitlines() == [f"{[False] * 4} 1", "[]"]
@@ -297,7 +298,7 @@ print(reader.get()["_id"], queries)
 def delayed_find(server):
     """Make the server delay its reply to the next find until the server receives the command ``release``."""
     gate = Event()
-    server.fail("find", held(gate))
+    server.fail("find", hold_reply(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
 
 
@@ -388,7 +389,7 @@ def test_only_parent_reads_pending_batch_of_read_ahead(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
     gate = gevent.event.Event()
-    server.fail("getMore", held(gate))
+    server.fail("getMore", hold_reply(gate))
     gevent.spawn(lambda: (server.wait_for("ping"), gate.set()))
     program = """
 cursor = client.db.c.find({"_id": "parent"}).read_ahead()
@@ -520,7 +521,7 @@ def test_copy_of_waiting_operation_succeeds_in_child_only_for_read_without_expli
     fork, server, name, session, options
 ):
     gate = Event()
-    server.fail("handshake", held(gate))
+    server.fail("handshake", hold_reply(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
     program = f"""
 waiting = gevent.spawn(outcome, client.db.c.{name}{session})

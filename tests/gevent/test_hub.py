@@ -17,13 +17,13 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
 from tests.support.greenlets import living_greenlets
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
-from tests.support.wait import PATIENCE, eventually
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, hold_reply, send_no_reply
+from tests.support.wait import WAIT_LIMIT, eventually
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])
 def server(request):
-    with gevent.Timeout(2 * PATIENCE), ScriptedServer(streams=request.param) as server:
+    with gevent.Timeout(2 * WAIT_LIMIT), ScriptedServer(streams=request.param) as server:
         yield server
 
 
@@ -54,7 +54,7 @@ def output_of(child, stdin=None):
 
     :param stdin: the text that the program reads from standard input, or None.
     """
-    output, errors = child.communicate(stdin, timeout=PATIENCE)
+    output, errors = child.communicate(stdin, timeout=WAIT_LIMIT)
     assert (child.returncode, errors) == (0, "")
     return output
 
@@ -194,7 +194,7 @@ client = MongoClient(sys.argv[1])
 gevent.spawn(client.db.c.find_one)
 gevent.sleep(0.2)
 """
-    server.fail("find", silent)
+    server.fail("find", send_no_reply)
     assert run(program, server.name) == ""
 
 
@@ -205,7 +205,7 @@ while not client.pool_stats()[0]["pending"]:
     gevent.sleep(0.01)
 print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
 """
-    server.fail("handshake", lambda peer, message: peer.send(message), silent)
+    server.fail("handshake", lambda peer, message: peer.send(message), send_no_reply)
     assert run(program, server.name) == "1 True\n"
 
 
@@ -218,7 +218,7 @@ gevent.spawn(print, client.pool_stats()[0]["pending"])  # runs when the main gre
 print(client.db.c.find_one({"_id": 5}))
 """
     gate = Event()
-    server.fail("handshake", lambda peer, message: peer.send(message), held(gate))
+    server.fail("handshake", lambda peer, message: peer.send(message), hold_reply(gate))
     server.fail("find", lambda peer, message: (gevent.sleep(0.3), peer.send(message)))
     with started_program(program, server.name) as child:
         assert child.stdout.readline() == "1\n"
@@ -273,7 +273,7 @@ def test_operation_in_progress_succeeds_after_close_of_client(server):
     eventually(lambda: server.commands("find"))
     client.close()
     gate.set()
-    assert reader.get(timeout=PATIENCE) == {"_id": 1}
+    assert reader.get(timeout=WAIT_LIMIT) == {"_id": 1}
     eventually(lambda: not server.peers)
 
 
@@ -319,7 +319,7 @@ def test_dropped_client_is_released_without_garbage_collector(server):
 def test_client_dropped_after_network_error_is_collected(server):
     client = MongoClient(server.name, retryReads=False)
     client.db.c.find_one()
-    server.fail("find", cut(0))
+    server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     del client

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo import MongoClient
 from tests.support.greenlets import living_greenlets
-from tests.support.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut_reply
 from tests.support.wait import eventually
 
 
@@ -40,7 +40,7 @@ def client(server):
 )
 def exception_class(request, monkeypatch):
     """Return the class of the exception with which the test kills the greenlets."""
-    monkeypatch.setattr("gmongo._background._AFTER_INTERRUPTION", 0.01)
+    monkeypatch.setattr("gmongo._background._PAUSE_AFTER_EXCEPTION", 0.01)
     monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *_: None)
     return request.param
 
@@ -59,7 +59,7 @@ def test_killed_monitors_are_restarted(client, server, exception_class, times):
 
 def test_pool_is_populated_after_kill_of_upkeep(client, server, exception_class):
     gevent.killall(driver_greenlets(client), exception=exception_class)
-    server.fail("find", cut(5))
+    server.fail("find", cut_reply(5))
     with pytest.raises(Exception, match="closed"):
         client.test.c.find_one()
     eventually(lambda: client.pool_stats()[0]["state"] == "ready" and client.pool_stats()[0]["available"] == 1)

@@ -49,10 +49,10 @@ def short_waits(monkeypatch, request, real_deployment):
     if real_deployment is None:
         request.getfixturevalue("virtual_time")
     else:
-        monkeypatch.setattr(wait, "turns", 20_000)
+        monkeypatch.setattr(wait, "event_loop_turns", 20_000)
     track_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
-    monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
+    monkeypatch.setattr(_background, "_PAUSE_AFTER_EXCEPTION", 0.002)
     # After an interruption, a real server may still execute the sent command. The driver must
     # therefore repeat its cleanup later.
     monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real_deployment is None else (0.0, 0.002, 0.1, 2.0))
@@ -62,12 +62,14 @@ def short_waits(monkeypatch, request, real_deployment):
 
 
 def kinds(*selected):
-    return pytest.mark.parametrize("kind", selected, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
+    return pytest.mark.parametrize("kind", selected, ids=lambda kind: f"{kind.name}-{kind.moment}".replace(" ", "-"))
 
 
 # The kinds of interruption that throw exactly one error, which is an error of the application.
 THROWN = [
-    kind for kind in KINDS if kind.foreign and kind.error_factories is not None and len(kind.error_factories) == 1
+    kind
+    for kind in KINDS
+    if kind.is_from_application and kind.error_factories is not None and len(kind.error_factories) == 1
 ]
 LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
 
@@ -76,12 +78,12 @@ def scenarios(selected):
     return pytest.mark.parametrize("scenario", selected, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
-def explore_scenario(scenario, kind, real_deployment, yields=False):
+def explore_scenario(scenario, kind, real_deployment, yields_in_events=False):
     if real_deployment is not None and not scenario.is_real:
         pytest.skip("the scenario needs a simulated deployment")
     if real_deployment is not None and real_deployment.version < scenario.oldest_server:
         pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real_deployment.version))
-    return explore(scenario, kind, yields, real_deployment)
+    return explore(scenario, kind, yields_in_events, real_deployment)
 
 
 @pytest.mark.one_in(24)
@@ -112,7 +114,7 @@ def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
 @scenarios(SCENARIOS)
 def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deployment):
     switches, thrown = explore_scenario(scenario, kind, real_deployment)
-    if kind.foreign:
+    if kind.is_from_application:
         assert thrown == switches
     else:
         assert bool(thrown) == scenario.limited
@@ -125,7 +127,7 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
 def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real_deployment):
     """The listeners switch to the hub in each command, pool, heartbeat and topology event."""
-    _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields=True)
+    _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields_in_events=True)
     assert thrown
 
 

@@ -25,7 +25,7 @@ from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from tests.support.clients import Client
 from tests.support.recorder import Recorder, short_name
-from tests.support.server import Fault, ScriptedServer, cut, silent
+from tests.support.server import Fault, ScriptedServer, cut_reply, send_no_reply
 
 PERIOD = 25.0  # Seconds. A period contains two or three heartbeats.
 HEARTBEAT = 10.0
@@ -215,7 +215,7 @@ ROLES: dict[str, Role] = {
     "unsupported version": _with_hello_fields(minWireVersion=99, maxWireVersion=99),
     "shutting down": _with_hello_fields(ok=0, code=11600, errmsg="shutting down"),
     "down": lambda history, server: server.stop(),
-    "closing": _with_fault(cut(0), "handshake", "hello"),
-    "closing after handshake": _with_fault(cut(1 << 20), "handshake"),
-    "silent": _with_fault(silent, "handshake", "hello"),
+    "closing": _with_fault(cut_reply(0), "handshake", "hello"),
+    "closing after handshake": _with_fault(cut_reply(1 << 20), "handshake"),
+    "silent": _with_fault(send_no_reply, "handshake", "hello"),
 }

@@ -23,14 +23,14 @@ from gevent import GreenletExit
 from gevent.util import format_run_info
 
 from gmongo.errors import PyMongoError
-from tests.hostile.invariants import Commands, Violation
+from tests.hostile.invariants import CommandEventChecker, Violation
 
 FORKS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
 _LONGEST = 90.0  # Time limit of a child in seconds.
 _READY = b"."
 
 
-class InheritedUseDetector(Commands):
+class InheritedUseDetector(CommandEventChecker):
     """Listener that records the sessions and cursors in commands.
 
     In a child, the listener detects sessions and cursors of the parent.

@@ -23,7 +23,7 @@ class Violation(AssertionError):
     """The client has violated an invariant of the campaign."""
 
 
-class Commands(CommandListener):
+class CommandEventChecker(CommandListener):
     """Listener that checks that each CommandStartedEvent has exactly one end event."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ def attempt(operation: Any) -> BaseException | None:
     return None
 
 
-def check_nothing_in_use(client: MongoClient[Any], commands: Commands) -> None:
+def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker) -> None:
     """Check that no connection and no session is in use, and that each command has its end event.
 
     :raises Violation: after a wait, a resource is still in use, or an end event is missing.

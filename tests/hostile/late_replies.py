@@ -27,7 +27,7 @@ from gmongo import MongoClient
 from gmongo.cmap.connection import Connection
 from gmongo.errors import PyMongoError
 from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, CallbackServer, hello, message
-from tests.hostile.invariants import CampaignResults, Commands, Violation, check_nothing_in_use
+from tests.hostile.invariants import CampaignResults, CommandEventChecker, Violation, check_nothing_in_use
 from tests.hostile.malformed_replies import hello_message
 
 _WORKERS = 24
@@ -128,7 +128,7 @@ class _Step:
         self.interrupted = self.answered = 0
         self.faults: list[str] = []
         self.patience = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
-        self.commands = Commands()
+        self.commands = CommandEventChecker()
         self._pace = 0.002  # average duration in seconds of a request that is not interrupted
 
     def run(self) -> None:

@@ -19,7 +19,7 @@ from gmongo import MongoClient, WriteConcern
 from gmongo.errors import ConfigurationError
 from gmongo.read_preferences import Nearest
 from tests.hostile.callback_server import CallbackServer, good_reply, hello, message
-from tests.hostile.invariants import CampaignResults, Commands, Violation, attempt, silent_stderr
+from tests.hostile.invariants import CampaignResults, CommandEventChecker, Violation, attempt, silent_stderr
 from tests.hostile.malformed_documents import damaged, encoded, mutated, value
 from tests.hostile.malformed_replies import hello_message, quick_checks
 from tests.support.greenlets import living_greenlets
@@ -75,7 +75,7 @@ class _Case:
         :raises Violation: the operation raises an undocumented error, or the client does not
             recover.
         """
-        commands, rng = Commands(), self.rng
+        commands, rng = CommandEventChecker(), self.rng
         with CallbackServer(self.answer) as self.peer:
             options: dict[str, Any] = {
                 "serverSelectionTimeoutMS": 40, "connectTimeoutMS": 60, "heartbeatFrequencyMS": 500,

@@ -20,7 +20,14 @@ from bson.raw_bson import RawBSONDocument
 from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
 from gmongo.sdam import monitor
 from tests.hostile.callback_server import CallbackServer, good_reply, hello, message
-from tests.hostile.invariants import CampaignResults, Commands, Violation, attempt, check_nothing_in_use, silent_stderr
+from tests.hostile.invariants import (
+    CampaignResults,
+    CommandEventChecker,
+    Violation,
+    attempt,
+    check_nothing_in_use,
+    silent_stderr,
+)
 from tests.hostile.malformed_documents import damaged, encoded, mutated
 
 _RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
@@ -136,9 +143,9 @@ class MalformedReplies:
         return message(encoded(mutated(reply, self._rng)), number)
 
     @contextmanager
-    def client(self) -> Iterator[tuple[MongoClient[Any], Commands]]:
+    def client(self) -> Iterator[tuple[MongoClient[Any], CommandEventChecker]]:
         """Yield a new client of the server, and the listener that records its commands."""
-        commands = Commands()
+        commands = CommandEventChecker()
         options = {
             "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
@@ -176,7 +183,7 @@ class MalformedReplies:
             self.findings.violations.append((number - 1, str(violation)))
         return number
 
-    def _case(self, client: MongoClient[Any], commands: Commands, number: int) -> None:
+    def _case(self, client: MongoClient[Any], commands: CommandEventChecker, number: int) -> None:
         self._rng = rng = random.Random(f"{self.seed}:{number}")
         operation = rng.choice(OPERATIONS)
         self._wrong = rng.choice((1, 1, 1, 2, 4))

@@ -34,18 +34,18 @@ from tests.support.server import (
     ScriptedReplicaSet,
     ScriptedServer,
     cursor_reply,
-    cut,
-    held,
-    malformed,
-    silent,
+    cut_reply,
+    hold_reply,
+    send_malformed_reply,
+    send_no_reply,
     with_false_header,
 )
 from tests.support.wait import eventually
 
 BROKEN = {  # name: (fault, exception, message)
-    "closed before the reply": (cut(0), AutoReconnect, "connection closed by the server"),
-    "closed inside the header": (cut(10), AutoReconnect, "connection closed by the server"),
-    "closed inside the body": (cut(30), AutoReconnect, "connection closed by the server"),
+    "closed before the reply": (cut_reply(0), AutoReconnect, "connection closed by the server"),
+    "closed inside the header": (cut_reply(10), AutoReconnect, "connection closed by the server"),
+    "closed inside the body": (cut_reply(30), AutoReconnect, "connection closed by the server"),
     "negative length": (with_false_header(length=-1), ProtocolError, "message length -1"),
     "length zero": (with_false_header(length=0), ProtocolError, "message length 0"),
     "length below header": (with_false_header(length=15), ProtocolError, "message length 15"),
@@ -56,7 +56,7 @@ BROKEN = {  # name: (fault, exception, message)
     "reply to another request": (with_false_header(response_to=77), ProtocolError, "reply is to request 77"),
     "unknown opcode": (with_false_header(opcode=2099), ProtocolError, "opcode 2099"),
     "unrequested compression": (with_false_header(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
-    "garbage": (malformed, bson.errors.InvalidBSON, "."),
+    "garbage": (send_malformed_reply, bson.errors.InvalidBSON, "."),
 }
 broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), ids=BROKEN.keys())
 
@@ -175,7 +175,7 @@ def test_selection_error_names_unreachable_addresses_of_replica_set_configuratio
     ],
 )
 def test_timeout_error_names_option_or_limit(server, options, limit, message):
-    server.fail("find", silent)
+    server.fail("find", send_no_reply)
     with MongoClient(server.name, retryReads=False, **options) as client:
         client.db.command("ping")
         with pytest.raises(NetworkTimeout, match=message), gmongo.timeout(limit and limit / 1000):
@@ -184,7 +184,7 @@ def test_timeout_error_names_option_or_limit(server, options, limit, message):
 
 def test_check_timeout_error_names_connect_timeout():
     with ScriptedServer() as server:
-        server.fail("handshake", *[silent] * 9)
+        server.fail("handshake", *[send_no_reply] * 9)
         options = {"connectTimeoutMS": 20, "serverSelectionTimeoutMS": 200}
         with (
             MongoClient(server.name, **options) as client,
@@ -310,10 +310,10 @@ def test_lost_connection_is_replaced_within_two_seconds(streams):
     """An operation that waits for a server requests an immediate check, and does not wait for the next heartbeat."""
     with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
         client.db.c.find_one()
-        server.fail("find", cut(20))
+        server.fail("find", cut_reply(20))
         with gevent.Timeout(2):
             assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-        server.fail("insert", cut(20))
+        server.fail("insert", cut_reply(20))
         with pytest.raises(AutoReconnect):
             client.db.c.insert_one({})
         with gevent.Timeout(2):
@@ -321,7 +321,7 @@ def test_lost_connection_is_replaced_within_two_seconds(streams):
 
 
 def test_lost_connection_clears_pool_once(client, server):
-    server.fail("insert", cut(0))
+    server.fail("insert", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.insert_one({})
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -331,7 +331,7 @@ def test_lost_connection_clears_pool_once(client, server):
 def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(server):
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
         client.admin.command("ping")
-        server.fail("find", silent)
+        server.fail("find", send_no_reply)
         with pytest.raises(NetworkTimeout, match=f"{server.name}: timed out .*100 ms") as caught:
             client.db.c.find_one()
         assert caught.value.timeout
@@ -351,7 +351,7 @@ def test_reply_that_stays_incomplete_raises_network_timeout(server):
 def test_late_reply_is_not_returned_to_next_operation(server):
     gate = Event()
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
-        server.fail("find", held(gate))
+        server.fail("find", hold_reply(gate))
         with pytest.raises(NetworkTimeout):
             client.db.c.find_one({"_id": "timeout_error"})
         gate.set()

@@ -102,7 +102,7 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Connection, "read_late_reply", skip_read)
     monkeypatch.setattr(
-        transport, "decode_header", lambda view, at, most, number, or_to=None: message._HEADER.unpack_from(view, at)
+        transport, "decode_header", lambda view, at, most, *request_ids: message._HEADER.unpack_from(view, at)
     )
     monkeypatch.setattr(transport, "read_beginning", _read_without_request_id)
     # The timing decides whether the next request reads a late reply, so several runs may be needed.

@@ -26,7 +26,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
 from gmongo.testing import Deployment
 from tests.auth.accounts import AuthServer
 from tests.auth.endpoints import Endpoint
-from tests.support.server import ScriptedServer, cut, malformed, silent
+from tests.support.server import ScriptedServer, cut_reply, send_malformed_reply, send_no_reply
 
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("rich")
@@ -203,9 +203,9 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
     "echo in hello": echo_in_hello,
     "malformed reply": reply_malformed,
     "endless conversation": continue_for_ever,
-    "cut": with_fault(cut(10)),
-    "silence": with_fault(silent),
-    "garbage": with_fault(malformed),
+    "cut": with_fault(cut_reply(10)),
+    "silence": with_fault(send_no_reply),
+    "garbage": with_fault(send_malformed_reply),
     "success and reauthentication": authenticate,
 }
 
@@ -382,9 +382,9 @@ FAULTS: dict[str, Any] = {
     "echo": echo,
     "echo as interruption": lambda command: {**echo(command), "code": 11600},
     "echo in write concern error": lambda command: {"ok": 1, "writeConcernError": {**echo(command), "code": 64}},
-    "cut": cut(20),
-    "silence": silent,
-    "garbage": malformed,
+    "cut": cut_reply(20),
+    "silence": send_no_reply,
+    "garbage": send_malformed_reply,
 }
 
 
@@ -398,7 +398,7 @@ def test_secret_commands_disclose_no_secret(canary: Canary, name: str, fault: An
             server.replies[name] = fault
         with MongoClient(server.name, socketTimeoutMS=100, serverSelectionTimeoutMS=300, slow_operation_ms=0) as client:
             collect_error(canary, lambda: COMMANDS[name](client.admin))
-            if fault is silent:
+            if fault is send_no_reply:
                 collect_interruption_errors(canary, lambda: COMMANDS[name](client.admin))
 
 
@@ -534,8 +534,8 @@ class EchoingMongocryptd(Mongocryptd):
 
 MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
     "success": lambda server: None,
-    "cut": lambda server: [server.fail(name, *[cut(20)] * 9) for name in server.replies],
-    "garbage": lambda server: [server.fail(name, *[malformed] * 9) for name in server.replies],
+    "cut": lambda server: [server.fail(name, *[cut_reply(20)] * 9) for name in server.replies],
+    "garbage": lambda server: [server.fail(name, *[send_malformed_reply] * 9) for name in server.replies],
     "malformed reply": lambda server: server.replies.update(
         dict.fromkeys(
             server.replies, lambda command: {"ok": 1, "result": [command], "schemaRequiresEncryption": command}

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import MongoClient, _clock
 from gmongo.testing import Deployment
-from tests.hostile.invariants import Commands, attempt, check_nothing_in_use
+from tests.hostile.invariants import CommandEventChecker, attempt, check_nothing_in_use
 from tests.support.recorder import Recorder
 
 
@@ -37,10 +37,12 @@ JUMPS: dict[str, Callable[[Clocks], None]] = {
 
 def check_durations(recorder: Recorder) -> None:
     """Check that the pool closed no connection as idle, and that the durations in all events are plausible."""
-    assert "idle" not in [event.reason for event in recorder.of("ConnectionClosed")]
+    assert "idle" not in [event.reason for event in recorder.events_named("ConnectionClosed")]
     durations = [
-        event.duration for kind in ("ConnectionCheckedOut", "HeartbeatSucceeded") for event in recorder.of(kind)
-    ] + [event.duration_micros / 1e6 for event in recorder.of("CommandSucceeded")]
+        event.duration
+        for kind in ("ConnectionCheckedOut", "HeartbeatSucceeded")
+        for event in recorder.events_named(kind)
+    ] + [event.duration_micros / 1e6 for event in recorder.events_named("CommandSucceeded")]
     assert not [each for each in durations if abs(each) > 1e7]
 
 
@@ -49,7 +51,7 @@ def check_durations(recorder: Recorder) -> None:
 def test_client_continues_after_clock_jump(
     topology: str, jump: Callable[[Clocks], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clocks, commands, recorder = Clocks(), Commands(), Recorder()
+    clocks, commands, recorder = Clocks(), CommandEventChecker(), Recorder()
     clocks.install(monkeypatch)
     options: dict[str, Any] = {
         "maxPoolSize": 4, "maxIdleTimeMS": 60_000, "waitQueueTimeoutMS": 10_000, "serverSelectionTimeoutMS": 5000,

@@ -17,7 +17,7 @@ from gevent.ssl import SSLContext
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
 from gmongo.options import tls_context
-from tests.hostile.invariants import Commands, attempt, check_nothing_in_use, silent_stderr
+from tests.hostile.invariants import CommandEventChecker, attempt, check_nothing_in_use, silent_stderr
 from tests.support.tls import TlsServer
 from tests.support.wait import eventually
 
@@ -88,7 +88,7 @@ class DamagingProxy:
 
 @pytest.mark.real_time
 def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: SimpleNamespace) -> None:
-    rng, commands = random.Random(19), Commands()
+    rng, commands = random.Random(19), CommandEventChecker()
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.server)
     right = 0

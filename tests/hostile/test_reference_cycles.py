@@ -23,7 +23,7 @@ from tests.gevent.switching.harness import ScenarioRun, _fill
 from tests.gevent.switching.interruptions import EARLY, KINDS, InterruptionKind, track_timeouts
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.tracing import Tracer
-from tests.support.server import ScriptedServer, silent
+from tests.support.server import ScriptedServer, send_no_reply
 from tests.support.wait import becomes_true
 
 pytestmark = pytest.mark.usefixtures("collector_off")
@@ -105,7 +105,7 @@ def test_killed_greenlet_releases_local_variables(wait: str, observed: bool) -> 
     with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
         client.admin.command("ping")
         if wait == "no reply":
-            server.fail("find", silent)
+            server.fail("find", send_no_reply)
         else:
             server.replies["find"] = lambda _command: OVERLOADED
         request = Request()

@@ -15,7 +15,7 @@ from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from gmongo import InsertOne, MongoClient
 from gmongo.errors import InvalidOperation, ProtocolError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment, VirtualTime
-from tests.hostile.invariants import Commands, check_nothing_in_use, silent_stderr
+from tests.hostile.invariants import CommandEventChecker, check_nothing_in_use, silent_stderr
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
@@ -134,7 +134,7 @@ def test_document_that_cannot_be_decoded_does_not_close_connection() -> None:
 
 @pytest.mark.parametrize("cursor", [1, {"id": 0, "ns": "d.c", "firstBatch": 5}], ids=str)
 def test_malformed_cursor_reply_publishes_end_event(cursor: Any) -> None:
-    commands = Commands()
+    commands = CommandEventChecker()
     with (
         ScriptedServer({"find": {"ok": 1, "cursor": cursor}}) as server,
         client_of(server, event_listeners=[commands]) as client,
@@ -158,7 +158,7 @@ def test_write_error_with_invalid_index_raises_protocol_error() -> None:
 
 
 def test_malformed_kill_cursors_reply_prints_nothing_and_releases_sessions() -> None:
-    commands = Commands()
+    commands = CommandEventChecker()
     with (
         silent_stderr(),
         ScriptedServer({"killCursors": {"ok": "yes", "errmsg": 7, "code": []}}) as server,
@@ -175,7 +175,7 @@ def test_malformed_kill_cursors_reply_prints_nothing_and_releases_sessions() -> 
 
 @pytest.mark.parametrize("token", [5, "x", []], ids=str)
 def test_cursor_with_malformed_resume_token_releases_session(token: Any) -> None:
-    commands = Commands()
+    commands = CommandEventChecker()
     reply = {"ok": 1, "cursor": {"id": Int64(7), "ns": "d.c", "firstBatch": [], "postBatchResumeToken": token}}
     with ScriptedServer({"find": reply}) as server, client_of(server, event_listeners=[commands]) as client:
         with pytest.raises(ProtocolError):

@@ -21,7 +21,7 @@ from gmongo._safe_log import printable
 from gmongo.errors import PyMongoError
 from gmongo.status import StatusPage, process_state
 from gmongo.wire.address import parse_address
-from tests.status.test_page import request
+from tests.status.test_page import send_wsgi_request
 from tests.support.server import ScriptedServer
 
 # Text of a server with terminal commands that set the title, clear the screen, end the line, and
@@ -111,7 +111,7 @@ def assert_output_is_printable(client: MongoClient[Any], log_capture: pytest.Log
     assert "]0;" not in terminal.getvalue().replace("\\x1b]0;", "")
     assert "\x1b[2J" not in terminal.getvalue()
     assert "\u202e" not in terminal.getvalue()
-    page = json.loads(request(StatusPage(query_text=True), "format=json")[2])
+    page = json.loads(send_wsgi_request(StatusPage(query_text=True), "format=json")[2])
     assert [text for text in texts_in(page) if not text.isprintable()] == []
 
 

@@ -14,7 +14,7 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment
-from tests.apps.hosting import connections, hosted
+from tests.apps.hosting import hosted, open_connections
 from tests.support.wait import until
 
 from .drivers import connected_drivers, database_of
@@ -82,6 +82,6 @@ def responses_to_visitors(name, driver, log, *options):
             VISITS[name](browser, f"visitor-{next(further)}")
         assert host.end() == 0
         if driver == "gmongo":
-            until(lambda: not connections(deployment))
+            until(lambda: not open_connections(deployment))
         errors = {re.sub("0x[0-9a-f]+", "", line) for line in host.warnings_and_errors}
         return [alone, *(each.value for each in visitors)], errors

@@ -147,9 +147,9 @@ def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
             pytest.skip("the test needs more servers")
         return LiveDeployment(target, commands, members == 1)
 
-    def make_recorded(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Any:
+    def make_recorded(host: Any, recorder: Any, heartbeat_interval: float | None = None, **options: Any) -> Any:
         recorded = {"event_listeners": [recorder, commands], **target.options, **options}
-        return make(host, recorder, heartbeat, **recorded)
+        return make(host, recorder, heartbeat_interval, **recorded)
 
     def refuse(self: Any, *arguments: Any, **options: Any) -> None:
         pytest.skip("the test needs a scripted server")

@@ -10,10 +10,10 @@ from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import DOCUMENTS, SERVICE
 from tests.support.clients import Client
-from tests.support.fixtures import limited
+from tests.support.fixtures import virtual_time_limit_of
 from tests.support.server import ScriptedServer
 
-patience = limited(20)
+time_limit = virtual_time_limit_of(20)
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from gmongo.wire.message import OP_MSG
 from tests.load_balanced.harness import SERVICE, load_balanced_uri, service_ids_of_commands
-from tests.support.fail_points import block, break_off, fail, refuse
-from tests.support.faults import held as until
-from tests.support.pools import checked_out, services
-from tests.support.server import ScriptedServer, cut, silent
+from tests.support.fail_points import block, close_connection_at, fail, refuse
+from tests.support.faults import hold_reply as until
+from tests.support.pools import checked_out, service_counts
+from tests.support.server import ScriptedServer, cut_reply, send_no_reply
 
 NOT_SUPPORTED = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
 USER = {"users": {"ada": "lovelace"}}
@@ -25,7 +25,7 @@ USER = {"users": {"ada": "lovelace"}}
 def error_events(recorder: Any) -> list[str]:
     """Return the recorded events that a failed check-out can cause, in order."""
     kinds = ("ConnectionCheckOut", "ConnectionClosed", "PoolCleared", "ServerDescription", "TopologyDescription")
-    return [line for line in recorder.only(*kinds) if "Checked" not in line]
+    return [line for line in recorder.lines_starting_with(*kinds) if "Checked" not in line]
 
 
 @pytest.mark.requirement("LB-38", "LB-39")
@@ -69,12 +69,12 @@ def test_server_without_service_id_raises_configuration_error(
     assert len(service.commands("handshake")) == 1
     assert service.commands("find") == []
     assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
-    (closed,), (failed,) = recorder.of("ConnectionClosed"), recorder.of("ConnectionCheckOutFailed")
+    (closed,), (failed,) = recorder.events_named("ConnectionClosed"), recorder.events_named("ConnectionCheckOutFailed")
     assert (closed.reason, failed.reason) == ("error", "connectionError")
 
 
 @pytest.mark.requirement("LB-61", "LB-62")
-@pytest.mark.parametrize("fault", [cut(0), cut(30), silent], ids=["nothing", "half", "silent"])
+@pytest.mark.parametrize("fault", [cut_reply(0), cut_reply(30), send_no_reply], ids=["nothing", "half", "silent"])
 def test_network_error_before_hello_does_not_clear_pool(
     fault: Any, service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
@@ -82,10 +82,10 @@ def test_network_error_before_hello_does_not_clear_pool(
     service.fail("handshake", *[fault] * 3)
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
-    assert not recorder.of("PoolCleared")
-    # The client published this event at the start, not because of the error.
-    assert len(recorder.of("ServerDescriptionChanged")) == 1
-    assert services(client._topology.pools()[0]) == {}
+    assert not recorder.events_named("PoolCleared")
+    # The client published this event at the start, not because events_named the error.
+    assert len(recorder.events_named("ServerDescriptionChanged")) == 1
+    assert service_counts(client._topology.pools()[0]) == {}
     service.faults["handshake"].clear()
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
@@ -100,8 +100,8 @@ def test_command_error_of_hello_does_not_clear_pool(
     with pytest.raises((OperationFailure, AutoReconnect)) as caught:
         client.db.c.find_one()
     assert getattr(caught.value, "code", code) == code
-    assert not recorder.of("PoolCleared")
-    assert len(recorder.of("ServerDescriptionChanged")) == 1
+    assert not recorder.events_named("PoolCleared")
+    assert len(recorder.events_named("ServerDescriptionChanged")) == 1
     service.hello_edit = None
     client.db.c.find_one()
 
@@ -124,13 +124,13 @@ def test_authentication_error_clears_only_service_of_connection(error_kind: str,
         recorder.clear()
         with pytest.raises((AutoReconnect, OperationFailure, NetworkTimeout)):
             _find_on_new_connection(client)
-        assert {event.service_id for event in recorder.of("PoolCleared")} == {bad.service_id}
-        assert not recorder.of("ServerDescriptionChanged")
-        assert not recorder.of("TopologyDescriptionChanged")
+        assert {event.service_id for event in recorder.events_named("PoolCleared")} == {bad.service_id}
+        assert not recorder.events_named("ServerDescriptionChanged")
+        assert not recorder.events_named("TopologyDescriptionChanged")
         recorder.clear()
         # The operation uses the connection to the service that accepts authentication.
         client.db.c.find_one()
-        assert not recorder.of("ConnectionCreated")
+        assert not recorder.events_named("ConnectionCreated")
         assert service_ids_of_commands(recorder, "find") == {_service_id_of(deployment, good)}
 
 
@@ -168,15 +168,17 @@ def test_only_shutdown_and_network_errors_of_operation_clear_service(
     {
         "shutdown": lambda: refuse(deployment, "find", 91),
         "not primary": lambda: refuse(deployment, "find", 10107),
-        "network": lambda: break_off(deployment, "find"),
+        "network": lambda: close_connection_at(deployment, "find"),
         "timeout": lambda: block(deployment, "find", 0.3),
         "ordinary": lambda: fail(deployment, "find", errorCode=2),
     }[error_kind]()
     with pytest.raises((AutoReconnect, OperationFailure)):
         client.db.c.find_one()
-    (failed,) = recorder.of("CommandFailed")
-    assert [event.service_id for event in recorder.of("PoolCleared")] == ([failed.service_id] if clears else [])
-    assert not recorder.of("ServerDescriptionChanged") + recorder.of("TopologyDescriptionChanged")
+    (failed,) = recorder.events_named("CommandFailed")
+    assert [event.service_id for event in recorder.events_named("PoolCleared")] == (
+        [failed.service_id] if clears else []
+    )
+    assert not recorder.events_named("ServerDescriptionChanged") + recorder.events_named("TopologyDescriptionChanged")
     pool = client._topology.pools()[0]
     (other,) = both - {failed.service_id}
     assert [each.generation for each in pool.machine.available if each.service_id == other] == [0]
@@ -197,7 +199,7 @@ def test_second_error_of_older_generation_does_not_clear_service_again(connect: 
         for cursor in cursors:
             with pytest.raises(AutoReconnect):
                 next(cursor)
-        assert len(recorder.of("PoolCleared")) == 1
+        assert len(recorder.events_named("PoolCleared")) == 1
         for cursor in cursors:
             cursor.close()
         client.db.c.find_one()
@@ -207,11 +209,11 @@ def test_second_error_of_older_generation_does_not_clear_service_again(connect: 
 def test_command_and_pool_events_have_service_id(service: ScriptedServer, connect: Any, recorder: Any) -> None:
     client = connect(load_balanced_uri(service), retryReads=False)
     client.db.c.find_one()
-    service.fail("find", cut(0))
+    service.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     for kind, number in (("CommandStarted", 2), ("CommandSucceeded", 1), ("CommandFailed", 1), ("PoolCleared", 1)):
-        assert [event.service_id for event in recorder.of(kind)] == [SERVICE] * number
+        assert [event.service_id for event in recorder.events_named(kind)] == [SERVICE] * number
 
 
 @pytest.mark.requirement("LB-63")
@@ -223,11 +225,11 @@ def test_failed_authentication_increments_generation_of_service(connect: Any, se
     finding = go(client.db.c.find_one)
     service.wait_for("find")
     (pool,) = client._topology.pools()
-    assert services(pool) == {SERVICE: (0, 1)}
+    assert service_counts(pool) == {SERVICE: (0, 1)}
     service.replies["saslStart"] = {"ok": 0, "code": 18, "errmsg": "no"}
     with pytest.raises(OperationFailure):
         client.db.command("ping")
-    assert services(pool) == {SERVICE: (1, 1)}
+    assert service_counts(pool) == {SERVICE: (1, 1)}
     gate.set()
     finding.join(timeout=5)
-    assert services(pool) == {}
+    assert service_counts(pool) == {}

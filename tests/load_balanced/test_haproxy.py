@@ -88,13 +88,13 @@ def test_kill_of_service_clears_only_connections_to_service(
     gevent.joinall(customers, raise_error=True)
     assert len(shop.order_numbers()) == 60  # no order is lost or stored twice
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
-    assert {event.service_id for event in recorder.of("PoolCleared")} == {lost.service_id}
+    assert {event.service_id for event in recorder.events_named("PoolCleared")} == {lost.service_id}
     assert before <= _connections_to(shop, kept)
     assert _connections_to(shop, lost) == set()
     assert service_watch.spread == []
     assert connection_uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"
-    assert not recorder.of("HeartbeatStarted")
+    assert not recorder.events_named("HeartbeatStarted")
 
 
 def test_client_uses_restarted_service_again(services: Deployment, shop: Shop, service_watch: ServiceWatch) -> None:

@@ -15,7 +15,7 @@ from gmongo.database import Database
 from gmongo.errors import ConfigurationError
 from tests.load_balanced.harness import load_balanced_uri
 from tests.support.dns import Host, Network
-from tests.support.pools import services
+from tests.support.pools import service_counts
 from tests.support.server import ScriptedServer
 
 NAME = "shop.example.test"
@@ -154,7 +154,10 @@ def test_service_id_in_hello_does_not_select_load_balanced_mode(
     client = connect(f"mongodb://{service.name}", minPoolSize=0)
     client.db.c.find_one()
     assert topology_type_of(client) == "Sharded"
-    assert recorder.of("HeartbeatStarted")
-    assert {event.service_id for event in recorder.of("CommandStarted") + recorder.of("CommandSucceeded")} == {None}
+    assert recorder.events_named("HeartbeatStarted")
+    assert {
+        event.service_id
+        for event in recorder.events_named("CommandStarted") + recorder.events_named("CommandSucceeded")
+    } == {None}
     assert client.pool_stats()[0]["state"] == "ready"
-    assert services(client._topology.pools()[0]) == {}
+    assert service_counts(client._topology.pools()[0]) == {}

@@ -18,8 +18,8 @@ from tests.load_balanced.harness import (
     connections_of_commands,
     load_balanced_uri,
 )
-from tests.support.fail_points import block, break_off, refuse
-from tests.support.pools import services
+from tests.support.fail_points import block, close_connection_at, refuse
+from tests.support.pools import service_counts
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
@@ -55,13 +55,13 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     deployment.commands.clear()
     cursor = OPENERS[method](client)
     next(cursor)
-    assert recorder.only(*PINNING) == PAIR[:2]
+    assert recorder.lines_starting_with(*PINNING) == PAIR[:2]
     assert connection_uses(client) == {"cursors": 1}
     list(cursor)
     name = "find" if method == "raw" else method
     assert deployment.commands.named("getMore")
     assert len(set(connections_of_commands(deployment, name, "getMore"))) == 1
-    assert recorder.only(*PINNING) == PAIR  # the connection was checked in once
+    assert recorder.lines_starting_with(*PINNING) == PAIR  # the connection was checked in once
     assert deployment.commands.named("killCursors") == []
     assert connection_uses(client) == {}
 
@@ -79,7 +79,7 @@ def test_operation_that_leaves_no_open_cursor_checks_connection_in(
         refuse(deployment, "find", 2)
         with pytest.raises(OperationFailure):
             client.db.c.find().to_list()
-    assert recorder.only(*PINNING) == PAIR
+    assert recorder.lines_starting_with(*PINNING) == PAIR
     assert connection_uses(client) == {}
 
 
@@ -97,7 +97,7 @@ def test_close_sends_kill_cursors_on_pinned_connection(
 ) -> None:
     cursor.close()
     assert len(set(connections_of_commands(deployment, "find", "killCursors"))) == 1
-    assert recorder.only(*PINNING) == PAIR
+    assert recorder.lines_starting_with(*PINNING) == PAIR
     cursor.close()
     assert len(deployment.commands.named("killCursors")) == 1
     assert client.pool_stats()[0]["available"] == 1
@@ -111,7 +111,7 @@ def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
     if failure == "refused":
         refuse(deployment, "killCursors", 43)
     else:
-        break_off(deployment, "killCursors")
+        close_connection_at(deployment, "killCursors")
     cursor.close()
     assert connection_uses(client) == {}
     assert client.pool_stats()[0]["available"] == (1 if failure == "refused" else 0)
@@ -140,7 +140,7 @@ def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, c
     collect_garbage()
     eventually(lambda: connection_uses(client) == {})
     assert connections_of_commands(deployment, "killCursors") == pinned_connection
-    assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
+    assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-49")
@@ -187,7 +187,7 @@ def test_close_of_pinned_cursor_during_next_raises_invalid_operation(
     assert connection_uses(client) == {"cursors": 1}
     cursor.close()
     assert connection_uses(client) == {}
-    assert not recorder.of("PoolCleared") + recorder.of("ConnectionClosed")
+    assert not recorder.events_named("PoolCleared") + recorder.events_named("ConnectionClosed")
 
 
 @pytest.mark.requirement("LB-52", "LB-53", "LB-54")
@@ -199,12 +199,12 @@ def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
     cursor = client.db.c.find(batch_size=2)
     next(cursor), next(cursor)
     if failure == "network":
-        break_off(deployment, "getMore")
+        close_connection_at(deployment, "getMore")
     else:
         block(deployment, "getMore", 0.3)
     with pytest.raises(AutoReconnect):
         next(cursor)
-    assert recorder.only(*PINNING) == PAIR[:2]
+    assert recorder.lines_starting_with(*PINNING) == PAIR[:2]
     assert connection_uses(client) == {"cursors": 1}
     recorder.clear()
     cursor.close()
@@ -240,7 +240,7 @@ def test_limit_kills_cursor_that_server_leaves_open(service: ScriptedServer, con
     assert len(client.db.c.find(limit=2).to_list()) == 2
     assert service.connections_of("killCursors") == service.connections_of("find")
     assert connection_uses(client) == {}
-    assert SERVICE in services(client._topology.pools()[0])
+    assert SERVICE in service_counts(client._topology.pools()[0])
 
 
 @pytest.mark.requirement("LB-43", "LB-46", "LB-48")

@@ -14,7 +14,7 @@ from gmongo.engines import transaction
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import PINNING, collect_garbage, connection_uses, connections_of_commands
-from tests.support.fail_points import block, break_off, refuse
+from tests.support.fail_points import block, close_connection_at, refuse
 from tests.support.wait import eventually
 
 PAIR = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
@@ -45,7 +45,7 @@ def test_transaction_uses_one_connection(
         session.commit_transaction() if how_transaction_ends == "commit" else session.abort_transaction()
     names = ("insert", "find", "update", "getMore", f"{how_transaction_ends}Transaction")
     assert len(set(connections_of_commands(deployment, *names))) == 1
-    assert recorder.only(*PINNING) == PAIR
+    assert recorder.lines_starting_with(*PINNING) == PAIR
     assert connection_uses(client) == {}
 
 
@@ -80,7 +80,7 @@ def test_cursor_in_transaction_shares_pinned_connection(client: Any, session: An
     assert client.pool_stats()[0]["in_use"] == 1  # the open cursor still uses the connection
     cursor.close()
     assert connection_uses(client) == {}
-    assert recorder.only(*PINNING) == PAIR
+    assert recorder.lines_starting_with(*PINNING) == PAIR
 
 
 @pytest.mark.requirement("LB-58")
@@ -121,7 +121,7 @@ def test_transient_error_in_transaction_releases_pinned_connection(
     error_kind: str, deployment: Any, client: Any, session: Any
 ) -> None:
     if error_kind == "network":
-        break_off(deployment, "find")
+        close_connection_at(deployment, "find")
     else:
         refuse(deployment, "find", 112, TRANSIENT)
     with pytest.raises(PyMongoError) as caught:
@@ -173,7 +173,7 @@ def test_dropped_session_with_transaction_releases_pinned_connection(client: Any
     del session  # runs the finaliser of the session
     assert recorder.events == []
     eventually(lambda: (collect_garbage(), connection_uses(client) == {})[1])
-    assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
+    assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-83")
@@ -196,10 +196,10 @@ def test_interrupted_transaction_is_aborted_by_close_of_connection(
         with pytest.raises(AutoReconnect, match="interrupted") as caught:
             client.db.c.find_one(session=session)
         assert caught.value.has_error_label(TRANSIENT)
-        assert not recorder.of("CommandStarted")
+        assert not recorder.events_named("CommandStarted")
     else:
         session.abort_transaction()
-        assert not recorder.of("CommandStarted")
+        assert not recorder.events_named("CommandStarted")
     session.end_session()
     assert connection_uses(client) == {}
     with gevent.Timeout(5):
@@ -250,4 +250,4 @@ def test_commit_retries_of_with_transaction_wait_between_attempts(
     # The callback ran again, because the restarted services had lost the first transaction.
     assert len(calls) == 2
     assert client.db.c.find_one({"_id": "new"})
-    assert len(recorder.only("ConnectionCreated")) < 100
+    assert len(recorder.lines_starting_with("ConnectionCreated")) < 100

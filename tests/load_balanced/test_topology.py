@@ -15,7 +15,7 @@ from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from tests.load_balanced.harness import load_balanced_uri
 from tests.support.clients import make_client
-from tests.support.fail_points import break_off, refuse
+from tests.support.fail_points import close_connection_at, refuse
 from tests.support.server import ScriptedServer
 
 OPEN = [
@@ -62,7 +62,7 @@ def test_load_balanced_topology_has_one_server_without_hello_fields(connect: Any
 def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, client: Any, recorder: Any) -> None:
     client.db.c.find_one()
     before = client.topology_description
-    for command, cause_error in (("find", break_off), ("insert", partial(refuse, code=91))):
+    for command, cause_error in (("find", close_connection_at), ("insert", partial(refuse, code=91))):
         cause_error(deployment, command)
         with pytest.raises(AutoReconnect):  # both services fail, so the retry also fails
             client.db.c.find_one() if command == "find" else client.db.c.insert_one({})
@@ -72,7 +72,7 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
         client.db.c.find_one()
     gevent.sleep(0.05)
     assert client.topology_description == before
-    assert recorder.only(*SDAM) == OPEN
+    assert recorder.lines_starting_with(*SDAM) == OPEN
     client.topology_description.check_compatible()
 
 
@@ -80,13 +80,13 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
 def test_load_balanced_client_opens_no_connection_before_first_operation(
     service: ScriptedServer, recorder: Any
 ) -> None:
-    client = make_client(load_balanced_uri(service), recorder, heartbeat=0.01)
+    client = make_client(load_balanced_uri(service), recorder, heartbeat_interval=0.01)
     gevent.sleep(0.1)
     assert service.connection_count == 0
     client.db.c.find_one()
     gevent.sleep(0.1)
     assert (service.connection_count, len(service.commands("handshake")), service.commands("hello")) == (1, 1, [])
-    assert not recorder.of("HeartbeatStarted")
+    assert not recorder.events_named("HeartbeatStarted")
     client._topology.close()
 
 
@@ -96,7 +96,7 @@ def test_load_balanced_topology_publishes_specified_events(
 ) -> None:
     client = connect(load_balanced_uri(service))
     client.db.c.find_one()
-    assert recorder.only(*SDAM) == OPEN
+    assert recorder.lines_starting_with(*SDAM) == OPEN
     opened, first, server, changed, second = (e for e in recorder.events if type(e).__name__.startswith(SDAM))
     unknown, known = first.previous_description, first.new_description
     assert (unknown.topology_type_name, unknown.server_descriptions()) == ("Unknown", {})
@@ -108,7 +108,7 @@ def test_load_balanced_topology_publishes_specified_events(
     assert len({event.topology_id for event in (opened, first, server, changed, second)}) == 1
     recorder.clear()
     client.close()
-    assert recorder.only(*SDAM) == CLOSE
+    assert recorder.lines_starting_with(*SDAM) == CLOSE
 
 
 @pytest.mark.requirement("LB-27", "LB-28", "LB-29", "LB-30", "LB-31")

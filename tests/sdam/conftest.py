@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.fixtures import limited
+from tests.support.fixtures import virtual_time_limit_of
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
-patience = limited(15)
+time_limit = virtual_time_limit_of(15)
 
 
 @pytest.fixture

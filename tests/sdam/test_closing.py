@@ -18,7 +18,7 @@ from tests.support.clients import make_client
 from tests.support.greenlets import living_greenlets
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder, event_line
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
 MANY = 30
@@ -127,7 +127,7 @@ def test_closed_or_dropped_clients_of_silent_server_release_resources_immediatel
 ) -> None:
     with ScriptedServer(streams=True) as server:
         before = eventually(count_resources)
-        server.fail(stage, *[silent] * 50)
+        server.fail(stage, *[send_no_reply] * 50)
         clients: Any = [MongoClient(server.name, connectTimeoutMS=0) for _ in range(10)]
         server.wait_for(stage, 10)
         if closes_clients:
@@ -145,7 +145,7 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
     other = gevent.spawn(int)
     client._topology.close()
     assert not other.ready()
-    assert recorder.only("TopologyClosed") == ["TopologyClosed"]
+    assert recorder.lines_starting_with("TopologyClosed") == ["TopologyClosed"]
     count = len(recorder.events)
     wait_for_absent_events()
     assert other.ready()
@@ -159,14 +159,14 @@ def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
     """Check that the cancelled check publishes the first event, then the server, then the topology."""
-    stream_server.fail("handshake", *[silent] * (stage == "handshake"))
+    stream_server.fail("handshake", *[send_no_reply] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":
         eventually(lambda: awaitable_hellos(stream_server))
     else:
         stream_server.wait_for("handshake")
     pending = "HeartbeatStarted awaited" if stage == "hello" else "HeartbeatStarted"
-    assert recorder.only("Heartbeat")[-1] == pending
+    assert recorder.lines_starting_with("Heartbeat")[-1] == pending
     recorder.clear()
     client._topology.close()
     wait_for_absent_events()
@@ -257,8 +257,8 @@ def test_close_while_listener_waits_stops_commands_of_monitor(
     wait_for_absent_events()
     assert len(stream_server.received) == received
     assert not stream_server.peers
-    assert len(recorder.of("HeartbeatStarted")) == 1
-    assert len(recorder.of("HeartbeatSucceeded")) + len(recorder.of("HeartbeatFailed")) == 1
+    assert len(recorder.events_named("HeartbeatStarted")) == 1
+    assert len(recorder.events_named("HeartbeatSucceeded")) + len(recorder.events_named("HeartbeatFailed")) == 1
 
 
 @pytest.mark.requirement("SM-83")
@@ -272,20 +272,20 @@ def test_exception_in_heartbeat_listener_does_not_stop_monitor(
     interrupted: list[Any] = []
 
     def raise_in_listener(_event: Any) -> None:
-        if len(recorder.of(event)) == 2 and not interrupted:
+        if len(recorder.events_named(event)) == 2 and not interrupted:
             interrupted.append(gevent.getcurrent())
             raise exception_class
 
     recorder.hooks[event] = raise_in_listener
-    client = connect(server, heartbeat=0.02)
-    server.fail("hello", *[cut(0)] * 3)
+    client = connect(server, heartbeat_interval=0.02)
+    server.fail("hello", *[cut_reply(0)] * 3)
     server.changed()
     eventually(lambda: interrupted)
-    before = len(recorder.of("HeartbeatSucceeded"))
+    before = len(recorder.events_named("HeartbeatSucceeded"))
     server.changed()
-    eventually(lambda: len(recorder.of("HeartbeatSucceeded")) > before)
+    eventually(lambda: len(recorder.events_named("HeartbeatSucceeded")) > before)
     client._topology.close()
-    story = recorder.only("Heartbeat")
+    story = recorder.lines_starting_with("Heartbeat")
     assert [each.split()[0] for each in story[0::2]] == ["HeartbeatStarted"] * len(story[0::2])
     assert all(not each.startswith("HeartbeatStarted") for each in story[1::2])
     assert len(story) % 2 == 0
@@ -297,8 +297,8 @@ def test_interrupted_check_closes_connection_of_monitor(connect: Any, server: Sc
 
     The test detects a new connection by its first hello, which is not awaitable.
     """
-    client = connect(server, heartbeat=0.05)
-    server.fail("hello", *[silent] * 2)
+    client = connect(server, heartbeat_interval=0.05)
+    server.fail("hello", *[send_no_reply] * 2)
     server.changed()
     server.wait_for("hello")
     wait_for_absent_events()
@@ -310,7 +310,7 @@ def test_interrupted_check_closes_connection_of_monitor(connect: Any, server: Sc
     assert monitor._connection is not connection
     eventually(lambda: number not in server.peers)
     recorder.wait_for("HeartbeatStarted")
-    assert event_line(recorder.of("HeartbeatStarted")[0]) == "HeartbeatStarted"
+    assert event_line(recorder.events_named("HeartbeatStarted")[0]) == "HeartbeatStarted"
     eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
 
 
@@ -329,7 +329,7 @@ def test_operation_in_progress_fails_10_seconds_after_close(connect: Any, virtua
     with ScriptedServer() as server:
         client = connect(server, retryReads=False)
         client.db.command("ping")
-        server.fail("find", silent)
+        server.fail("find", send_no_reply)
         reading = gevent.spawn(client.db.c.find_one)
         server.wait_for("find")
         begin = virtual_time.monotonic()
@@ -344,11 +344,11 @@ def test_concurrent_close_publishes_each_closed_event_once(recorder: Recorder) -
     with ScriptedServer() as server:
         client = MongoClient(server.name, event_listeners=[recorder])
         client.db.command("ping")
-        server.fail("endSessions", held(gate))
+        server.fail("endSessions", hold_reply(gate))
         closing = [gevent.spawn(client.close) for _ in range(2)]
         server.wait_for("endSessions")
         gate.set()
         gevent.joinall(closing, timeout=5, raise_error=True)
     client.close()
     for kind in ("TopologyClosed", "ServerClosed", "PoolClosed"):
-        assert len(recorder.of(kind)) == 1
+        assert len(recorder.events_named(kind)) == 1

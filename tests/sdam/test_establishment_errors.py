@@ -23,7 +23,7 @@ from tests.sdam.harness import pool_stats_of
 from tests.support.clients import Client
 from tests.support.proxies import Socks5Proxy
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, cut, malformed, silent
+from tests.support.server import ScriptedServer, cut_reply, send_malformed_reply, send_no_reply
 from tests.support.wait import eventually
 
 OVERLOAD_LABELS = {"SystemOverloadedError", "RetryableError"}
@@ -51,15 +51,15 @@ def fail_hello_with_overload_error(server: ScriptedServer) -> None:
 # first flag is True if the error has overload labels, the second if the server becomes Unknown.
 FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
     "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
-    "hello: closed": (lambda server: server.fail("handshake", cut(0)), AutoReconnect, True, False),
-    "hello: half": (lambda server: server.fail("handshake", cut(20)), AutoReconnect, True, False),
-    "hello: silent": (lambda server: server.fail("handshake", silent), NetworkTimeout, True, False),
+    "hello: closed": (lambda server: server.fail("handshake", cut_reply(0)), AutoReconnect, True, False),
+    "hello: half": (lambda server: server.fail("handshake", cut_reply(20)), AutoReconnect, True, False),
+    "hello: silent": (lambda server: server.fail("handshake", send_no_reply), NetworkTimeout, True, False),
     "hello: overload": (fail_hello_with_overload_error, OperationFailure, True, False),
     "hello: refused": (fail_hello_with_error, OperationFailure, False, True),
-    "hello: garbage": (lambda server: server.fail("handshake", malformed), BSONError, False, True),
-    "authentication: closed": (lambda server: server.fail("saslStart", cut(0)), AutoReconnect, False, True),
-    "authentication: half": (lambda server: server.fail("saslStart", cut(20)), AutoReconnect, False, True),
-    "authentication: silent": (lambda server: server.fail("saslStart", silent), NetworkTimeout, False, True),
+    "hello: garbage": (lambda server: server.fail("handshake", send_malformed_reply), BSONError, False, True),
+    "authentication: closed": (lambda server: server.fail("saslStart", cut_reply(0)), AutoReconnect, False, True),
+    "authentication: half": (lambda server: server.fail("saslStart", cut_reply(20)), AutoReconnect, False, True),
+    "authentication: silent": (lambda server: server.fail("saslStart", send_no_reply), NetworkTimeout, False, True),
     "authentication: refused": (lambda server: server.replies.update(saslStart=REFUSED), OperationFailure, False, True),
 }
 
@@ -73,7 +73,7 @@ def client_with_known_server(connect: Any, server: ScriptedServer, recorder: Rec
 
 
 def server_events(recorder: Recorder) -> list[str]:
-    return recorder.only("ServerDescriptionChanged Unknown", "PoolCleared", "HeartbeatFailed")
+    return recorder.lines_starting_with("ServerDescriptionChanged Unknown", "PoolCleared", "HeartbeatFailed")
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
@@ -89,7 +89,7 @@ def test_handshake_error_of_operation_has_specified_effects(
         client.db.c.find_one()
     assert (getattr(raised.value, "_error_labels", set()) >= OVERLOAD_LABELS) is has_labels
     assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
-    assert recorder.only("ConnectionClosed", "ConnectionCheckOutFailed") == [
+    assert recorder.lines_starting_with("ConnectionClosed", "ConnectionCheckOutFailed") == [
         "ConnectionClosed",
         "ConnectionCheckOutFailed",
     ]
@@ -118,7 +118,7 @@ def test_handshake_error_of_background_run_has_specified_effects(
     recorder.wait_for("ConnectionClosed")
     gevent.sleep(0.1)
     assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
-    assert len(recorder.of("ConnectionCreated")) == 1
+    assert len(recorder.events_named("ConnectionCreated")) == 1
 
 
 class ApplicationTimeout(Exception):
@@ -149,7 +149,7 @@ def test_application_timeout_during_connection_establishment_keeps_server_known(
 ) -> None:
     run, kind = LIMITS[limit]
     client = client_with_known_server(connect, server, recorder)
-    server.fail(stage, silent)
+    server.fail(stage, send_no_reply)
     with pytest.raises(kind) as raised:
         run(client)
     assert not getattr(raised.value, "_error_labels", set()) & OVERLOAD_LABELS
@@ -166,7 +166,7 @@ def test_kill_during_connection_establishment_keeps_server_known(
 ) -> None:
     client = client_with_known_server(connect, server, recorder)
     before = len(server.commands(stage))
-    server.fail(stage, silent)
+    server.fail(stage, send_no_reply)
     finding = gevent.spawn(client.db.c.find_one)
     eventually(lambda: len(server.commands(stage)) > before)
     finding.kill()
@@ -196,7 +196,7 @@ def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any
         peer.send(message)
 
     server.fail("handshake", reply_after_delay)
-    server.fail("saslStart", silent)
+    server.fail("saslStart", send_no_reply)
     finding = gevent.spawn(client.db.c.find_one)
     ended: list[bool] = []
     gevent.spawn_later(0.38, lambda: ended.append(finding.ready()))

@@ -59,7 +59,7 @@ def test_server_change_adds_event_of_expected_kind(before: Any, after: Any, expe
     history.changed(
         topology_description_of(before).server_descriptions(), topology_description_of(after).server_descriptions()
     )
-    assert [(each.kind, each.address, each.times) for each in history.happenings] == [
+    assert [(each.kind, each.address, each.times) for each in history.events] == [
         (kind, ("h0", 1), 1) for kind in expected
     ]
 
@@ -70,7 +70,7 @@ def test_repeated_failure_of_server_increments_count_of_last_event() -> None:
     other = ServerDescription(("h1", 1), error=OSError())
     for each in (failures[0], other, *failures[1:]):
         history.check_failed(each)
-    assert [(each.address[0], type(each.error), each.times) for each in history.happenings] == [
+    assert [(each.address[0], type(each.error), each.times) for each in history.events] == [
         ("h1", OSError, 1),
         ("h0", OSError, 2),
         ("h0", ValueError, 1),
@@ -83,7 +83,7 @@ def test_event_of_repeated_failure_has_first_and_last_time(monkeypatch: pytest.M
     for moment in (3.0, 5.0, 9.0):
         monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
         history.check_failed(ServerDescription(("h0", 1), error=OSError()))
-    (failed,) = history.happenings
+    (failed,) = history.events
     assert (failed.first, failed.moment) == (3.0, 9.0)
 
 
@@ -91,11 +91,11 @@ def test_event_about_unknown_server_has_error() -> None:
     history, error = EventLog(), OSError("x")
     before = {("h0", 1): ServerDescription(("h0", 1), PRIMARY)}
     history.changed(before, {("h0", 1): ServerDescription(("h0", 1), error=error)})
-    assert [(each.kind, each.error) for each in history.happenings] == [("primary became unknown", error)]
+    assert [(each.kind, each.error) for each in history.events] == [("primary became unknown", error)]
 
 
 def test_event_log_keeps_last_100_events() -> None:
     history = EventLog()
     for number in range(150):
         history.check_failed(ServerDescription((f"h{number}", 1), error=OSError()))
-    assert [each.address[0] for each in history.happenings] == [f"h{number}" for number in range(50, 150)]
+    assert [each.address[0] for each in history.events] == [f"h{number}" for number in range(50, 150)]

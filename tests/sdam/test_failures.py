@@ -15,15 +15,15 @@ from tests.sdam.harness import (
     streaming_connection,
     wait_for_absent_events,
 )
-from tests.support.server import ScriptedServer, cut, silent
+from tests.support.server import ScriptedServer, cut_reply, send_no_reply
 from tests.support.wait import eventually
 
 SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
 
 
 FAILURES = {
-    "network error": (lambda server: server.fail("hello", cut(0)), AutoReconnect),
-    "timeout": (lambda server: server.fail("hello", silent), NetworkTimeout),
+    "network error": (lambda server: server.fail("hello", cut_reply(0)), AutoReconnect),
+    "timeout": (lambda server: server.fail("hello", send_no_reply), NetworkTimeout),
     "command error": (
         lambda server: setattr(server, "hello_edit", lambda command, reply: SHUTTING_DOWN),
         OperationFailure,
@@ -38,7 +38,7 @@ def test_failed_check_publishes_events_in_order(
     connect: Any, poll_server: ScriptedServer, recorder: Any, failure: str
 ) -> None:
     cause_failure, error = FAILURES[failure]
-    client = connect(poll_server, heartbeat=0.05, connectTimeoutMS=50)
+    client = connect(poll_server, heartbeat_interval=0.05, connectTimeoutMS=50)
     recorder.wait_for("HeartbeatSucceeded", 2)
     (monitoring,) = poll_server.peers
     states: list[str] = []
@@ -55,8 +55,8 @@ def test_failed_check_publishes_events_in_order(
         "TopologyDescriptionChanged Single",
         "PoolCleared interrupting" if failure == "timeout" else "PoolCleared",
     ]
-    assert isinstance(recorder.of("HeartbeatFailed")[0].reply, error)
-    assert isinstance(recorder.of("ServerDescriptionChanged")[0].new_description.error, error)
+    assert isinstance(recorder.events_named("HeartbeatFailed")[0].reply, error)
+    assert isinstance(recorder.events_named("ServerDescriptionChanged")[0].new_description.error, error)
     assert states[0] == "paused"
     eventually(lambda: monitoring not in poll_server.peers)
     poll_server.hello_edit = None
@@ -69,14 +69,14 @@ def test_failed_check_publishes_events_in_order(
 def test_check_timeout_interrupts_operations_in_progress(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    poll_server.fail("find", silent)
-    client = connect(poll_server, heartbeat=0.05, connectTimeoutMS=100, retryReads=False)
+    poll_server.fail("find", send_no_reply)
+    client = connect(poll_server, heartbeat_interval=0.05, connectTimeoutMS=100, retryReads=False)
     reader = gevent.spawn(client.db.c.find_one)
     poll_server.wait_for("find")
-    poll_server.fail("hello", silent)
+    poll_server.fail("hello", send_no_reply)
     with pytest.raises(AutoReconnect):
         reader.get(timeout=5)
-    assert recorder.only("PoolCleared") == ["PoolCleared interrupting"]
+    assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared interrupting"]
 
 
 @pytest.mark.requirement("SM-102", "SM-103", "SM-111")
@@ -89,7 +89,7 @@ def test_known_server_is_checked_immediately_after_network_error_of_check(
     recorder.clear()
     stream_server.peers[streaming_connection(stream_server)].close()
     recorder.wait_for("PoolReady")
-    assert recorder.only("Heartbeat", "Pool")[:5] == [
+    assert recorder.lines_starting_with("Heartbeat", "Pool")[:5] == [
         "HeartbeatFailed awaited",
         "PoolCleared",
         "HeartbeatStarted",
@@ -108,7 +108,7 @@ def test_monitor_waits_after_command_error_of_hello(connect: Any, stream_server:
     stream_server.changed()
     recorder.wait_for("HeartbeatFailed")
     wait_for_absent_events(0.1)
-    assert recorder.only("Heartbeat")[-1] == "HeartbeatFailed awaited"
+    assert recorder.lines_starting_with("Heartbeat")[-1] == "HeartbeatFailed awaited"
 
 
 @pytest.mark.requirement("SM-95", "SM-96", "SM-100")
@@ -118,7 +118,7 @@ def test_server_description_listener_can_run_operation_on_server(
 ) -> None:
     found: list[Any] = []
     states: list[tuple[str, str]] = []
-    client = connect(server, heartbeat=0.1, retryReads=False)
+    client = connect(server, heartbeat_interval=0.1, retryReads=False)
     recorder.wait_for("PoolReady")
 
     def use_server(event: Any) -> None:
@@ -128,7 +128,7 @@ def test_server_description_listener_can_run_operation_on_server(
             found.append(client.db.c.find_one({"_id": 1}))
 
     recorder.hooks["ServerDescriptionChanged"] = use_server
-    server.fail("hello", *[cut(0)] * 4)
+    server.fail("hello", *[cut_reply(0)] * 4)
     if server.streams:
         server.changed()
     eventually(lambda: found)
@@ -146,10 +146,13 @@ def test_command_error_in_handshake_marks_server_unknown_without_check(
     poll_server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
     with pytest.raises(OperationFailure, match="not now"):
         client.db.c.find_one()
-    assert recorder.only("ServerDescription", "PoolCleared")[-2:] == ["ServerDescriptionChanged Unknown", "PoolCleared"]
+    assert recorder.lines_starting_with("ServerDescription", "PoolCleared")[-2:] == [
+        "ServerDescriptionChanged Unknown",
+        "PoolCleared",
+    ]
     assert isinstance(description_of(client, poll_server).error, OperationFailure)
     wait_for_absent_events()
-    assert len(recorder.of("HeartbeatStarted")) == 1
+    assert len(recorder.events_named("HeartbeatStarted")) == 1
 
 
 @pytest.mark.requirement("SM-91", "SM-92", "SM-109", "SM-121")
@@ -159,14 +162,17 @@ def test_network_error_of_operation_cancels_check(connect: Any, stream_server: S
     eventually(lambda: awaitable_hellos(stream_server))
     old = streaming_connection(stream_server)
     recorder.clear()
-    stream_server.fail("find", cut(0))
+    stream_server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     recorder.wait_for("HeartbeatFailed awaited")
     eventually(lambda: old not in stream_server.peers)
     wait_for_absent_events()
-    assert recorder.only("Heartbeat") == ["HeartbeatFailed awaited"]
-    assert recorder.only("ServerDescription", "PoolCleared") == ["ServerDescriptionChanged Unknown", "PoolCleared"]
+    assert recorder.lines_starting_with("Heartbeat") == ["HeartbeatFailed awaited"]
+    assert recorder.lines_starting_with("ServerDescription", "PoolCleared") == [
+        "ServerDescriptionChanged Unknown",
+        "PoolCleared",
+    ]
 
 
 @pytest.mark.requirement("SM-129")
@@ -177,7 +183,7 @@ def test_concurrent_network_errors_of_operations_clear_pool_once(
     client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
     monitoring = set(stream_server.peers)
-    stream_server.fail("find", *[silent] * 8)
+    stream_server.fail("find", *[send_no_reply] * 8)
     readers = [gevent.spawn(client.db.c.find_one) for _ in range(8)]
     stream_server.wait_for("find", 8)
     recorder.clear()
@@ -187,7 +193,7 @@ def test_concurrent_network_errors_of_operations_clear_pool_once(
     assert all(isinstance(reader.exception, AutoReconnect) for reader in readers)
     recorder.wait_for("HeartbeatFailed awaited")
     wait_for_absent_events()
-    assert recorder.only("Heartbeat", "ServerDescription", "PoolCleared") == [
+    assert recorder.lines_starting_with("Heartbeat", "ServerDescription", "PoolCleared") == [
         "ServerDescriptionChanged Unknown",
         "PoolCleared",
         "HeartbeatFailed awaited",
@@ -206,7 +212,7 @@ def test_each_read_is_retried_after_server_closes_all_connections(
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
     monitoring = set(stream_server.peers)
-    stream_server.fail("find", *[silent] * 5)
+    stream_server.fail("find", *[send_no_reply] * 5)
     readers = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
     stream_server.wait_for("find", 5)
     for number in set(stream_server.peers) - monitoring:
@@ -224,7 +230,7 @@ def test_repeated_close_of_monitor_connections_keeps_minimum_check_interval(
     must keep the minimum interval.
     """
     stream_server.exhausts = False
-    stream_server.fail("hello", *[cut(0)] * 1000)
+    stream_server.fail("hello", *[cut_reply(0)] * 1000)
     # The server closes the connection 5 ms after each awaitable hello.
     recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, stream_server.changed)
     connect(stream_server, heartbeatFrequencyMS=60_000)

@@ -14,7 +14,7 @@ from gmongo.server_api import ServerApi
 from tests.sdam.harness import awaitable_hellos, description_of, plain_hellos, wait_for_absent_events
 from tests.support.greenlets import living_greenlets
 from tests.support.pools import checked_out
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply
 from tests.support.wait import eventually
 
 AUTHENTICATING = {"saslSupportedMechs", "speculativeAuthenticate", "saslStart"}
@@ -30,22 +30,22 @@ def command_names(commands: list[dict[str, Any]]) -> list[str]:
 def test_each_check_publishes_started_event_and_end_event(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    connect(poll_server, heartbeat=0.02)
+    connect(poll_server, heartbeat_interval=0.02)
     recorder.wait_for("HeartbeatSucceeded", 3)
-    poll_server.fail("hello", cut(0))
+    poll_server.fail("hello", cut_reply(0))
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("HeartbeatSucceeded", 5)
-    story = recorder.only(*HEARTBEATS)
+    story = recorder.lines_starting_with(*HEARTBEATS)
     assert story[0::2] == ["HeartbeatStarted"] * len(story[0::2])
     assert {*story[1::2]} == {"HeartbeatSucceeded", "HeartbeatFailed"}
     requests = len(poll_server.commands("handshake")) + len(poll_server.commands("hello"))
-    assert requests - len(recorder.of("HeartbeatStarted")) in (0, 1)
+    assert requests - len(recorder.events_named("HeartbeatStarted")) in (0, 1)
 
 
 @pytest.mark.requirement("SM-02", "SM-08", "SM-94", "SM-116")
 @pytest.mark.usefixtures("quick_checks")
 def test_polling_monitor_sends_hello_with_hello_ok(connect: Any, poll_server: ScriptedServer) -> None:
-    connect(poll_server, heartbeat=0.02)
+    connect(poll_server, heartbeat_interval=0.02)
     assert poll_server.wait_for("hello", 2) == {"hello": 1, "helloOk": True, "$db": "admin"}
 
 
@@ -90,7 +90,7 @@ def test_first_hello_is_legacy_hello_with_hello_ok(connect: Any, server: Scripte
 @pytest.mark.requirement("SM-08", "SM-117")
 @pytest.mark.usefixtures("quick_checks")
 def test_monitor_sends_hello_if_server_reports_hello_ok(connect: Any, server: ScriptedServer) -> None:
-    connect(server, heartbeat=0.02)
+    connect(server, heartbeat_interval=0.02)
     server.wait_for("hello", 3)
     assert {*command_names(server.commands("hello"))} == {"hello"}
 
@@ -102,7 +102,7 @@ def test_monitor_sends_legacy_hello_if_server_reports_no_hello_ok(
     connect: Any, poll_server: ScriptedServer, hello_ok: Any
 ) -> None:
     poll_server.hello_extra = {"helloOk": hello_ok}
-    connect(poll_server, heartbeat=0.02)
+    connect(poll_server, heartbeat_interval=0.02)
     poll_server.wait_for("hello", 3)
     assert {*command_names(poll_server.commands("hello"))} == {"ismaster"}
     assert all(command["helloOk"] is True for command in poll_server.commands("hello"))
@@ -112,9 +112,9 @@ def test_monitor_sends_legacy_hello_if_server_reports_no_hello_ok(
 @pytest.mark.usefixtures("quick_checks")
 def test_monitor_with_server_api_never_sends_legacy_hello(connect: Any, server: ScriptedServer) -> None:
     server.hello_extra = {"helloOk": None}
-    connect(server, heartbeat=0.02, server_api=ServerApi("1"))
+    connect(server, heartbeat_interval=0.02, server_api=ServerApi("1"))
     server.wait_for("hello", 4)
-    server.fail("hello", cut(0), cut(0))
+    server.fail("hello", cut_reply(0), cut_reply(0))
     server.wait_for("handshake", 3 if server.streams else 2)
     commands = [each.command for each in server.received]
     assert {*command_names(commands)} == {"hello"}
@@ -124,14 +124,14 @@ def test_monitor_with_server_api_never_sends_legacy_hello(connect: Any, server: 
 @pytest.mark.requirement("SM-17", "SM-18", "SM-61", "SM-71")
 @pytest.mark.usefixtures("quick_checks")
 def test_checks_of_monitor_do_not_use_pool_connections(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    client = connect(server, heartbeat=0.02, maxPoolSize=1)
+    client = connect(server, heartbeat_interval=0.02, maxPoolSize=1)
     recorder.wait_for("HeartbeatSucceeded", 2)
     eventually(lambda: len(server.peers) == (2 if server.streams else 1))
     assert not [event for event in recorder.event_lines if event.startswith("Connection")]
     with checked_out(client._topology.server_at(server.address, None, wait=True).pool) as connection:
-        recorder.wait_for("HeartbeatSucceeded", len(recorder.of("HeartbeatSucceeded")) + 3)
+        recorder.wait_for("HeartbeatSucceeded", len(recorder.events_named("HeartbeatSucceeded")) + 3)
         assert connection.usable
-    assert len(recorder.of("ConnectionCreated")) == 1
+    assert len(recorder.events_named("ConnectionCreated")) == 1
     assert len(server.peers) == (3 if server.streams else 2)
 
 
@@ -142,7 +142,9 @@ def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, reco
 
     Connections of operations must authenticate.
     """
-    client = connect(server, heartbeat=0.02, username="user", password="password", serverSelectionTimeoutMS=500)
+    client = connect(
+        server, heartbeat_interval=0.02, username="user", password="password", serverSelectionTimeoutMS=500
+    )
     recorder.wait_for("HeartbeatSucceeded", 4)
     eventually(lambda: len(server.commands("handshake")) == (2 if server.streams else 1))
     assert {each.name for each in server.received} == {"handshake", "hello"}
@@ -195,7 +197,9 @@ def test_frozen_member_does_not_delay_checks_of_other_members(connect: Any, reco
     """Check that the checks of the other members continue while one member replies to no check."""
     with ScriptedReplicaSet(streams=streams) as replica_set:
         frozen, *others = replica_set.members[::-1]
-        client = connect(replica_set.members[0], heartbeat=0.02, replicaSet="scripted", connectTimeoutMS=60_000)
+        client = connect(
+            replica_set.members[0], heartbeat_interval=0.02, replicaSet="scripted", connectTimeoutMS=60_000
+        )
         eventually(lambda: len(client.nodes) == 3)
         frozen.answering.clear()
         wait_for_absent_events(0.05)
@@ -203,17 +207,17 @@ def test_frozen_member_does_not_delay_checks_of_other_members(connect: Any, reco
         for other in others:
             eventually(
                 lambda other=other: (
-                    [e.connection_id for e in recorder.of("HeartbeatSucceeded")].count(other.address) >= 10
+                    [e.connection_id for e in recorder.events_named("HeartbeatSucceeded")].count(other.address) >= 10
                 )
             )
-        assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatSucceeded")]
-        assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatFailed")]
+        assert frozen.address not in [event.connection_id for event in recorder.events_named("HeartbeatSucceeded")]
+        assert frozen.address not in [event.connection_id for event in recorder.events_named("HeartbeatFailed")]
 
 
 @pytest.mark.requirement("SM-04", "SM-32", "SM-47", "SM-60")
 @pytest.mark.usefixtures("quick_checks")
 def test_monitor_streams_if_server_supports_streaming(connect: Any, server: ScriptedServer) -> None:
-    connect(server, heartbeat=0.02)
+    connect(server, heartbeat_interval=0.02)
     server.wait_for("hello", 4)
     assert bool(awaitable_hellos(server)) == server.streams
     assert bool(plain_hellos(server))
@@ -227,9 +231,9 @@ def test_heartbeat_log_messages_have_connection_ids(
     """Check that all log messages have connection IDs, also after the reconnection of the monitor."""
     caplog.set_level(logging.DEBUG, "gmongo.topology")
     poll_server.hello_extra = {"connectionId": 77}
-    connect(poll_server, heartbeat=0.02)
+    connect(poll_server, heartbeat_interval=0.02)
     poll_server.wait_for("hello", 2)
-    poll_server.fail("hello", cut(0))
+    poll_server.fail("hello", cut_reply(0))
     poll_server.wait_for("handshake", 2)
     poll_server.wait_for("hello", 5)
     logged = [record.structured for record in caplog.records]  # type: ignore[attr-defined]
@@ -255,8 +259,8 @@ def test_duration_of_heartbeat_event_includes_whole_check(
         return fault
 
     poll_server.fail("handshake", delayed(lambda peer, message: peer.send(message)))
-    poll_server.fail("hello", delayed(lambda peer, message: peer.send(message)), delayed(cut(0)))
-    connect(poll_server, heartbeat=0.02)
+    poll_server.fail("hello", delayed(lambda peer, message: peer.send(message)), delayed(cut_reply(0)))
+    connect(poll_server, heartbeat_interval=0.02)
     recorder.wait_for("HeartbeatFailed")
-    slow = recorder.of("HeartbeatSucceeded")[:2] + recorder.of("HeartbeatFailed")[:1]
+    slow = recorder.events_named("HeartbeatSucceeded")[:2] + recorder.events_named("HeartbeatFailed")[:1]
     assert [event.duration for event in slow] == pytest.approx([0.05] * 3, rel=0.1)

@@ -59,7 +59,7 @@ class RecordingMonitor:
 class TopologyWithoutMonitors(Topology):
     """A topology whose servers have a :class:`RecordingMonitor` instead of a real monitor."""
 
-    def _monitored(self, address: Address, pool: Pool) -> Server:
+    def _make_server(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, RecordingMonitor())  # type: ignore[arg-type]
 
 

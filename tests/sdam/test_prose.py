@@ -11,7 +11,7 @@ from gmongo.errors import AutoReconnect, NotPrimaryError, PyMongoError, ServerSe
 from gmongo.read_preferences import Secondary
 from tests.sdam.harness import awaitable_hellos, description_of, wait_for_absent_events
 from tests.support.clients import Client
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply
 from tests.support.wait import eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not writable primary"}
@@ -46,7 +46,7 @@ def test_network_error_of_write_marks_primary_unknown(
     client = client_with_all_members(connect, replica_set)
     primary = replica_set.members[0]
     handshakes = len(primary.commands("handshake"))
-    primary.fail("insert", cut(0))
+    primary.fail("insert", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.insert_one({})
     assert description_of(client, primary).server_type_name == "Unknown"
@@ -69,7 +69,9 @@ def test_not_writable_primary_error_marks_primary_unknown(connect: Any, recorder
         with pytest.raises(NotPrimaryError):
             client.db.c.find_one()
         assert kinds[0] == "ReplicaSetNoPrimary"
-        (lost,) = [e.new_description for e in recorder.of("ServerDescriptionChanged") if e.new_description.error]
+        (lost,) = [
+            e.new_description for e in recorder.events_named("ServerDescriptionChanged") if e.new_description.error
+        ]
         assert lost.address == primary.address
         assert "not writable primary" in str(lost.error)
 
@@ -83,7 +85,7 @@ def test_node_is_recovering_error_marks_secondary_unknown_and_requests_check(con
         recorder.clear()
         with pytest.raises(PyMongoError):
             client.db.get_collection("c", read_preference=Secondary()).find_one()
-        (lost,) = [event for event in recorder.of("ServerDescriptionChanged") if event.new_description.error]
+        (lost,) = [event for event in recorder.events_named("ServerDescriptionChanged") if event.new_description.error]
         assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
         (member,) = [each for each in replica_set.members if each.address == lost.server_address]
         member.wait_for("hello")
@@ -100,7 +102,7 @@ def test_write_concern_error_with_shutdown_code_marks_primary_unknown(connect: A
         recorder.clear()
         with pytest.raises(PyMongoError):
             client.db.c.insert_one({})
-        assert recorder.only("ServerDescription", "TopologyDescription")[:2] == [
+        assert recorder.lines_starting_with("ServerDescription", "TopologyDescription")[:2] == [
             "ServerDescriptionChanged Unknown",
             "TopologyDescriptionChanged ReplicaSetNoPrimary",
         ]
@@ -177,7 +179,7 @@ def test_monitor_waits_half_a_second_after_failed_checks(
     assert client.admin.command("ping")["ok"] == 1
     gevent.get_hub().loop.update_now()
     assert gevent.get_hub().loop.now() - started >= 0.95
-    assert len(recorder.of("HeartbeatFailed")) == 2
+    assert len(recorder.events_named("HeartbeatFailed")) == 2
     assert poll_server.connection_count == 4  # three connections of the monitor, and one connection of the operation
 
 
@@ -186,9 +188,9 @@ def test_monitor_waits_half_a_second_after_failed_checks(
 def test_failed_checks_clear_pool_until_next_successful_check(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:
-    connect(server, directConnection=True, heartbeat=0.05)
+    connect(server, directConnection=True, heartbeat_interval=0.05)
     recorder.wait_for("PoolReady")
-    assert recorder.only("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
+    assert recorder.lines_starting_with("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
     recorder.clear()
     server.hello_edit = failing_hellos(2)
     recorder.wait_for("HeartbeatFailed")
@@ -203,7 +205,7 @@ def test_heartbeat_frequency_sets_interval_of_streamed_replies(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:
     """Run streaming protocol test 1 of the specification with a tenth of the heartbeat interval."""
-    connect(server, heartbeat=0.05)
+    connect(server, heartbeat_interval=0.05)
     recorder.wait_for("HeartbeatSucceeded", 6)
 
 

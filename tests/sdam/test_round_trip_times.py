@@ -11,7 +11,7 @@ import pytest
 from gmongo import _clock
 from gmongo.sdam.round_trip_time import RoundTripTime
 from tests.sdam.harness import awaitable_hellos, description_of, plain_hellos, streaming_connection
-from tests.support.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut_reply
 from tests.support.wait import eventually
 
 pytestmark = [pytest.mark.usefixtures("quick_checks"), pytest.mark.real_time]
@@ -73,21 +73,21 @@ def test_handshake_is_first_round_trip_sample(connect: Any, poll_server: Scripte
 
 @pytest.mark.requirement("SM-72")
 def test_polled_server_has_one_monitor_connection(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
-    connect(poll_server, heartbeat=0.01)
+    connect(poll_server, heartbeat_interval=0.01)
     recorder.wait_for("HeartbeatSucceeded", 4)
     assert poll_server.connection_count == 1
 
 
 @pytest.mark.requirement("SM-118")
 def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    client = connect(server, heartbeat=0.02)
+    client = connect(server, heartbeat_interval=0.02)
     eventually(lambda: description_of(client, server).min_round_trip_time > 0)
     streams_on = streaming_connection(server) if server.streams else None
     recorder.clear()
     if streams_on:
         server.peers[streams_on].close()
     else:
-        server.fail("hello", cut(0))
+        server.fail("hello", cut_reply(0))
     lost = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
     assert lost.round_trip_time is None
     assert lost.min_round_trip_time == 0
@@ -99,7 +99,7 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
 
 @pytest.mark.requirement("SM-61", "SM-71", "SM-80", "SM-108", "SM-125", "SM-126", "SM-127")
 def test_rtt_monitor_uses_second_connection(connect: Any, stream_server: ScriptedServer) -> None:
-    connect(stream_server, heartbeat=0.02)
+    connect(stream_server, heartbeat_interval=0.02)
     eventually(lambda: len(plain_hellos(stream_server)) >= 5)
     assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain_hellos(stream_server))
     assert commands_of_rtt_connection(stream_server)[:4] == ["ismaster", "hello", "hello", "hello"]
@@ -117,7 +117,7 @@ def test_rtt_monitor_measures_once_per_interval(connect: Any, stream_server: Scr
         return reply
 
     stream_server.hello_edit = record
-    connect(stream_server, heartbeat=0.05)
+    connect(stream_server, heartbeat_interval=0.05)
     eventually(lambda: len(times) >= 4)
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.045
 
@@ -125,9 +125,9 @@ def test_rtt_monitor_measures_once_per_interval(connect: Any, stream_server: Scr
 @pytest.mark.requirement("SM-03", "SM-79", "SM-128")
 def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     """Run the prose test "RTT is continuously updated" with a shorter interval."""
-    client = connect(stream_server, heartbeat=0.02)
+    client = connect(stream_server, heartbeat_interval=0.02)
     eventually(lambda: description_of(client, stream_server).round_trip_time)
-    assert all(event.new_description.round_trip_time for event in recorder.of("ServerDescriptionChanged"))
+    assert all(event.new_description.round_trip_time for event in recorder.events_named("ServerDescriptionChanged"))
 
     def slow_if_measured(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command:
@@ -164,7 +164,7 @@ def test_streamed_hello_replies_add_no_round_trip_samples(
 def test_reply_to_rtt_monitor_does_not_change_server_description(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    client = connect(stream_server, heartbeat=0.02)
+    client = connect(stream_server, heartbeat_interval=0.02)
     recorder.wait_for("PoolReady")
     eventually(lambda: len(plain_hellos(stream_server)) >= 1)
     recorder.clear()
@@ -173,13 +173,13 @@ def test_reply_to_rtt_monitor_does_not_change_server_description(
     )
     seen = len(plain_hellos(stream_server))
     eventually(lambda: len(plain_hellos(stream_server)) > seen + 3)
-    assert not recorder.only("ServerDescription", "TopologyDescription", "Pool")
+    assert not recorder.lines_starting_with("ServerDescription", "TopologyDescription", "Pool")
     assert description_of(client, stream_server).server_type_name == "Standalone"
 
 
 @pytest.mark.requirement("SM-82")
 def test_rtt_monitor_publishes_no_events(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    connect(stream_server, heartbeat=0.02)
+    connect(stream_server, heartbeat_interval=0.02)
     recorder.wait_for("PoolReady")
     recorder.wait_for("HeartbeatStarted awaited")
     recorder.clear()
@@ -193,7 +193,7 @@ def test_rtt_monitor_publishes_no_events(connect: Any, stream_server: ScriptedSe
 def test_rtt_monitor_errors_keep_server_description_and_samples(
     connect: Any, stream_server: ScriptedServer, recorder: Any, error: Any
 ) -> None:
-    client = connect(stream_server, heartbeat=0.02)
+    client = connect(stream_server, heartbeat_interval=0.02)
     recorder.wait_for("PoolReady")
     eventually(lambda: description_of(client, stream_server).min_round_trip_time > 0)
     recorder.clear()

@@ -115,7 +115,7 @@ def test_application_selector_chooses_server_with_highest_port(
     for number in range(10):
         nearest.find_one({"_id": number})
     highest = max(replica_set.members, key=lambda member: member.port)
-    assert [event.connection_id for event in recorder.of("CommandStarted")] == [highest.address] * 10
+    assert [event.connection_id for event in recorder.events_named("CommandStarted")] == [highest.address] * 10
 
 
 def scripted_mongos() -> ScriptedServer:
@@ -138,7 +138,7 @@ def test_slow_mongos_receives_fewer_operations() -> None:
 
         recorder.clear()
         gevent.joinall([gevent.spawn(find) for _ in range(greenlets)], raise_error=True)
-        return Counter(event.connection_id for event in recorder.of("CommandStarted"))
+        return Counter(event.connection_id for event in recorder.events_named("CommandStarted"))
 
     with scripted_mongos() as slow, scripted_mongos() as other:
         options: dict[str, Any] = {"localThresholdMS": 30_000, "minPoolSize": 10, "maxPoolSize": 10}

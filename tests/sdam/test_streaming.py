@@ -83,7 +83,7 @@ def test_monitor_reads_streamed_replies_without_further_requests(
         recorder.wait_for("HeartbeatSucceeded awaited", number)
     recorder.wait_for("HeartbeatStarted awaited", 6)
     assert len(awaitable_hellos(stream_server)) == 1
-    assert recorder.only("Heartbeat") == [
+    assert recorder.lines_starting_with("Heartbeat") == [
         "HeartbeatStarted",
         "HeartbeatSucceeded",
         *["HeartbeatStarted awaited", "HeartbeatSucceeded awaited"] * 5,
@@ -135,10 +135,10 @@ def test_streamed_replies_in_one_packet_are_processed_in_order(
     stream_server.fail("hello", send_three_replies)
     stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 3)
-    assert [event.reply["tags"]["is"] for event in recorder.of("HeartbeatSucceeded")] == tags
-    changes = recorder.of("ServerDescriptionChanged")
+    assert [event.reply["tags"]["is"] for event in recorder.events_named("HeartbeatSucceeded")] == tags
+    changes = recorder.events_named("ServerDescriptionChanged")
     assert [event.new_description.tags["is"] for event in changes] == tags
-    assert recorder.only("Heartbeat", "ServerDescription")[:3] == [
+    assert recorder.lines_starting_with("Heartbeat", "ServerDescription")[:3] == [
         "HeartbeatSucceeded awaited",
         "ServerDescriptionChanged Standalone",
         "HeartbeatStarted awaited",
@@ -160,7 +160,7 @@ def close_connection(stream_server: ScriptedServer) -> None:
 def test_monitor_streams_on_new_connection_after_failure(
     connect: Any, stream_server: ScriptedServer, recorder: Any, cause_failure: Any
 ) -> None:
-    connect(stream_server, heartbeat=0.5)
+    connect(stream_server, heartbeat_interval=0.5)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.commands("handshake")) == 2)
     old = streaming_connection(stream_server)
     cause_failure(stream_server)
@@ -178,7 +178,7 @@ def test_monitor_streams_on_new_connection_after_failure(
 def test_server_monitoring_mode_selects_streaming_or_polling(
     connect: Any, stream_server: ScriptedServer, recorder: Any, mode: str, streams: Any
 ) -> None:
-    connect(stream_server, heartbeat=0.02, serverMonitoringMode=mode)
+    connect(stream_server, heartbeat_interval=0.02, serverMonitoringMode=mode)
     recorder.wait_for("HeartbeatSucceeded", 4)
     assert bool(awaitable_hellos(stream_server)) == streams
     assert len(stream_server.peers) == (2 if streams else 1)
@@ -204,7 +204,7 @@ def test_round_trip_time_excludes_await_time(connect: Any, stream_server: Script
         return reply
 
     stream_server.hello_edit = delay_measurement
-    client = connect(stream_server, heartbeat=0.2)
+    client = connect(stream_server, heartbeat_interval=0.2)
     event = recorder.wait_for("HeartbeatSucceeded awaited", 3)
     assert event.duration == pytest.approx(0.2, rel=0.01)
     wait_for_absent_events()

@@ -15,7 +15,7 @@ from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
 from tests.sdam.harness import wait_for_absent_events
 from tests.support.listeners import ForwardingHeartbeatListener
 from tests.support.recorder import short_name
-from tests.support.server import ScriptedServer, held, silent
+from tests.support.server import ScriptedServer, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
 
@@ -75,7 +75,7 @@ def test_polling_monitor_starts_check_one_interval_after_previous_check(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
     clock = CheckTimes()
-    connect(poll_server, heartbeat=0.06, event_listeners=[clock])
+    connect(poll_server, heartbeat_interval=0.06, event_listeners=[clock])
     assert min(clock.pauses(3)) >= 0.055
 
 
@@ -83,8 +83,8 @@ def test_polling_monitor_starts_check_one_interval_after_previous_check(
 @pytest.mark.usefixtures("quick_checks")
 def test_heartbeat_interval_starts_at_end_of_slow_check(connect: Any, poll_server: ScriptedServer) -> None:
     clock, gate = CheckTimes(), Event()
-    poll_server.fail("hello", held(gate))
-    connect(poll_server, heartbeat=0.06, event_listeners=[clock])
+    poll_server.fail("hello", hold_reply(gate))
+    connect(poll_server, heartbeat_interval=0.06, event_listeners=[clock])
     poll_server.wait_for("hello")
     gevent.sleep(0.1)
     gate.set()
@@ -113,13 +113,13 @@ def test_server_selection_without_suitable_server_requests_check(connect: Any, p
 def test_request_for_check_during_check_is_ignored(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     client, gate = connect(poll_server), Event()
     recorder.wait_for("HeartbeatSucceeded")
-    poll_server.fail("hello", held(gate))
+    poll_server.fail("hello", hold_reply(gate))
     client._topology.request_checks()
     poll_server.wait_for("hello")
     for _ in range(10):
         client._topology.request_checks()
         gevent.sleep(0)
-    assert len(recorder.of("HeartbeatStarted")) == 2
+    assert len(recorder.events_named("HeartbeatStarted")) == 2
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 2)
     wait_for_absent_events(0.1)  # ten times the minimum pause, in which a further check would start
@@ -156,7 +156,7 @@ def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: 
         client = connect(server, serverSelectionTimeoutMS=30)
         recorder.wait_for("HeartbeatFailed")
         wait_for_absent_events(0.1)
-        assert len(recorder.of("HeartbeatStarted")) == 1
+        assert len(recorder.events_named("HeartbeatStarted")) == 1
         with pytest.raises(ServerSelectionTimeoutError):
             client.db.c.find_one()
         recorder.wait_for("HeartbeatFailed", 2)
@@ -172,7 +172,7 @@ def wait_for_heartbeat_timeout(seconds: float, recorder: Any, count: int = 1) ->
 def test_handshake_of_monitor_times_out_after_connect_timeout(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:
-    server.fail("handshake", silent)
+    server.fail("handshake", send_no_reply)
     connect(server, connectTimeoutMS=100)
     wait_for_heartbeat_timeout(0.1, recorder)
 
@@ -181,13 +181,13 @@ def test_handshake_of_monitor_times_out_after_connect_timeout(
 @pytest.mark.usefixtures("quick_checks")
 def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     gate = Event()
-    poll_server.fail("hello", held(gate))
-    connect(poll_server, heartbeat=0.02, socketTimeoutMS=10)
+    poll_server.fail("hello", hold_reply(gate))
+    connect(poll_server, heartbeat_interval=0.02, socketTimeoutMS=10)
     poll_server.wait_for("hello")
     wait_for_absent_events(0.05)
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 3)
-    assert not recorder.of("HeartbeatFailed")
+    assert not recorder.events_named("HeartbeatFailed")
 
 
 @pytest.mark.requirement("SM-69")
@@ -198,7 +198,7 @@ def test_awaited_reply_times_out_after_sum_of_connect_timeout_and_heartbeat_inte
 ) -> None:
     """Let only the first awaited reply arrive, after 100 ms."""
     stream_server.exhausts = reply_modes
-    connect(stream_server, heartbeat=0.1, connectTimeoutMS=100)
+    connect(stream_server, heartbeat_interval=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")
     assert round(event.duration, 6) >= 0.09
     stream_server.answering.clear()
@@ -210,12 +210,12 @@ def test_awaited_reply_times_out_after_sum_of_connect_timeout_and_heartbeat_inte
 def test_connect_timeout_of_zero_disables_timeout_of_checks(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:
-    connect(server, heartbeat=0.02, connectTimeoutMS=0)
+    connect(server, heartbeat_interval=0.02, connectTimeoutMS=0)
     recorder.wait_for("HeartbeatSucceeded", 3)
     server.answering.clear()
     wait_for_absent_events(0.2)
-    assert recorder.of("HeartbeatFailed") == []
-    seen = len(recorder.of("HeartbeatSucceeded"))
+    assert recorder.events_named("HeartbeatFailed") == []
+    seen = len(recorder.events_named("HeartbeatSucceeded"))
     server.answering.set()
     recorder.wait_for("HeartbeatSucceeded", seen + 2)
 

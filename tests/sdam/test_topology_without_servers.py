@@ -29,7 +29,7 @@ from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import _reason
 from gmongo.sdam.srv_monitor import SrvMonitor
-from gmongo.sdam.topology import Topology, forked
+from gmongo.sdam.topology import Topology, fork_error
 from gmongo.server_type import SERVER_TYPE
 from gmongo.testing import VirtualTime
 from gmongo.wire.timeout import seconds_of
@@ -41,7 +41,7 @@ A = ("a", 27017)
 class TopologyWithoutMonitors(Topology):
     """A topology whose servers have mock monitors."""
 
-    def _monitored(self, address: Any, pool: Any) -> Server:
+    def _make_server(self, address: Any, pool: Any) -> Server:
         return Server(address, pool, Mock())
 
 
@@ -84,7 +84,7 @@ def test_deprioritized_server_is_selected_only_if_no_other_server_is_suitable() 
 def test_event_log_records_failed_check_but_not_successful_check(error: Exception | None) -> None:
     topology = open_topology("mongodb://a/")
     topology.server_checked(ServerDescription(A, None if error else {"ok": 1}, error=error))
-    failed = [each.error for each in topology.history.happenings if each.kind == "check failed"]
+    failed = [each.error for each in topology.history.events if each.kind == "check failed"]
     assert failed == ([] if error is None else [error])
     topology.close()
 
@@ -172,7 +172,7 @@ def test_handshake_duration_is_round_trip_time_if_no_sample_exists(earlier_sampl
 
 
 def test_error_after_fork_states_that_client_reconnects() -> None:
-    assert str(forked()) == "the connection belongs to the parent process; the client reconnects after a fork"
+    assert str(fork_error()) == "the connection belongs to the parent process; the client reconnects after a fork"
 
 
 @pytest.mark.parametrize("mid_message", [None, False, True])

@@ -37,7 +37,7 @@ SERVER_FIELDS = {
 class TopologyWithoutMonitors(Topology):
     """Topology whose servers have no monitors."""
 
-    def _monitored(self, address: Address, pool: Pool) -> Server:
+    def _make_server(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, None)
 
 

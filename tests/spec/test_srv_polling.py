@@ -319,8 +319,8 @@ def test_rescan_keeps_connections_to_unchanged_host(
     polling_timer.next_scan()
     assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
     assert connections <= set(mongoses[27017].peers)
-    assert [event.server_address[1] for event in recorder.of("ServerClosed")] == [27018]
-    assert [event.server_address[1] for event in recorder.of("ServerOpening")] == [27019]
+    assert [event.server_address[1] for event in recorder.events_named("ServerClosed")] == [27018]
+    assert [event.server_address[1] for event in recorder.events_named("ServerOpening")] == [27019]
 
 
 @pytest.mark.parametrize(("ttls", "seconds"), [((86400, 300), 300), ((1, 86400), 60), ((60, 60), 60)])

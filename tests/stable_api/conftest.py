@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gmongo.testing import Deployment
-from tests.support.fixtures import limited
+from tests.support.fixtures import virtual_time_limit_of
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
-time_limit = limited(25)
+time_limit = virtual_time_limit_of(25)
 
 
 @pytest.fixture

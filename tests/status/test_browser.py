@@ -25,7 +25,7 @@ from gmongo.status import workers as states_of_workers
 from gmongo.status.screen import Screen
 from gmongo.testing import Deployment
 from tests.support.browser import CHROMIUM, Page, browser
-from tests.support.wait import PATIENCE, until
+from tests.support.wait import WAIT_LIMIT, until
 
 pytestmark = [
     pytest.mark.long,
@@ -197,7 +197,7 @@ def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """Open a page about three workers whose replica set has lost its primary under load."""
     directory = tmp_path_factory.mktemp("page") / "states"
     with Deployment.replica_set(members=3) as deployment, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # Let slow workers reply.
+        patch.setattr(states_of_workers, "_REPLY_TIMEOUT", WAIT_LIMIT)  # Let slow workers reply.
         command = [sys.executable, "-c", _WORKER, str(directory), deployment.uri]
         workers = [subprocess.Popen(command) for _ in range(3)]
         names = {str(worker.pid) for worker in workers}

@@ -51,7 +51,7 @@ class ConcurrentChanges:
         self._sets = machine.in_use, machine.pending
         self._connections = list(machine.in_use)
         self._queues = machine.queue.waiters, topology.selector._queue.waiters
-        self._rows = topology.history.happenings, slow.last
+        self._rows = topology.history.events, slow.last
         self._others: list[RegisteredObject] = []
         self._happening = SdamEvent(0.0, "joined", self._address, None, 1, 0.0)
         self._slow = slow.last[0]
@@ -85,7 +85,7 @@ class ConcurrentChanges:
             connections.update(self._connections)
         for connection in self._connections:
             # Like a weak reference to a greenlet, a call of this function returns a greenlet.
-            connection.holder = gevent.getcurrent
+            connection.checked_out_by = gevent.getcurrent
 
     def _remove_entries(self) -> None:
         self._others.clear()
@@ -98,7 +98,7 @@ class ConcurrentChanges:
         for connections in self._sets:
             connections.clear()
         for connection in self._connections:
-            connection.holder = None
+            connection.checked_out_by = None
 
 
 def metrics() -> None:

@@ -53,7 +53,7 @@ def operation_phases(client: MongoClient[Any]) -> list[str]:
     return [each["phase"] for each in state_of(client)["operations"]]
 
 
-def request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
+def send_wsgi_request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
     """Send a request to a WSGI application through a validator. Return the status, the headers and the body."""
     responses: list[Any] = []
     environ = {
@@ -214,8 +214,8 @@ def test_slow_operation_has_query_text_only_on_request(connect: Any) -> None:
     assert slow["text"].startswith('{"find": "orders", "filter": {"name": "hunter2"}')
     assert len(slow["text"]) <= 100
     page = StatusPage()
-    assert b"hunter2" not in request(page, "format=json")[2]
-    assert b"hunter2" in request(StatusPage(query_text=True), "format=json")[2]
+    assert b"hunter2" not in send_wsgi_request(page, "format=json")[2]
+    assert b"hunter2" in send_wsgi_request(StatusPage(query_text=True), "format=json")[2]
 
 
 def test_state_contains_no_user_name_and_no_password(deployment: Deployment) -> None:
@@ -249,7 +249,7 @@ def test_state_of_unconnected_client_sends_no_command(deployment: Deployment) ->
 
 
 def test_page_has_security_headers_and_no_external_resource() -> None:
-    status, headers, body = request(StatusPage())
+    status, headers, body = send_wsgi_request(StatusPage())
     assert status == "200 OK"
     assert headers["Content-Type"].startswith("text/html")
     assert headers["Cache-Control"] == "no-store"
@@ -261,7 +261,7 @@ def test_page_has_security_headers_and_no_external_resource() -> None:
 
 def test_json_format_of_state_has_version_and_clients(connect: Any) -> None:
     connect(appName="shop")
-    status, headers, body = request(StatusPage(), "format=json")
+    status, headers, body = send_wsgi_request(StatusPage(), "format=json")
     assert (status, headers["Content-Type"]) == ("200 OK", "application/json")
     (process,) = json.loads(body)["processes"]
     assert process["version"] == gmongo.version
@@ -270,11 +270,11 @@ def test_json_format_of_state_has_version_and_clients(connect: Any) -> None:
 
 def test_page_answers_other_methods_than_get_and_head_with_405() -> None:
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
-        status, headers, body = request(StatusPage(), method=method)
+        status, headers, body = send_wsgi_request(StatusPage(), method=method)
         assert status.startswith("405")
         assert headers["Allow"] == "GET, HEAD"
         assert body == b""
-    assert request(StatusPage(), method="HEAD")[2] == b""
+    assert send_wsgi_request(StatusPage(), method="HEAD")[2] == b""
 
 
 def test_client_does_not_import_the_status_package() -> None:

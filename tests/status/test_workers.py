@@ -33,7 +33,7 @@ from gmongo.status.__main__ import main
 from gmongo.testing import Deployment
 from tests.status.states import POOL, SERVER
 from tests.status.states import client as client_state
-from tests.status.test_page import request
+from tests.status.test_page import send_wsgi_request
 from tests.support.wait import eventually
 
 # The program of a worker process. The worker creates a client before the fork, like under ``gunicorn --preload``.
@@ -126,7 +126,7 @@ def test_directory_of_another_user_raises_configuration_error(tmp_path: Path, mo
         with pytest.raises(ConfigurationError, match="belong to this user"):
             function(tmp_path)
     assert main([str(tmp_path), "--once"]) == 1
-    (process,) = json.loads(request(page, "format=json")[2])["processes"]
+    (process,) = json.loads(send_wsgi_request(page, "format=json")[2])["processes"]
     assert "belong to this user" in process["error"]
     assert process["clients"] == []
 
@@ -135,7 +135,7 @@ def test_page_is_empty_if_socket_directory_was_removed(tmp_path: Path) -> None:
     page = StatusPage(tmp_path / "states")
     eventually(lambda: list((tmp_path / "states").glob("*.sock")))
     shutil.rmtree(tmp_path / "states")
-    assert json.loads(request(page, "format=json")[2])["processes"] == []
+    assert json.loads(send_wsgi_request(page, "format=json")[2])["processes"] == []
 
 
 def id_of_ended_process() -> int:
@@ -197,7 +197,7 @@ def test_publish_overwrites_no_existing_file(tmp_path: Path, suffix: str, caplog
 def test_page_collects_states_in_directory(tmp_path: Path) -> None:
     page = StatusPage(tmp_path)
     eventually(lambda: list(tmp_path.glob("*.sock")))
-    (process,) = json.loads(request(page, "format=json")[2])["processes"]
+    (process,) = json.loads(send_wsgi_request(page, "format=json")[2])["processes"]
     assert process["process"] == os.getpid()
 
 
@@ -211,7 +211,7 @@ def test_worker_sends_query_text_only_on_request(tmp_path: Path, requested_first
         client.app.users.insert_one({"name": "hunter2"})
         eventually(lambda: list(tmp_path.glob("*.sock")))
         for has_text, page in pages.items():
-            assert (b"hunter2" in request(page, "format=json")[2]) is has_text
+            assert (b"hunter2" in send_wsgi_request(page, "format=json")[2]) is has_text
             assert ("hunter2" in str(worker_states(tmp_path, has_text))) is has_text
         assert "hunter2" not in str(worker_states(tmp_path))
 
@@ -305,7 +305,9 @@ def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual
 
 def outputs_of(directory: Path) -> tuple[list[dict[str, Any]], str]:
     """Return the states that the page shows, and the text that the terminal command prints."""
-    page = json.loads(request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)["processes"]
+    page = json.loads(send_wsgi_request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)[
+        "processes"
+    ]
     terminal = io.StringIO()
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=300)
     console.print(importlib.import_module("gmongo.status.terminal").Tables(worker_states(directory)))

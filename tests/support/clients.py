@@ -14,18 +14,18 @@ Client = MongoClient[dict[str, Any]]
 Connect = Callable[..., Client]
 
 
-def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Client:
+def make_client(host: Any, recorder: Any, heartbeat_interval: float | None = None, **options: Any) -> Client:
     """Create a client and start its monitors.
 
     :param recorder: Event listener of the client.
-    :param heartbeat: Seconds between server checks, or None for the default. The parameter exists
+    :param heartbeat_interval: Seconds between server checks, or None for the default. The parameter exists
         because the option ``heartbeatFrequencyMS`` rejects values below 500 ms.
     """
     options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
-    if heartbeat is None:
+    if heartbeat_interval is None:
         return MongoClient(host, **options)
     client: Client = MongoClient(host, **{**options, "connect": False})
-    client._topology.settings = replace(client._topology.settings, heartbeat_frequency=heartbeat)
+    client._topology.settings = replace(client._topology.settings, heartbeat_frequency=heartbeat_interval)
     client._topology.open()
     return client
 

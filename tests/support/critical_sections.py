@@ -2,7 +2,7 @@
 
 Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``.
 :func:`record_switches` wraps these sections, and ``greenlet.settrace`` reports each switch. A
-greenlet must not switch between ``Delivery.note`` and the delivery of the event either, because
+greenlet must not switch between ``Delivery.record`` and the delivery of the event either, because
 other greenlets wait for the delivery.
 """
 
@@ -36,7 +36,7 @@ class Sections:
         self.count = 0
         self.faults: list[str] = []
         self._depth: Counter[int] = Counter()
-        self._noted_in: dict[int, Delivery] = {}  # ID of the greenlet -> `Delivery` object that the greenlet used last
+        self._used_by: dict[int, Delivery] = {}  # ID of the greenlet -> `Delivery` object that the greenlet used last
 
     def wrap_method(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a method of ``StateMachine`` that runs as a critical section."""
@@ -76,11 +76,11 @@ class Sections:
 
         return watched
 
-    def wrap_note(self, function: Callable[..., bool]) -> Callable[..., bool]:
-        """Return a wrapper of ``Delivery.note`` that records the ``Delivery`` object of the greenlet."""
+    def wrap_record(self, function: Callable[..., bool]) -> Callable[..., bool]:
+        """Return a wrapper of ``Delivery.record`` that records the ``Delivery`` object of the greenlet."""
 
         def watched(delivery: Delivery, *arguments: Any) -> bool:
-            self._noted_in[id(greenlet.getcurrent())] = delivery
+            self._used_by[id(greenlet.getcurrent())] = delivery
             return function(delivery, *arguments)
 
         return watched
@@ -93,8 +93,8 @@ class Sections:
         origin = switch[0]
         if self._depth[id(origin)] > 0:
             self._fault("a switch in a critical section", origin)
-        delivery = self._noted_in.get(id(origin))
-        turn = delivery._turns.get(origin) if delivery is not None else None
+        delivery = self._used_by.get(id(origin))
+        turn = delivery._events_by_greenlet.get(origin) if delivery is not None else None
         if turn is not None and turn.size and not turn.delivering and turn.awake is None:
             self._fault("a switch before events were delivered", origin)
 
@@ -117,7 +117,7 @@ def record_switches() -> Iterator[Sections]:
     watched: dict[str, Any] = {
         "__enter__": sections.wrap_enter(Delivery.__enter__),
         "__exit__": sections.wrap_exit(Delivery.__exit__),
-        "note": sections.wrap_note(Delivery.note),
+        "record": sections.wrap_record(Delivery.record),
     }
     before = greenlet.settrace(sections.trace)
     try:

@@ -54,17 +54,18 @@ class Exploration(NamedTuple):
         return f"{self.states} states, {self.steps} steps{paths}"
 
 
-def explore(create_system: Callable[[], ExploredSystem], depth: int, until: str | None = None) -> Exploration:
+def explore(create_system: Callable[[], ExploredSystem], depth: int, until_violation: str | None = None) -> Exploration:
     """Execute every possible sequence of at most `depth` steps.
 
     :param create_system: Function that creates a system in its first state.
-    :param until: Description of the violated invariant at which the exploration ends, or None to explore all sequences.
+    :param until_violation: Description of the violated invariant at which the exploration ends, or None to explore all
+        sequences.
     """
     seen: set[Any] = set()
     violations: dict[str, tuple[Step, ...]] = {}
     paths: deque[tuple[Step, ...]] = deque([()])
     taken = 0
-    while paths and until not in violations:
+    while paths and until_violation not in violations:
         path = paths.popleft()
         for step in _steps_after(create_system, path) if len(path) < depth else ():
             world = _after(create_system, (*path, step))

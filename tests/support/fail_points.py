@@ -9,11 +9,11 @@ from gmongo.testing import Deployment
 
 
 def fail(
-    where: Deployment | MongoClient[Any], *commands: str, times: int | None = 1, member: Any = None, **data: Any
+    target: Deployment | MongoClient[Any], *commands: str, times: int | None = 1, member: Any = None, **data: Any
 ) -> None:
     """Set the fail point ``failCommand``.
 
-    :param where: A simulated deployment, or a client. A client sends ``configureFailPoint`` to its
+    :param target: A simulated deployment, or a client. A client sends ``configureFailPoint`` to its
         deployment.
     :param commands: Names of the commands that fail.
     :param times: Number of commands that fail, or None for no limit.
@@ -22,22 +22,22 @@ def fail(
     """
     mode: Any = "alwaysOn" if times is None else {"times": times}
     data = {"failCommands": list(commands), **data}
-    if isinstance(where, MongoClient):
-        where.admin.command("configureFailPoint", "failCommand", mode=mode, data=data)
+    if isinstance(target, MongoClient):
+        target.admin.command("configureFailPoint", "failCommand", mode=mode, data=data)
     else:
-        where.set_fail_point("failCommand", mode, data, member=member)
+        target.set_fail_point("failCommand", mode, data, member=member)
 
 
-def block(where: Deployment | MongoClient[Any], command: str, seconds: float = 0.15) -> None:
+def block(target: Deployment | MongoClient[Any], command: str, seconds: float = 0.15) -> None:
     """Let the server wait before the execution of the next `command`."""
-    fail(where, command, blockConnection=True, blockTimeMS=int(seconds * 1000))
+    fail(target, command, blockConnection=True, blockTimeMS=int(seconds * 1000))
 
 
-def refuse(where: Deployment | MongoClient[Any], command: str, code: int, *labels: str) -> None:
+def refuse(target: Deployment | MongoClient[Any], command: str, code: int, *labels: str) -> None:
     """Let the server reply to the next `command` with an error that has this code and these error labels."""
-    fail(where, command, errorCode=code, errorLabels=list(labels))
+    fail(target, command, errorCode=code, errorLabels=list(labels))
 
 
-def break_off(where: Deployment | MongoClient[Any], command: str) -> None:
+def close_connection_at(target: Deployment | MongoClient[Any], command: str) -> None:
     """Let the server close the connection when the next `command` arrives, without a reply."""
-    fail(where, command, closeConnection=True)
+    fail(target, command, closeConnection=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Fault = Callable[["ServerConnection", bytes], None]
 
 
-def cut(at: int) -> Fault:
+def cut_reply(at: int) -> Fault:
     """Return a fault that sends the first `at` bytes of the reply and then closes the connection."""
 
     def fault(peer: ServerConnection, message: bytes) -> None:
@@ -44,18 +44,18 @@ def with_false_header(length: int | None = None, response_to: int | None = None,
     return fault
 
 
-def malformed(peer: ServerConnection, message: bytes) -> None:
+def send_malformed_reply(peer: ServerConnection, message: bytes) -> None:
     """Send a reply whose message header is valid and whose document is not valid BSON."""
     start = BODY_AT[HEADER.unpack_from(message)[3]]
     body = len(message) - start
     peer.send(message[:start] + struct.pack("<i", body) + b"\xee" * (body - 5) + b"\x00")
 
 
-def silent(peer: ServerConnection, message: bytes) -> None:
+def send_no_reply(peer: ServerConnection, message: bytes) -> None:
     """Send nothing, and keep the connection open."""
 
 
-def held(gate: Event) -> Fault:
+def hold_reply(gate: Event) -> Fault:
     """Return a fault that sends the reply after the test has set `gate`."""
 
     def fault(peer: ServerConnection, message: bytes) -> None:

@@ -29,13 +29,13 @@ def now() -> datetime.datetime:
 
 
 @dataclass(frozen=True)
-class Certified:
+class CertificateWithKey:
     """A certificate and the private key of its subject."""
 
     certificate: x509.Certificate
     key: Any
 
-    def write(self, path: Path, *chain: Certified) -> str:
+    def write(self, path: Path, *chain: CertificateWithKey) -> str:
         """Write the key, the certificate and the certificates of `chain` to one PEM file.
 
         Return the path of the file.
@@ -79,17 +79,17 @@ class Authority:
         self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)
         self.certificate = self._signed(self.subject, self.key, [basic], DAY)
-        self.own = Certified(self.certificate, self.key)
+        self.own = CertificateWithKey(self.certificate, self.key)
 
     def issue_intermediate(self) -> Authority:
         """Return an intermediate authority whose certificate this authority has signed."""
         other = Authority(self.kind, "subordinate")
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)
         other.certificate = self._signed(other.subject, other.key, [basic], DAY)
-        other.own = Certified(other.certificate, other.key)
+        other.own = CertificateWithKey(other.certificate, other.key)
         return other
 
-    def server(self, *responders: str, must_staple: bool = False) -> Certified:
+    def server(self, *responders: str, must_staple: bool = False) -> CertificateWithKey:
         """Issue a server certificate for ``localhost`` and 127.0.0.1.
 
         :param responders: URLs of OCSP responders to write to the certificate.
@@ -106,7 +106,7 @@ class Authority:
             extensions.append((x509.TLSFeature([x509.TLSFeatureType.status_request]), False))
         return self._certified("server", extensions)
 
-    def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> Certified:
+    def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
         """Issue the certificate of a delegate, which signs OCSP responses instead of the authority.
 
         :param purposes: Purposes in the extended key usage extension. An empty list omits the
@@ -122,10 +122,12 @@ class Authority:
             extensions.append((x509.KeyUsage(*usage), True))
         return self._certified("delegate", extensions, days * DAY)
 
-    def _certified(self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY) -> Certified:
+    def _certified(
+        self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY
+    ) -> CertificateWithKey:
         key = new_key(self.kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        return Certified(self._signed(subject, key, extensions, length), key)
+        return CertificateWithKey(self._signed(subject, key, extensions, length), key)
 
     def _signed(
         self, subject: x509.Name, key: Any, extensions: list[tuple[Any, bool]], length: datetime.timedelta
@@ -145,45 +147,45 @@ class Authority:
 
     def response(
         self,
-        certified: Certified,
+        certified: CertificateWithKey,
         status: ocsp.OCSPCertStatus = GOOD,
         *,
-        signer: Certified | None = None,
-        since: datetime.timedelta = -MINUTE,
-        until: datetime.timedelta | None = DAY,
-        identified_by: hashes.HashAlgorithm | None = None,
-        signed_with: Any = None,
-        by_name: bool = False,
+        signer: CertificateWithKey | None = None,
+        this_update_offset: datetime.timedelta = -MINUTE,
+        next_update_offset: datetime.timedelta | None = DAY,
+        certificate_id_hash: hashes.HashAlgorithm | None = None,
+        signature_hash: Any = None,
+        identifies_signer_by_name: bool = False,
     ) -> bytes:
         """Return a signed OCSP response about the status of a certificate.
 
         :param signer: The delegate that signs the response, and whose certificate the response
             contains. None to let the authority sign.
-        :param since: Time from now to ``thisUpdate``. Negative for a time in the past.
-        :param until: Time from now to ``nextUpdate``, or None to omit the field.
-        :param identified_by: Hash algorithm of the certificate ID in the response.
-        :param signed_with: Hash algorithm of the signature.
-        :param by_name: True if the response identifies the signer by its name, False by the hash of its key.
+        :param this_update_offset: Time from now to ``thisUpdate``. Negative for a time in the past.
+        :param next_update_offset: Time from now to ``nextUpdate``, or None to omit the field.
+        :param certificate_id_hash: Hash algorithm of the certificate ID in the response.
+        :param signature_hash: Hash algorithm of the signature.
+        :param identifies_signer_by_name: True if the response identifies the signer by its name, False by its key hash.
         """
         signer = signer or self.own
         revoked = status is REVOKED
         builder = ocsp.OCSPResponseBuilder().add_response(
             cert=certified.certificate,
             issuer=self.certificate,
-            algorithm=identified_by or hashes.SHA1(),
+            algorithm=certificate_id_hash or hashes.SHA1(),
             cert_status=status,
-            this_update=now() + since,
-            next_update=None if until is None else now() + until,
+            this_update=now() + this_update_offset,
+            next_update=None if next_update_offset is None else now() + next_update_offset,
             revocation_time=now() - DAY if revoked else None,
             revocation_reason=x509.ReasonFlags.key_compromise if revoked else None,
         )
-        encoding = ocsp.OCSPResponderEncoding.NAME if by_name else ocsp.OCSPResponderEncoding.HASH
+        encoding = ocsp.OCSPResponderEncoding.NAME if identifies_signer_by_name else ocsp.OCSPResponderEncoding.HASH
         builder = builder.responder_id(encoding, signer.certificate)
         if signer is not self.own:
             builder = builder.certificates([signer.certificate])
-        return builder.sign(signer.key, signed_with or hash_for(signer.key)).public_bytes(serialization.Encoding.DER)
+        return builder.sign(signer.key, signature_hash or hash_for(signer.key)).public_bytes(serialization.Encoding.DER)
 
-    def revocations(self, *revoked: Certified) -> bytes:
+    def revocations(self, *revoked: CertificateWithKey) -> bytes:
         """Return a PEM certificate revocation list of the `revoked` certificates."""
         builder = x509.CertificateRevocationListBuilder(self.subject, now() - MINUTE, now() + DAY)
         for each in revoked:
@@ -193,7 +195,7 @@ class Authority:
 
 
 OCSP_SIGNING = ExtendedKeyUsageOID.OCSP_SIGNING
-FOR_SERVERS = ExtendedKeyUsageOID.SERVER_AUTH
+SERVER_AUTH_PURPOSE = ExtendedKeyUsageOID.SERVER_AUTH
 
 
 def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:

@@ -22,6 +22,6 @@ def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connectio
     pool.check_in(connection)
 
 
-def services(pool: Pool) -> dict[Any, tuple[int, int]]:
+def service_counts(pool: Pool) -> dict[Any, tuple[int, int]]:
     """Return the pool generation and the number of connections of each service, keyed by the service ID."""
     return {service: (entry[0], entry[1]) for service, entry in pool.generations._services.items()}

@@ -73,15 +73,15 @@ class CompressingProxy(ProxyServer):
 
     The proxy decompresses each request, and compresses the reply to a compressed request.
 
-    :param offer: Names of the compressors that the proxy adds to the hello reply.
-    :param reply_with: Name of the compressor for replies, or None for uncompressed replies.
+    :param offered_compressors: Names of the compressors that the proxy adds to the hello reply.
+    :param reply_compressor: Name of the compressor for replies, or None for uncompressed replies.
     """
 
-    def __init__(self, server: Any, offer: list[str], reply_with: str | None = None) -> None:
+    def __init__(self, server: Any, offered_compressors: list[str], reply_compressor: str | None = None) -> None:
         super().__init__()
         self.server = server
-        self.offer = offer
-        self.reply_with = reply_with
+        self.offered_compressors = offered_compressors
+        self.reply_compressor = reply_compressor
         self.compressors: list[int] = []
         self.tamper: Callable[[bytes], bytes] = lambda message: message
 
@@ -98,14 +98,14 @@ class CompressingProxy(ProxyServer):
                 onward.sendall(HEADER.pack(16 + len(payload), request_id, response_to, opcode) + payload)
                 length, request_id, response_to, opcode = HEADER.unpack(read(onward, 16))
                 reply = read(onward, length - 16)
-                if was_compressed and self.reply_with is not None:
+                if was_compressed and self.reply_compressor is not None:
                     sock.sendall(self.tamper(self._wrap(request_id, response_to, opcode, reply)))
                 else:
                     sock.sendall(HEADER.pack(length, request_id, response_to, opcode) + reply)
 
     def _wrap(self, request_id: int, response_to: int, opcode: int, reply: bytes) -> bytes:
         assert opcode == OP_MSG
-        compressor = make_compressor(self.reply_with or "zlib", -1)
+        compressor = make_compressor(self.reply_compressor or "zlib", -1)
         content = compressor.compress(reply)
         wrapper = struct.pack("<iiB", opcode, len(reply), compressor.id)
         return HEADER.pack(25 + len(content), request_id, response_to, OP_COMPRESSED) + wrapper + content
@@ -114,14 +114,17 @@ class CompressingProxy(ProxyServer):
 class Socks5Proxy(ProxyServer):
     """Context manager of a SOCKS5 proxy.
 
-    :param account: Username and password that clients must send, or None for a proxy without authentication.
-    :param names: Addresses of the host names that only the proxy can resolve.
+    :param required_credentials: Username and password that clients must send, or None for a proxy without
+        authentication.
+    :param addresses_by_host: Addresses of the host names that only the proxy can resolve.
     """
 
-    def __init__(self, account: tuple[str, str] | None = None, names: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, required_credentials: tuple[str, str] | None = None, addresses_by_host: dict[str, str] | None = None
+    ) -> None:
         super().__init__()
-        self.account = account
-        self.names = names or {}
+        self.required_credentials = required_credentials
+        self.addresses_by_host = addresses_by_host or {}
         self.requests: list[tuple[int, str, int]] = []
         self.methods: list[bytes] = []
         self.refuse_with = 0
@@ -131,12 +134,12 @@ class Socks5Proxy(ProxyServer):
         _version, count = read(sock, 2)
         methods = read(sock, count)
         self.methods.append(methods)
-        method = 2 if self.account else 0
+        method = 2 if self.required_credentials else 0
         if method not in methods:
             sock.sendall(b"\x05\xff")
             return
         sock.sendall(bytes([5, method]))
-        if self.account and not self._authenticate(sock):
+        if self.required_credentials and not self._authenticate(sock):
             return
         _version, _command, _reserved, kind = read(sock, 4)
         host = self._host(sock, kind)
@@ -145,15 +148,15 @@ class Socks5Proxy(ProxyServer):
         if self.refuse_with:
             sock.sendall(bytes([5, self.refuse_with, 0]) + self.bound)
             return
-        with gevent_socket.create_connection((self.names.get(host, host), port)) as onward:
+        with gevent_socket.create_connection((self.addresses_by_host.get(host, host), port)) as onward:
             sock.sendall(b"\x05\x00\x00" + self.bound)
             relay(sock, onward)
 
     def _authenticate(self, sock: Any) -> bool:
         read(sock, 1)
         credentials = tuple(read(sock, read(sock, 1)[0]).decode() for _ in range(2))
-        sock.sendall(b"\x01\x00" if credentials == self.account else b"\x01\x01")
-        return credentials == self.account
+        sock.sendall(b"\x01\x00" if credentials == self.required_credentials else b"\x01\x01")
+        return credentials == self.required_credentials
 
     def _host(self, sock: Any, kind: int) -> str:
         if kind == 3:

@@ -63,7 +63,7 @@ class _Recorder:
         """Delete the recorded events."""
         self.events.clear()
 
-    def of(self, kind: str) -> list[Any]:
+    def events_named(self, kind: str) -> list[Any]:
         """Return the recorded events whose short name is `kind`."""
         return [event for event in self.events if self._name(event) == kind]
 
@@ -72,16 +72,16 @@ class _Recorder:
         """Return one line for each recorded event."""
         return [self._line(event) for event in self.events]
 
-    def only(self, *kinds: str) -> list[str]:
-        """Return the lines that start with one of `kinds`."""
-        return [each for each in self.event_lines if each.startswith(kinds)]
+    def lines_starting_with(self, *beginnings: str) -> list[str]:
+        """Return the lines that start with one of `beginnings`."""
+        return [each for each in self.event_lines if each.startswith(beginnings)]
 
     def wait_for(self, words: str, count: int = 1) -> Any:
         """Wait until `count` event lines start with `words`.
 
         Return the event of the last of these `count` lines.
         """
-        eventually(lambda: len(self.only(words)) >= count)
+        eventually(lambda: len(self.lines_starting_with(words)) >= count)
         return [event for event in self.events if self._line(event).startswith(words)][count - 1]
 
 
@@ -91,11 +91,11 @@ class Recorder(_Recorder, ForwardingListener):
     @property
     def commands(self) -> list[str]:
         """Return the command name of each CommandStartedEvent."""
-        return [event.command_name for event in self.of("CommandStarted")]
+        return [event.command_name for event in self.events_named("CommandStarted")]
 
     def sent_commands(self, name: str) -> list[Any]:
         """Return the command document of each CommandStartedEvent whose command name is `name`."""
-        return [event.command for event in self.of("CommandStarted") if event.command_name == name]
+        return [event.command for event in self.events_named("CommandStarted") if event.command_name == name]
 
     def command(self, name: str) -> Any:
         """Return the command document of the only CommandStartedEvent whose command name is `name`."""

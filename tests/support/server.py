@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.faults import Fault, cut, held, malformed, silent, with_false_header
+from tests.support.faults import Fault, cut_reply, hold_reply, send_malformed_reply, send_no_reply, with_false_header
 from tests.support.replica_set import ScriptedReplicaSet
 from tests.support.scripted_server import ScriptedServer, cursor_reply
 
@@ -11,9 +11,9 @@ __all__ = [
     "ScriptedReplicaSet",
     "ScriptedServer",
     "cursor_reply",
-    "cut",
-    "held",
-    "malformed",
-    "silent",
+    "cut_reply",
+    "hold_reply",
+    "send_malformed_reply",
+    "send_no_reply",
     "with_false_header",
 ]

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import gevent
 
-PATIENCE = 30.0  # seconds after which `eventually` fails, if its caller gives no limit
-turns = 1000  # maximum number of waits of one millisecond in `becomes_true`
+WAIT_LIMIT = 30.0  # seconds after which `eventually` fails, if its caller gives no limit
+event_loop_turns = 1000  # maximum number of waits of one millisecond in `becomes_true`
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ def until(condition: Callable[[], T], pause: float = 0.01) -> T:
     return outcome
 
 
-def eventually(condition: Callable[[], T], seconds: float = PATIENCE) -> T:
+def eventually(condition: Callable[[], T], seconds: float = WAIT_LIMIT) -> T:
     """Wait until `condition` returns a true value, and return the value.
 
     :raises AssertionError: `condition` has returned no true value in `seconds`.
@@ -46,7 +46,7 @@ def becomes_true(condition: Callable[[], Any], seconds: float | None = None) -> 
         if condition():
             return True
         gevent.sleep(0)
-    for _ in range(turns if seconds is None else round(seconds * 1000)):
+    for _ in range(event_loop_turns if seconds is None else round(seconds * 1000)):
         if condition():
             return True
         gevent.sleep(0.001)

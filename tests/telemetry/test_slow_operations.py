@@ -145,7 +145,7 @@ def test_operation_interrupted_by_gevent_timeout_is_logged(
 
 
 TIMES = {"selecting": 0.001, "checking_out": 0.01, "connecting": 0.004, "backing_off": 0.1, "exchanging": 0.4,
-         "decoding": 0.05, "round_trip": 0.02, "commands": 3, "tries": 2}  # fmt: skip
+         "decoding": 0.05, "round_trip": 0.02, "commands": 3, "attempts": 2}  # fmt: skip
 SHARES = {"selection": 1, "checkOut": 6, "connecting": 4, "server": 290, "network": 60, "decoding": 50, "backOff": 100,
           "driver": 489}  # fmt: skip
 WORDS = (
@@ -158,7 +158,7 @@ WORDS = (
     ("changed_times", "expected_parts", "message"),
     [
         ({}, SHARES, WORDS),
-        ({"tries": 1}, SHARES, WORDS.removesuffix("; 2 tries")),
+        ({"attempts": 1}, SHARES, WORDS.removesuffix("; 2 tries")),
         ({"round_trip": 0.0, "selecting": 0.0}, {**SHARES, "selection": 0, "server": 350, "network": 0, "driver": 490},
          "check-out 6, connecting 4, server 350, network 0, decoding 50, back-off 100, the driver itself 490; 2 tries"),
         ({"round_trip": 9.0}, {**SHARES, "server": 0, "network": 350}, None),

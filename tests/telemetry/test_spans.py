@@ -627,6 +627,6 @@ def test_wait_of_at_least_one_millisecond_or_failed_wait_adds_span_event(
 
 def test_failed_attempt_adds_retry_event_to_span() -> None:
     created_traces, span = tracing.Traces(None, 0), Mock()
-    operation_trace: Any = Mock(notes={created_traces: (span, None, None)}, tries=2)
+    operation_trace: Any = Mock(notes={created_traces: (span, None, None)}, attempts=2)
     created_traces.attempt_failed(operation_trace, errors.AutoReconnect("x"))
     span.add_event.assert_called_once_with("retry", {"gmongo.tries": 2, "error.type": "gmongo.errors.AutoReconnect"})

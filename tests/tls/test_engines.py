@@ -34,7 +34,7 @@ from gmongo.wire.openssl import OpenSslContext, OpenSslObject, Peer, Session, Tr
 from gmongo.wire.tls import Tls, TlsTransport, reason
 from gmongo.wire.transport import TransportError
 from tests.hostile.callback_server import message
-from tests.support.ocsp import Authority, Certified
+from tests.support.ocsp import Authority, CertificateWithKey
 
 CIPHERS = "ECDHE+AESGCM"
 
@@ -186,7 +186,7 @@ def test_verification_accepts_only_valid_chain_with_matching_name(
         kind = "IP address" if name[0] == "1" else "Hostname"
         expected_refusal = f"{kind} mismatch, certificate is not valid for {name!r}"
     assert (peer.refusal, accepted) == (expected_refusal, not expected_refusal)
-    assert peer.shown is bool(openssl_result and depth == 0)
+    assert peer.sent_certificate is bool(openssl_result and depth == 0)
 
 
 @pytest.mark.parametrize(
@@ -212,13 +212,13 @@ def test_host_name_is_compared_with_names_of_certificate(name: str, matches: boo
 def test_tls_object_returns_session_and_chain_after_verification() -> None:
     tls_object, _, _, _ = tls_object_with_methods(get_session=lambda: None, get_verified_chain=lambda: None)
     assert tls_object.session is None and tls_object.verified_chain() == []
-    tls_object.peer.shown, tls_object.peer.valid_until = True, 5.0
+    tls_object.peer.sent_certificate, tls_object.peer.valid_until = True, 5.0
     assert tls_object.verified_chain() == []
     one, two = (SimpleNamespace(to_cryptography=lambda number=number: number) for number in (1, 2))
     tls_object, _, _, _ = tls_object_with_methods(get_session=lambda: "raw", get_verified_chain=lambda: [one, two])
     tls_object.peer.valid_until = 5.0
     assert tls_object.verified_chain() == []
-    tls_object.peer.shown = True
+    tls_object.peer.sent_certificate = True
     assert tls_object.verified_chain() == [1, 2]
     result = tls_object.session
     assert result is not None and (result.raw, result.valid_until, result.has_ticket) == ("raw", 5.0, True)
@@ -258,7 +258,7 @@ def test_sni_contains_only_host_name(monkeypatch: pytest.MonkeyPatch, name: str,
 
 def test_private_key_of_other_certificate_raises_configuration_error(authority: Authority, tmp_path: Path) -> None:
     path = tmp_path / "own.pem"
-    Certified(authority.certificate, Authority().key).write(path)
+    CertificateWithKey(authority.certificate, Authority().key).write(path)
     with pytest.raises(ConfigurationError) as caught:
         OpenSslContext(Trust(CIPHERS, key_file=str(path)))
     assert str(caught.value).startswith(f"tlsCertificateKeyFile: pyOpenSSL cannot use {str(path)!r}: ")
@@ -388,7 +388,7 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
     valid_until: float | None,
     handshake_fails: bool,
 ) -> None:
-    peer = SimpleNamespace(shown=certificate_was_shown, valid_until=valid_until, staple=b"s")
+    peer = SimpleNamespace(sent_certificate=certificate_was_shown, valid_until=valid_until, staple=b"s")
     tls: Any = Mock()
     tls.revocation.check.return_value = 7.0
     transport = CheckedTransport(socket_pair[0], True, tls, "h")
@@ -438,7 +438,7 @@ def test_read_on_connection_without_socket_raises_auto_reconnect() -> None:
 
 def test_tls_peer_before_handshake_has_no_certificate_data() -> None:
     peer = Peer("h", True)
-    assert (peer.name, peer.check_name, peer.shown) == ("h", True, False)
+    assert (peer.name, peer.check_name, peer.sent_certificate) == ("h", True, False)
     assert (peer.staple, peer.refusal, peer.valid_until) == (b"", "", None)
 
 
@@ -449,9 +449,9 @@ def test_unusable_certificate_key_raises_configuration_error(
 ) -> None:
     context = Mock()
     getattr(context, failing_method).side_effect = error_class("no")
-    monkeypatch.setattr(openssl, "_own_key", Mock())
+    monkeypatch.setattr(openssl, "_client_key", Mock())
     with pytest.raises(ConfigurationError, match=r"^tlsCertificateKeyFile: pyOpenSSL cannot use 'file': "):
-        openssl._load_own(context, "file", None)
+        openssl._load_client_certificate(context, "file", None)
 
 
 def test_failed_handshake_removes_cached_tls_session_of_host() -> None:

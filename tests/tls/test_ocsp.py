@@ -29,14 +29,14 @@ from gmongo.wire.openssl import _name_mismatch
 from gmongo.wire.transport import TransportError
 from tests.support.ocsp import (
     DAY,
-    FOR_SERVERS,
     GOOD,
     MINUTE,
     OCSP_SIGNING,
     REVOKED,
+    SERVER_AUTH_PURPOSE,
     UNKNOWN,
     Authority,
-    Certified,
+    CertificateWithKey,
     Responder,
     StaplingServer,
     http,
@@ -45,7 +45,7 @@ from tests.support.ocsp import (
 from tests.support.pools import checked_out
 from tests.support.refused_connections import selection_error
 from tests.support.streams import open_stream
-from tests.support.wait import PATIENCE, eventually
+from tests.support.wait import WAIT_LIMIT, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ class OcspSetup:
     """
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
-        self.ca = Certified(authority.certificate, authority.key).write(folder / "ca.pem")
+        self.ca = CertificateWithKey(authority.certificate, authority.key).write(folder / "ca.pem")
         self.certified = certified
         self.server = StaplingServer(certified.write(folder / "server.pem", *chain), staple, **options)
 
@@ -95,7 +95,7 @@ class OcspSetup:
             return client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
     def refusal(self, **options):
-        return selection_error(lambda patience: self.client(**{"serverSelectionTimeoutMS": patience, **options}))
+        return selection_error(lambda timeout_ms: self.client(**{"serverSelectionTimeoutMS": timeout_ms, **options}))
 
 
 # Tests of the table in the test plan of the OCSP specification
@@ -142,13 +142,13 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
 
 CASES = {
     "good": ({}, True),
-    "good, by name": ({"by_name": True}, True),
-    "good, with SHA-256 ID": ({"identified_by": hashes.SHA256()}, True),
-    "good, without next update": ({"until": None}, True),
+    "good, by name": ({"identifies_signer_by_name": True}, True),
+    "good, with SHA-256 ID": ({"certificate_id_hash": hashes.SHA256()}, True),
+    "good, without next update": ({"next_update_offset": None}, True),
     "unknown": ({"status": UNKNOWN}, True),
     "revoked": ({"status": REVOKED}, "has been revoked"),
-    "expired": ({"since": -DAY, "until": -MINUTE}, "has expired"),
-    "not yet valid": ({"since": DAY, "until": 2 * DAY}, "not valid yet"),
+    "expired": ({"this_update_offset": -DAY, "next_update_offset": -MINUTE}, "has expired"),
+    "not yet valid": ({"this_update_offset": DAY, "next_update_offset": 2 * DAY}, "not valid yet"),
 }
 
 
@@ -165,7 +165,7 @@ SIGNERS = {
     "delegate": (lambda ca: ca.delegate(OCSP_SIGNING), None),
     "delegate with signing key": (lambda ca: ca.delegate(OCSP_SIGNING, signs=True), None),
     "delegate without purpose": (lambda ca: ca.delegate(), "not for signing OCSP responses"),
-    "delegate with other purpose": (lambda ca: ca.delegate(FOR_SERVERS), "not for signing OCSP responses"),
+    "delegate with other purpose": (lambda ca: ca.delegate(SERVER_AUTH_PURPOSE), "not for signing OCSP responses"),
     "delegate without signing key": (lambda ca: ca.delegate(OCSP_SIGNING, signs=False), "not for signing"),
     "expired delegate": (lambda ca: ca.delegate(OCSP_SIGNING, days=-1), "has expired"),
     "delegate of other authority": (lambda _: Authority().delegate(OCSP_SIGNING), "no certificate of the issuer's"),
@@ -185,7 +185,7 @@ def response_signer(case, authority, certified):
 def test_stapled_response_of_unauthorized_signer_is_rejected(tmp_path, authority, case):
     certified = authority.server()
     signer, refusal = response_signer(case, authority, certified)
-    staple = authority.response(certified, signer=signer, by_name=True)
+    staple = authority.response(certified, signer=signer, identifies_signer_by_name=True)
     with OcspSetup(tmp_path, authority, certified, staple) as setup:
         assert setup.accepts() if refusal is None else refusal in setup.refusal()
 
@@ -271,7 +271,7 @@ def test_ocsp_fetch_ends_if_its_greenlets_are_killed_before_start(authority):
     fetch = Fetch(request, 5, lambda *_: None)
     new = [each for each in all_greenlets() if id(each) not in before]
     gevent.killall(new, block=False)
-    with gevent.Timeout(PATIENCE):
+    with gevent.Timeout(WAIT_LIMIT):
         fetch.wait(True)
     assert new and fetch.answer is None
 
@@ -306,7 +306,7 @@ def test_only_valid_revocation_of_responder_rejects_certificate(tmp_path, author
 def test_revocation_of_unauthorized_signer_is_ignored(tmp_path, authority, responder, case):
     certified = authority.server(responder.url)
     signer, refusal = response_signer(case, authority, certified)
-    responder.body = authority.response(certified, REVOKED, signer=signer, by_name=True)
+    responder.body = authority.response(certified, REVOKED, signer=signer, identifies_signer_by_name=True)
     with OcspSetup(tmp_path, authority, certified) as setup:
         assert "revoked" in setup.refusal() if refusal is None else setup.accepts()
 
@@ -351,23 +351,24 @@ FAULTS = {
 }
 
 
-CANNOT_BE_ASKED = "the OCSP responder at {place} cannot be asked: "
+HTTP_ONLY = "only HTTP URLs with a host are supported"
+QUERY_FAILED = "the query to the OCSP responder at {place} failed: "
 MESSAGES = {
-    "closes": CANNOT_BE_ASKED,
+    "closes": QUERY_FAILED,
     "is silent": "the OCSP responder at {url} does not answer within 0.5 seconds",
     "is slow": "the OCSP responder at {url} does not answer within 0.5 seconds",
     "has no body": "the OCSP response cannot be read: ",
-    "sends junk": CANNOT_BE_ASKED,
+    "sends junk": QUERY_FAILED,
     "sends half": "the OCSP response cannot be read: ",
     "has status 500": "the OCSP responder at {place} answers with status 500",
     "sends too much": "the OCSP response is longer than 65536 bytes",
-    "sends headers without end": CANNOT_BE_ASKED,
+    "sends headers without end": QUERY_FAILED,
     "sends chunks without end": "the OCSP response is longer than 65536 bytes",
-    "continues without end": CANNOT_BE_ASKED,
+    "continues without end": QUERY_FAILED,
     "redirects in a circle": "the OCSP responder redirects more than 3 times",
-    "redirects to nothing": "the OCSP responder at 127.0.0.1:9 cannot be asked: [Errno 111] Connection refused",
-    "redirects elsewhere": "the OCSP responder at 127.0.0.1 cannot be asked: it is not asked over HTTP",
-    "redirects to a file": "the OCSP responder at  cannot be asked: it is not asked over HTTP",
+    "redirects to nothing": "the query to the OCSP responder at 127.0.0.1:9 failed: [Errno 111] Connection refused",
+    "redirects elsewhere": f"the query to the OCSP responder at 127.0.0.1 failed: {HTTP_ONLY}",
+    "redirects to a file": f"the query to the OCSP responder at  failed: {HTTP_ONLY}",
 }
 
 
@@ -391,7 +392,7 @@ def test_endless_response_of_responder_ends_request_before_timeout(authority, ca
     with Responder(FAULTS[case]) as responder:
         certified = authority.server(responder.url)
         fetch = Fetch(Request(certified.certificate, authority.certificate), 1000, None)
-        with gevent.Timeout(PATIENCE):
+        with gevent.Timeout(WAIT_LIMIT):
             fetch.wait(True)
         assert fetch.answer is None
 
@@ -528,7 +529,7 @@ def test_verifier_sends_one_request_for_concurrent_checks_of_one_certificate(aut
 
 def test_ocsp_response_without_next_update_is_not_cached(tmp_path, authority, responder):
     certified = authority.server(responder.url)
-    responder.body = authority.response(certified, until=None)
+    responder.body = authority.response(certified, next_update_offset=None)
     with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
         request_count = len(responder.requests)
@@ -576,8 +577,8 @@ def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority
     with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
         with OcspSetup(tmp_path, authority, certified) as setup:
-            client = setup.client(connectTimeoutMS=4_000 * PATIENCE, connect=False)
-            client._topology.settings.connection.tls.revocation._seconds = 4 * PATIENCE
+            client = setup.client(connectTimeoutMS=4_000 * WAIT_LIMIT, connect=False)
+            client._topology.settings.connection.tls.revocation._seconds = 4 * WAIT_LIMIT
             finding = gevent.spawn(client.db.c.find_one)
             eventually(lambda: responder.requests)
             assert setup.server.peers

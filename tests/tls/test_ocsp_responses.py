@@ -167,7 +167,7 @@ def test_response_of_signer_with_expired_or_future_certificate_is_rejected(
 ) -> None:
     authority = authorities["ecdsa"]
     certified, signer = authority.server(), authority.delegate(OCSP_SIGNING)
-    response = authority.response(certified, signer=signer, since=-20 * DAY, until=20 * DAY)
+    response = authority.response(certified, signer=signer, this_update_offset=-20 * DAY, next_update_offset=20 * DAY)
     issued = signer.certificate.not_valid_after_utc - DAY
     monkeypatch.setattr(_clock, "time", (issued + days * DAY).timestamp)
     if is_valid:
@@ -254,13 +254,13 @@ def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dic
     certified = authority.server("http://127.0.0.1:9/")
     chain = [certified.certificate, authority.certificate]
     verifier = Verifier(False, 1)
-    long, short = (authority.response(certified, until=days * DAY) for days in (2, 1))
+    long, short = (authority.response(certified, next_update_offset=days * DAY) for days in (2, 1))
     until = verifier.check(chain, long, pytest.fail)
     assert verifier.check(chain, short, pytest.fail) != until
     assert verifier.check(chain, b"", pytest.fail) == until
     assert verifier.check(chain, authority.response(certified, UNKNOWN), pytest.fail) == until
     with pytest.raises(TransportError):
-        verifier.check(chain, authority.response(certified, REVOKED, until=3 * DAY), pytest.fail)
+        verifier.check(chain, authority.response(certified, REVOKED, next_update_offset=3 * DAY), pytest.fail)
     with pytest.raises(TransportError):
         verifier.check(chain, b"", pytest.fail)
 

@@ -29,7 +29,9 @@ def connect_client(server, proxy, host="127.0.0.1", **options):
 
 
 def server_selection_error(server, proxy, **options):
-    return selection_error(lambda patience: connect_client(server, proxy, serverSelectionTimeoutMS=patience, **options))
+    return selection_error(
+        lambda timeout_ms: connect_client(server, proxy, serverSelectionTimeoutMS=timeout_ms, **options)
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_client_offers_password_method_only_with_username(server, proxy_account,
 
 def test_proxy_resolves_host_names(server):
     with (
-        Socks5Proxy(names={"no-such-host.invalid": "127.0.0.1"}) as proxy,
+        Socks5Proxy(addresses_by_host={"no-such-host.invalid": "127.0.0.1"}) as proxy,
         connect_client(server, proxy, "no-such-host.invalid") as client,
     ):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -64,7 +66,7 @@ def test_client_accepts_proxy_reply_with_host_name_or_ipv6_address(server, addre
 def test_client_verifies_server_certificate_through_proxy(files):
     with (
         TlsServer(server_context(files.server)) as server,
-        Socks5Proxy(names={"localhost": "127.0.0.1"}) as proxy,
+        Socks5Proxy(addresses_by_host={"localhost": "127.0.0.1"}) as proxy,
         connect_client(server, proxy, "localhost", tlsCAFile=files.ca, serverSelectionTimeoutMS=3000) as client,
     ):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}

@@ -36,7 +36,7 @@ def find_one(client):
 
 def server_selection_error(server, host="localhost", **options):
     return selection_error(
-        lambda patience: connect_client(server, host, **{"serverSelectionTimeoutMS": patience, **options})
+        lambda timeout_ms: connect_client(server, host, **{"serverSelectionTimeoutMS": timeout_ms, **options})
     )
 
 

@@ -249,7 +249,7 @@ def test_late_reply_is_expected_only_by_unanswered_connection_for_operations(
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
     connection, _ = connection_with()
-    with pytest.raises(InvalidOperation, match="has not authenticated, so it cannot do so again"):
+    with pytest.raises(InvalidOperation, match="cannot reauthenticate, because the connection has never authenticated"):
         connection.reauthenticate()
     connection.authentication = Mock()
     connection.unanswered = 5
@@ -275,9 +275,9 @@ def test_valid_late_reply_without_extra_bytes_makes_connection_usable(
     limits: list[int] = []
     connection, transport = connection_with(release=stream_is_clean)
 
-    def receive(request_id: int, or_to: Any) -> Any:
+    def receive(request_id: int, other_request_id: Any) -> Any:
         limits.append(transport.max_message_size)
-        assert (request_id, or_to) == (5, None)
+        assert (request_id, other_request_id) == (5, None)
         return 9, 5, OP_MSG, op_msg_payload(flags=flags)
 
     transport.receive.side_effect = receive

@@ -50,7 +50,7 @@ def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
     :param events: for each event, a tuple of the function that publishes the event and its arguments.
     """
     for publish, *arguments in events:
-        delivery.note(publish, *arguments)
+        delivery.record(publish, *arguments)
     delivery.deliver()
 
 
@@ -131,7 +131,7 @@ def test_events_of_interrupted_greenlet_are_delivered_in_order(
 def test_deliver_without_wait_does_not_wait_for_listeners(delivery: Delivery) -> None:
     listener = BlockingListener()
     first = spawn(queue_and_deliver, delivery, (listener.block, 1))
-    delivery.note(listener.received.append, 2)
+    delivery.record(listener.received.append, 2)
     delivery.deliver(wait=False)
     assert listener.received == [1]
     third = spawn(queue_and_deliver, delivery, (listener.received.append, 3))
@@ -142,7 +142,7 @@ def test_deliver_without_wait_does_not_wait_for_listeners(delivery: Delivery) ->
 
 def test_deliver_without_wait_delivers_events_if_listeners_are_idle(delivery: Delivery) -> None:
     received: list[int] = []
-    delivery.note(received.append, 1)
+    delivery.record(received.append, 1)
     delivery.deliver(wait=False)
     assert received == [1]
 
@@ -179,7 +179,7 @@ def test_substitute_killed_before_its_start_is_replaced(delivery: Delivery) -> N
 
     before = spawn(first)
     doomed = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
-    left = delivery._turns[doomed]
+    left = delivery._events_by_greenlet[doomed]
     doomed.kill()
     third = spawn(queue_and_deliver, delivery, (listener.received.append, 2))
     listener.open()
@@ -254,7 +254,7 @@ def test_events_above_limit_are_dropped(
     assert eventually(lambda: not delivery.pending)
     assert listener.received == list(range(21))
     assert "79 events were not delivered" in caplog.text
-    assert delivery.note(listener.received.append, "again")
+    assert delivery.record(listener.received.append, "again")
     delivery.deliver()
     assert listener.received[-1] == "again"
 
@@ -319,14 +319,14 @@ def test_forked_child_forgets_stuck_listener_of_parent(short_listener_limit: Non
 def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: None, seed: int) -> None:
     """Kill random greenlets that queue and deliver events. Listeners yield, sleep and cause new events."""
     delivery, random = Delivery(), Random(seed)
-    noted: list[int] = []
+    recorded: list[int] = []
     received: list[list[int]] = [[], []]
     inside = 0
 
     def cause_events() -> None:
         for _ in range(random.randint(1, 3)):
-            noted.append(len(noted))
-            delivery.note(publish, noted[-1])
+            recorded.append(len(recorded))
+            delivery.record(publish, recorded[-1])
 
     def publish(number: int) -> None:
         nonlocal inside
@@ -349,12 +349,12 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
             gevent.sleep(0)
         elif what < 0.4:
             gevent.sleep(random.choice([0.0005, 0.002]))
-        elif what < 0.45 and len(noted) < 400:
+        elif what < 0.45 and len(recorded) < 400:
             cause_events()
             delivery.deliver()
 
     def work() -> None:
-        while len(noted) < 300:
+        while len(recorded) < 300:
             cause_events()
             delivery.deliver(wait=random.random() < 0.9)
             gevent.sleep(random.choice([0, 0, 0.001]))
@@ -366,6 +366,6 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
             random.choice(workers).kill(block=False)
             workers.append(gevent.spawn(work))
     assert eventually(lambda: not delivery.pending)
-    assert received == [noted, noted]
-    assert not delivery._turns
+    assert received == [recorded, recorded]
+    assert not delivery._events_by_greenlet
     assert delivery._left == 0

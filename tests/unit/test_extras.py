@@ -73,7 +73,7 @@ MISSING = [
         "mongod",
         "fiftyone",
         "import os, shutil; os.environ.pop('GMONGO_MONGOD', None); shutil.which = lambda *_: None\n"
-        "from gmongo.testing.mongod import program; program._installed = lambda: None\n"
+        "from gmongo.testing.mongod import program; program._program_in_wheel = lambda: None\n"
         "from gmongo.testing import EmbeddedDatabase; EmbeddedDatabase(engine='mongod').start()",
     ),
     ("testing", "nx_27017", "from gmongo.testing import EmbeddedDatabase; EmbeddedDatabase().start()"),

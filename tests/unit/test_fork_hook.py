@@ -36,9 +36,9 @@ def test_child_marks_objects_before_it_reinitializes_loop(steps: list[str], monk
     assert _fork.forkables() == [living_greenlets]
     # The hook detects a fork by this changed process ID.
     monkeypatch.setattr(_fork, "_process", -1)
-    _fork._begin_in_child()
+    _fork._mark_inherited_objects()
     assert steps == ["marked", "loop reinitialized"]
-    _fork._begin_in_child()  # a second call has no effect
+    _fork._mark_inherited_objects()  # a second call has no effect
     assert steps == ["marked", "loop reinitialized"]
     assert _fork._process == os.getpid()
 
@@ -55,7 +55,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
             client._executor,
             Verifier(False, 1.0),
             Handle(Settings(kms_providers={"local": {"key": bytes(96)}})),
-            _object_ids._Maker(),
+            _object_ids._ObjectIdGenerator(),
             _native_threads._Calls(),
         ]
         assert [each in _fork.forkables() for each in made] == [True] * len(made)
@@ -64,7 +64,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
 def test_hook_does_nothing_in_parent(steps: list[str]) -> None:
     forkable = RecordingForkable(steps)
     _fork.register_after_fork(forkable)
-    _fork._begin_in_child()
+    _fork._mark_inherited_objects()
     assert steps == []
 
 
@@ -73,8 +73,8 @@ def test_uwsgi_hook_uses_decorators_if_importable(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "uwsgidecorators", SimpleNamespace(postfork=hooks.append))
     uwsgi: Any = ModuleType("uwsgi")
     _fork._register_with_uwsgi(uwsgi)
-    assert hooks == [_fork._begin_in_child]
+    assert hooks == [_fork._mark_inherited_objects]
     assert not hasattr(uwsgi, "post_fork_hook")
     monkeypatch.setitem(sys.modules, "uwsgidecorators", None)
     _fork._register_with_uwsgi(uwsgi)
-    assert uwsgi.post_fork_hook is _fork._begin_in_child
+    assert uwsgi.post_fork_hook is _fork._mark_inherited_objects

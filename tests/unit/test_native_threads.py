@@ -25,7 +25,7 @@ def gate() -> Iterator[threading.Event]:
     gate = threading.Event()
     yield gate
     gate.set()
-    eventually(lambda: not _native_threads._calls.under_way)
+    eventually(lambda: not _native_threads._calls.running)
 
 
 def count_active_watchers() -> int:
@@ -58,7 +58,7 @@ def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event,
     assert count_active_watchers() - before == ref
     waiting.kill()
     assert count_active_watchers() == before
-    assert len(_native_threads._calls.under_way) == 1  # the native thread still runs the job
+    assert len(_native_threads._calls.running) == 1  # the native thread still runs the job
 
 
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
@@ -68,20 +68,20 @@ def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
     waiting.kill(timeout)
     assert waiting.exception is timeout
     gate.set()
-    eventually(lambda: not _native_threads._calls.under_way)
+    eventually(lambda: not _native_threads._calls.running)
 
 
 def test_job_above_thread_limit_uses_thread_pool_of_gevent(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_native_threads, "_MOST", 2)
+    monkeypatch.setattr(_native_threads, "_MAX_THREADS", 2)
     jobs = [gevent.spawn(run_in_native_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
     assert run_in_native_thread(lambda: 7, False) == 7
-    assert len(_native_threads._calls.under_way) == 2
+    assert len(_native_threads._calls.running) == 2
     gate.set()
     gevent.joinall(jobs)
-    assert not _native_threads._calls.under_way
+    assert not _native_threads._calls.running
 
 
 def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_native_threads, "_start_new_thread", raise_error)
     before = count_active_watchers()
     assert run_in_native_thread(lambda: 7, True) == 7
-    assert not _native_threads._calls.under_way
+    assert not _native_threads._calls.running
     assert count_active_watchers() == before
 
 
@@ -102,11 +102,11 @@ def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event)
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     calls = _native_threads._calls
-    under_way = calls.under_way
+    running = calls.running
     calls.mark_forked()
     assert count_active_watchers() == before
-    assert not calls.under_way and not calls.awaited
-    calls.under_way = under_way
+    assert not calls.running and not calls.awaited
+    calls.running = running
     waiting.kill()
 
 
@@ -123,9 +123,9 @@ def test_job_of_ended_hub_is_removed_from_running_jobs(
     leaver = _NativeThread(target=begin_and_leave)
     leaver.start()
     leaver.join()
-    assert len(_native_threads._calls.under_way) == 1
+    assert len(_native_threads._calls.running) == 1
     gate.set()
-    eventually(lambda: not _native_threads._calls.under_way)
+    eventually(lambda: not _native_threads._calls.running)
     eventually(lambda: not (hub_is_destroyed and _native_threads._calls.awaited))
     assert capfd.readouterr().err == ""
 
@@ -162,7 +162,7 @@ def test_at_most_32_running_jobs_have_own_threads(
 ) -> None:
     others: Any = {object() for _ in range(running_jobs)}
     started: list[Any] = []
-    monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(under_way=others))
+    monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(running=others))
     monkeypatch.setattr(_native_threads, "_start_call", lambda job, ref: started.append((job, ref)))
     job = Mock(return_value=5)
     assert _native_threads.run_in_native_thread(job, False) == 5

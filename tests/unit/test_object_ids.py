@@ -33,13 +33,13 @@ def test_object_ids_of_one_process_share_random_part_and_count_up():
 
 def test_random_part_differs_between_generators():
     assert parts_of(new_object_id())[1] != parts_of(ObjectId())[1]
-    assert len({parts_of(_object_ids._Maker().make())[1] for _ in range(10)}) == 10
+    assert len({parts_of(_object_ids._ObjectIdGenerator().make())[1] for _ in range(10)}) == 10
 
 
 def test_object_id_counter_starts_randomly_and_wraps_to_zero(monkeypatch):
-    assert len({parts_of(_object_ids._Maker().make())[2] for _ in range(10)}) == 10
+    assert len({parts_of(_object_ids._ObjectIdGenerator().make())[2] for _ in range(10)}) == 10
     monkeypatch.setattr(_object_ids._random, "urandom", lambda size: b"\xff" * size)
-    maker = _object_ids._Maker()
+    maker = _object_ids._ObjectIdGenerator()
     assert [parts_of(maker.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
 
 

@@ -60,7 +60,7 @@ def connection_established_in(established_in: float, last_command: str | None) -
 def test_new_trace_is_empty(trace: OperationTrace, clock: AdjustableClock) -> None:
     assert nonzero_durations(trace) == {} and trace.notes == {}
     assert (trace.address, trace.cursor_id, trace.waits_for, trace.wait_started) == (None, None, None, 0.0)
-    assert (trace.sensitive, trace.tries, trace.commands) == (False, 0, 0)
+    assert (trace.sensitive, trace.attempts, trace.commands) == (False, 0, 0)
     assert (trace.started, trace.elapsed()) == (1000.0, 0.0)
     clock.now += 3
     assert trace.elapsed() == 3
@@ -86,7 +86,7 @@ def test_each_second_of_operation_counts_for_one_phase(
 ) -> None:
     for number in (1, 2):
         trace.begin_attempt()
-        assert (trace.tries, trace.waits_for, trace.wait_started) == (number, Phase.SELECTION, clock.now)
+        assert (trace.attempts, trace.waits_for, trace.wait_started) == (number, Phase.SELECTION, clock.now)
         clock.now += 1
         trace.selected(ADDRESS, topology_with_round_trip_time(round_trip_time, server_is_known))
         assert (trace.address, trace.waits_for, trace.wait_started) == (ADDRESS, Phase.CHECK_OUT, clock.now)

@@ -52,7 +52,7 @@ def test_service_has_own_generation_while_pool_has_connections_to_it() -> None:
 
 def checked_out_connection(connection_id: int, checked_out_at: float, holder: Any, **attributes: Any) -> Connection:
     connection = Connection(("h", 1))
-    connection.id, connection.checked_out_at, connection.holder = connection_id, checked_out_at, holder
+    connection.id, connection.checked_out_at, connection.checked_out_by = connection_id, checked_out_at, holder
     for name, value in attributes.items():
         setattr(connection, name, value)
     return connection

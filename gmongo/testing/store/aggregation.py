@@ -197,7 +197,7 @@ def _search_indexes(_context: Context, _spec: Any) -> Documents:
 
 def _refused_source(name: str) -> Callable[[Context, Any], Documents]:
     def source(_context: Context, _spec: Any) -> Documents:
-        raise not_supported("a stage over the server", name)
+        raise not_supported("a change stream stage in another pipeline", name)
 
     return source
 

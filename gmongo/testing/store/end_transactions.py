@@ -109,7 +109,7 @@ def kill_sessions(context: Context) -> Document:
 def kill_all_sessions(context: Context) -> Document:
     """Execute ``killAllSessions`` or ``killAllSessionsByPattern``."""
     if any(context.body[context.request.name]):
-        raise not_supported("an end of some sessions")
+        raise not_supported("a kill of sessions by user or pattern")
     for session in context.state.sessions:
         kill_session(context.state, session.id)
     context.state.wake()

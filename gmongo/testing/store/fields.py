@@ -42,7 +42,7 @@ _READS_IN_TRANSACTIONS = frozenset({"distinct", "find", "getMore"})
 _QUICK = {True: "bool-true", False: "bool-false"}
 
 
-def leaf_of(value: Any) -> str:
+def kind_of_value(value: Any) -> str:
     """Return the name of the kind of a value, such as ``int-negative`` or ``array-empty``."""
     kind = type(value)
     if kind is str:
@@ -84,16 +84,16 @@ def _elements(values: list[Any]) -> str:
     return names.get(others.pop(), "others") if len(others) == 1 else "others"
 
 
-def leaves(word: str) -> tuple[str, ...]:
+def kinds_of_word(word: str) -> tuple[str, ...]:
     """Return the names of all kinds of values that a word in the rules of the table includes.
 
     :param word: the name of a kind, a BSON type, ``number``, or a size such as ``negative`` or
         ``positive``.
     """
     if word.endswith("positive"):
-        return tuple(leaf for size in ("one", "many") for leaf in leaves(word.replace("positive", size)))
+        return tuple(leaf for size in ("one", "many") for leaf in kinds_of_word(word.replace("positive", size)))
     if word == "number":
-        return tuple(leaf for kind in _NUMBERS for leaf in leaves(kind))
+        return tuple(leaf for kind in _NUMBERS for leaf in kinds_of_word(kind))
     if word in _SIZES:
         return tuple(f"{kind}-{word}" for kind in _NUMBERS)
     return tuple(f"{word}-{part}" for part in _KINDS[word]) if word in _KINDS else (word,)
@@ -124,7 +124,7 @@ class Fields:
     :param without: the fields among ``readConcern`` and ``writeConcern`` that the command refuses. The read concern
         level ``local`` is always accepted.
     :param since: the server version that introduced the command.
-    :param late: True if a server checks the session fields before the other fields.
+    :param checks_session_first: True if a server checks the session fields before the other fields.
     :param fields: the rules by field name.
     """
 
@@ -134,7 +134,7 @@ class Fields:
     admin: bool = False
     without: Sequence[str] = ()
     since: Version = (0, 0)
-    late: bool = False
+    checks_session_first: bool = False
     fields: dict[str, Field] = field(default_factory=dict)
 
     def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
@@ -156,7 +156,7 @@ class Fields:
                 raise error(code, f"BSON field '{self.name}.{name}' is missing but a required field")
 
     def check_field(self, known: Field, name: str, value: Any, version: Version) -> None:
-        code = known.codes[leaf_of(value)]
+        code = known.codes[kind_of_value(value)]
         if code:
             raise error(
                 code, f"BSON field '{self.name}.{name}' is {value!r:.60} of the wrong type '{type_name(value)}'"
@@ -198,11 +198,11 @@ def check(request: Request, version: Version) -> None:
     if known is not None and known.admin and request.database != "admin":
         raise error(13, f"{name} may only be run against the admin database.")
     _check_generic(_NEXT, request.body, version)
-    if known is not None and not known.late:
+    if known is not None and not known.checks_session_first:
         check_body(name, without_alias(request), version)
     _check_generic(_OF_SESSIONS, request.body, version)
     _check_session(request.body)
-    if known is not None and known.late:
+    if known is not None and known.checks_session_first:
         check_body(name, request.body, version)
     _check_generic(_LAST, request.body, version)
     is_refused_later = "autocommit" in request.body and name not in _READS_IN_TRANSACTIONS
@@ -265,12 +265,12 @@ def _read() -> dict[str, Fields]:
         name, since = line["name"], {key: _version(value) for key, value in line.get("since", {}).items()}
         entry = Fields(name, line.get("unknown", 0), line.get("missing", {}))
         entry.admin, entry.without = line.get("admin", False), line.get("without", ())
-        entry.since, entry.late = since.get(name, (0, 0)), line.get("late", False)
+        entry.since, entry.checks_session_first = since.get(name, (0, 0)), line.get("late", False)
         for key, rules in line["fields"].items():
-            codes = kinds.setdefault(rules, compiled(rules))
+            codes = kinds.setdefault(rules, compile_rules(rules))
             entry.fields[key] = Field(codes, since.get(key, (0, 0)))
         for key in since.keys() - entry.fields.keys() - {name}:  # a generic field that an older server refuses
-            entry.fields[key] = Field(kinds.setdefault("0", compiled("0")), since[key])
+            entry.fields[key] = Field(kinds.setdefault("0", compile_rules("0")), since[key])
         table[name] = entry
         parent, _, last = name.rpartition(".")
         if parent:
@@ -283,7 +283,7 @@ def _version(text: str) -> Version:
     return int(major), int(minor)
 
 
-def compiled(rules: str) -> dict[str, int]:
+def compile_rules(rules: str) -> dict[str, int]:
     """Return the error codes by kind of value. The error code of an accepted kind is 0.
 
     :param rules: rules, separated by commas. A rule is a list of words for accepted kinds, or an error code with words
@@ -299,7 +299,7 @@ def compiled(rules: str) -> dict[str, int]:
         if not words:
             default = code
         for word in words:
-            codes.update(dict.fromkeys(leaves(word), code))
+            codes.update(dict.fromkeys(kinds_of_word(word), code))
     return {leaf: codes.get(leaf, default) for leaf in LEAVES}
 
 

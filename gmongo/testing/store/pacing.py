@@ -14,9 +14,9 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError, interrupted
 
 T = TypeVar("T")
-_SLICE = 0.002  # The longest computation in seconds between two pauses.
+_LONGEST_SLICE = 0.002  # The longest computation in seconds between two pauses.
 _CHECK_EVERY = 32  # The number of items between two checks of the time.
-_RUN = 1024  # The number of items that are sorted without a pause.
+_SORTED_RUN = 1024  # The number of items that are sorted without a pause.
 _PAUSE = 1e-6  # seconds
 _FIRST = itemgetter(0)
 
@@ -63,8 +63,8 @@ class Pace:
         """
         keyed = ((key(item), item) for item in self.through(items))
         runs: list[list[tuple[Any, T]]] = []
-        while run := list(islice(keyed, _RUN)):
-            if most is not None and most <= _RUN and runs:
+        while run := list(islice(keyed, _SORTED_RUN)):
+            if most is not None and most <= _SORTED_RUN and runs:
                 run = runs.pop() + run
             run.sort(key=_FIRST, reverse=reverse)
             runs.append(run[:most])
@@ -85,7 +85,7 @@ class Pace:
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
             raise _time_limit_error()
-        if now - self._since > _SLICE:
+        if now - self._since > _LONGEST_SLICE:
             # Sleep with a timer, because the event loop may execute `sleep(0)` 50 times before the
             # loop polls the sockets.
             gevent.sleep(_PAUSE)

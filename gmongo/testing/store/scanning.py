@@ -46,7 +46,7 @@ class _Bound(NamedTuple):
     operand: Any
 
 
-def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
+def scan_keys(records: Mapping[Key, Record], query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
     """Return the keys of all records that the query may match, in natural order.
 
     The result can include records that do not match.

@@ -19,7 +19,7 @@ from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import leaves_at
 from gmongo.testing.store.planning import is_point, is_usable, plan_of
-from gmongo.testing.store.scanning import scanned
+from gmongo.testing.store.scanning import scan_keys
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.text_search import Score, TextSearch, search_in
 from gmongo.testing.store.values import MISSING, Key, key_of
@@ -85,7 +85,7 @@ def _keys(access: Access, collection: Collection, query: Any, collation: Collati
         return (collection.key(identity),)  # a fast path for the most frequent query
     records, plan = access.records(collection), plan_of(collection.indexes.values(), query, collation)
     if plan is None:
-        return scanned(records, query, collation, pace)
+        return scan_keys(records, query, collation, pace)
     found = dict.fromkeys(pace.through(plan.keys()))
     for key in access.unindexed(collection):
         found[key] = None

@@ -78,7 +78,7 @@ def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
     try:
         return certificate.extensions
     except Exception as error:
-        text = "OCSP: an extension of the server's certificate cannot be parsed, so its responders are not asked: %r"
+        text = "OCSP: an extension of the server's certificate cannot be parsed, so the client queries no responder: %r"
         safely(ocsp_log.warning, text, error)
         return x509.Extensions([])
 

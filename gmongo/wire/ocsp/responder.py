@@ -33,7 +33,7 @@ def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) 
             if status == 200:
                 return response.read(LONGEST + 1)
         except (OSError, HTTPException, ValueError) as error:
-            raise NoResponse(f"the OCSP responder at {_host_of(url)} cannot be asked: {error}") from error
+            raise NoResponse(f"the query to the OCSP responder at {_host_of(url)} failed: {error}") from error
         if status not in _REDIRECTIONS or not location:
             raise NoResponse(f"the OCSP responder at {_host_of(url)} answers with status {status}")
         url = urljoin(url, location)
@@ -43,7 +43,7 @@ def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) 
 def _exchange(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> HTTPResponse:
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
-        raise ValueError("it is not asked over HTTP")
+        raise ValueError("only HTTP URLs with a host are supported")
     transport = connect((parts.hostname, parts.port or 80), attach, ref=False)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     head = (

@@ -49,7 +49,7 @@ class CheckedTransport(TlsTransport):
     def _check(self) -> None:
         engine, tls = cast(OpenSslObject, self._engine), cast(CheckedTls, self._tls)
         peer = engine.peer
-        if peer.shown:
+        if peer.sent_certificate:
             try:
                 chain = engine.verified_chain()
             except Exception as error:

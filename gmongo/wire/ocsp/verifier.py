@@ -58,7 +58,8 @@ class Verifier:
         try:
             request = Request(chain[0], chain[1])
         except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
-            safely(ocsp_log.warning, "OCSP: the server's certificate cannot be asked about: %r", error)
+            text = "OCSP: the client cannot create a request about the server's certificate: %r"
+            safely(ocsp_log.warning, text, error)
             return None
         answer = self._from_staple(request, staple) or self._from_cache(request) or self._from_responders(request, wait)
         if answer is None:

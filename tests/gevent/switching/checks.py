@@ -14,7 +14,7 @@ from gmongo.errors import AutoReconnect, PyMongoError
 from tests.gevent.switching.interruptions import ENTER, SPAWN, RunningTimeouts
 from tests.gevent.switching.servers import open_on_servers
 from tests.gevent.switching.tracing import Tracer
-from tests.support.pools import services
+from tests.support.pools import service_counts
 from tests.support.wait import becomes_true, becomes_true_after_collection
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
     if scenario.survives or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
-    if tracer.kind is not None and tracer.kind.landing == ENTER:
+    if tracer.kind is not None and tracer.kind.moment == ENTER:
         if error is not None:
             faults.append(f"the first greenlet got {error!r}")
     elif tracer.kind is None or not tracer.thrown:
@@ -43,13 +43,13 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
             faults.append(f"the scenario fails without interruption: {error!r}")
         if tracer.missed():
             faults.append(f"nothing was thrown in {tracer.switches} switches")
-    elif not tracer.kind.foreign:
+    elif not tracer.kind.is_from_application:
         if error is not None and not isinstance(error, Exception):
             faults.append(f"the timeout of the driver was raised as {error!r}")
-    elif tracer.kind.landing == SPAWN:
+    elif tracer.kind.moment == SPAWN:
         if error is not None and not isinstance(error, PyMongoError):
             faults.append(f"the kill of a new driver greenlet was raised as {error!r}")
-    elif (scenario.wraps or run_state.yields) and all(isinstance(each, Exception) for each in tracer.thrown):
+    elif (scenario.wraps or run_state.yields_in_events) and all(isinstance(each, Exception) for each in tracer.thrown):
         pass
     elif not any(error is each for each in tracer.thrown):
         faults.append(f"{tracer.thrown!r} was thrown, but {error!r} was raised")
@@ -58,7 +58,7 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
 
 def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, generation: int) -> list[str]:
     faults = []
-    may_clear = tracer.kind is not None and (not tracer.kind.foreign or scenario.survives)
+    may_clear = tracer.kind is not None and (not tracer.kind.is_from_application or scenario.survives)
     for other in run_state.others:
         may_fail = may_clear and scenario.clears and isinstance(other.exception, AutoReconnect)
         if not (other.successful() or may_fail):
@@ -104,8 +104,8 @@ def _pool_faults(run_state: ScenarioRun) -> list[str]:
             faults.append(f"a connection is in two sets: {everything}")
         if any(each.mid_message or each._transport is None or each._transport.closed for each in machine.available):
             faults.append("an unusable connection is available")
-        if sum(count for _generation, count in services(pool).values()) not in (0, len(everything)):
-            faults.append(f"{services(pool)} do not count {len(everything)} connections")
+        if sum(count for _generation, count in service_counts(pool).values()) not in (0, len(everything)):
+            faults.append(f"{service_counts(pool)} do not count {len(everything)} connections")
     if run_state.client._topology.selector.waiting:
         faults.append("a greenlet still waits for a server")
     return faults

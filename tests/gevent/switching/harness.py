@@ -144,10 +144,10 @@ class ScenarioRun:
     :ivar kept: objects and results that the methods of the scenario pass to each other.
     """
 
-    def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields: bool) -> None:
+    def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields_in_events: bool) -> None:
         self.deployment: Any = deployment
-        self.yields = yields
-        self.recorder = SwitchingEventRecorder() if yields else EventRecorder()
+        self.yields_in_events = yields_in_events
+        self.recorder = SwitchingEventRecorder() if yields_in_events else EventRecorder()
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder], **options)
         self.greenlet: Any = None
@@ -190,17 +190,17 @@ def run(
     deployment: Deployment | RealDeployment,
     point: int | None,
     kind: InterruptionKind | None,
-    yields: bool = False,
+    yields_in_events: bool = False,
 ) -> Result:
     """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
     :param point: the number of the switch from 0, or None for a run without interruption.
-    :param yields: True if the event listener switches to the hub in each event.
+    :param yields_in_events: True if the event listener switches to the hub in each event.
     """
     faults: list[str] = []
     with gevent.Timeout(20):
         before = checks.Resources(deployment)
-        run_state = ScenarioRun(scenario, deployment, yields)
+        run_state = ScenarioRun(scenario, deployment, yields_in_events)
         if scenario.warm:
             run_state.warm()
         scenario.prepare(run_state)
@@ -210,7 +210,7 @@ def run(
             scenario.run_others(run_state)
             # The run has ended after the kill of the driver greenlet. The tracer does not trace the
             # new greenlet that the driver starts instead.
-            replaced = kind is not None and kind.landing == SPAWN and scenario.survives
+            replaced = kind is not None and kind.moment == SPAWN and scenario.survives
             if not becomes_true(lambda: (replaced and tracer.thrown) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
             gevent.joinall(run_state.others, timeout=checks.PATIENCE)
@@ -233,7 +233,10 @@ def run(
 
 
 def explore(
-    scenario: Scenario, kind: InterruptionKind, yields: bool = False, real_deployment: RealDeployment | None = None
+    scenario: Scenario,
+    kind: InterruptionKind,
+    yields_in_events: bool = False,
+    real_deployment: RealDeployment | None = None,
 ) -> tuple[int, int]:
     """Run the scenario repeatedly, with an interruption at each switch.
 
@@ -245,12 +248,12 @@ def explore(
             run(scenario, deployment, None, None)
         switches = thrown = 0
         while switches < scenario.most_points:
-            result = run(scenario, deployment, switches, kind, yields)
+            result = run(scenario, deployment, switches, kind, yields_in_events)
             if not result.reached:  # the greenlet has ended before this switch
                 break
             switches += 1
             thrown += result.thrown
-        least = 0 if kind.landing == SPAWN else scenario.least_switches
+        least = 0 if kind.moment == SPAWN else scenario.least_switches
         assert switches >= least, f"{scenario.name} switches {switches} times only"
         return switches, thrown
 

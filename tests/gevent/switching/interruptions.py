@@ -35,7 +35,7 @@ class InterruptionKind(NamedTuple):
     """A kind of interruption: the errors that the harness throws, and the moment of the throw.
 
     :ivar name: the name in test IDs.
-    :ivar landing: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
+    :ivar moment: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
     :ivar error_factories: functions that create the errors: the first for the chosen switch, the
         others for the following switches. None to throw the error of a running timeout of the
         driver.
@@ -44,12 +44,12 @@ class InterruptionKind(NamedTuple):
     """
 
     name: str
-    landing: str
+    moment: str
     error_factories: tuple[Callable[[], BaseException], ...] | None
     innermost: bool = True
 
     @property
-    def foreign(self) -> bool:
+    def is_from_application(self) -> bool:
         """Return True if the errors come from the application, False if the error is a timeout of the driver."""
         return self.error_factories is not None
 

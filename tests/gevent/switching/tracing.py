@@ -43,7 +43,7 @@ class Tracer:
         self.start_second: Callable[[], None] = int
         self._over = False
         self._hub = get_hub()
-        self._counts_spawns = kind is not None and kind.landing == SPAWN
+        self._counts_spawns = kind is not None and kind.moment == SPAWN
         self._remaining_error_factories = () if kind is None or kind.error_factories is None else kind.error_factories
 
     def __enter__(self) -> Tracer:
@@ -84,15 +84,15 @@ class Tracer:
         self.switches += 1
         if number == self.point and not self.reached:
             self.reached = True
-            if self.kind is not None and self.kind.landing == EARLY:
+            if self.kind is not None and self.kind.moment == EARLY:
                 self._hub.loop.run_callback(self._throw)
-            elif self.kind is not None and self.kind.landing == ENTER:
+            elif self.kind is not None and self.kind.moment == ENTER:
                 self._hub.loop.run_callback(self.start_second)
         elif self.thrown and self._remaining_error_factories:
             self._hub.loop.run_callback(self._throw)
 
     def _about_to_wake(self) -> None:
-        if not self.reached or self.thrown or self.kind is None or self.kind.landing != LATE:
+        if not self.reached or self.thrown or self.kind is None or self.kind.moment != LATE:
             return
         if self.switches != (self.point or 0) + 1:
             return
@@ -110,8 +110,8 @@ class Tracer:
         greenlet before the tracer throws the error. The last switch differs between runs, because
         the driver reads an available reply without a switch.
         """
-        foreign = self.kind is not None and self.kind.foreign
-        return foreign and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
+        is_from_application = self.kind is not None and self.kind.is_from_application
+        return is_from_application and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
 
     def _resume_tracing(self) -> None:
         if not self._over:

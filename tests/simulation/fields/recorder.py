@@ -13,7 +13,7 @@ from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Rege
 from gmongo.testing import command
 from gmongo.testing.command import NO_CODE
 from gmongo.testing.store import fields
-from gmongo.testing.store.fields import LEAVES, leaf_of, leaves
+from gmongo.testing.store.fields import LEAVES, kind_of_value, kinds_of_word
 
 from .cases import FREE, TEMPLATES, Case, Template, templates
 from .compare import Client
@@ -133,7 +133,7 @@ class Recorder:
             code = self._error_code_of(template, pairs[:pair_index] + made + pairs[pair_index + 1 :])
             return 0 if code == valid_code else code
 
-        codes = {leaf_of(probe): ask(probe) for probe in PROBES}
+        codes = {kind_of_value(probe): ask(probe) for probe in PROBES}
         name = path[-1]
         rules = rules_of_field(codes, value, template.also.get(".".join(path), ""))
         generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
@@ -187,8 +187,8 @@ def rules_of_field(codes: dict[str, int], value: Any, further_kinds: str) -> str
     """
     codes = dict(codes)
     for word in further_kinds.split():
-        codes.update(dict.fromkeys(leaves(word), 0))
-    valid = leaf_of(value)
+        codes.update(dict.fromkeys(kinds_of_word(word), 0))
+    valid = kind_of_value(value)
     for kind in {leaf.split("-")[0] for leaf in LEAVES}:
         parts = [leaf for leaf in codes if leaf.split("-")[0] == kind]
         if valid.split("-")[0] != kind and all(codes[leaf] for leaf in parts):
@@ -213,7 +213,7 @@ def _words(codes: dict[str, int], default: int) -> str:
         rest = [leaf for leaf in codes if codes[leaf] == code]
         words = []
         for word in _WORDS:
-            parts = [leaf for leaf in leaves(word) if leaf in codes]
+            parts = [leaf for leaf in kinds_of_word(word) if leaf in codes]
             if parts and all(leaf in rest for leaf in parts):
                 words.append(word)
                 rest = [leaf for leaf in rest if leaf not in parts]

@@ -119,7 +119,7 @@ def error_code_of(call):
 
 
 def test_kill_op_interrupts_command_between_documents(client, monkeypatch):
-    monkeypatch.setattr(pacing, "_SLICE", -1.0)
+    monkeypatch.setattr(pacing, "_LONGEST_SLICE", -1.0)
     client.shop.orders.insert_many([{"_id": number} for number in range(5, 20_000)])
     update = gevent.spawn(error_code_of, lambda: client.shop.orders.update_many({}, {"$set": {"v": 1}}))
     kill_operations(client, op="update")

@@ -130,7 +130,7 @@ def test_only_stream_with_expanded_events_has_creation_of_view(shell):
 
 def test_only_stream_with_expanded_events_has_sharding_of_collection(shell):
     plain, expanded = ChangeStream(shell), ChangeStream(shell, showExpandedEvents=True)
-    shell.store.note_sharding("db", "c", {"_id": 1})
+    shell.store.record_sharding("db", "c", {"_id": 1})
     assert plain.get_more() == []
     assert [(event["operationType"], event["operationDescription"]) for event in expanded.get_more()] == [
         ("shardCollection", {"shardKey": {"_id": 1}})

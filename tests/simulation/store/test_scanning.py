@@ -13,7 +13,7 @@ from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.data import Record
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.scanning import scanned
+from gmongo.testing.store.scanning import scan_keys
 
 ID = ObjectId(b"twelve bytes")
 VALUES = [
@@ -35,7 +35,7 @@ RECORDS[len(VALUES),] = Record(len(VALUES), {"_id": "without"})
 def test_scan_contains_records_that_match_equality(value, other, collation):
     query = {**other, "a": value}
     match = compile_filter({"a": value}, collation=collation)
-    keys = list(scanned(RECORDS, query, collation, Pace()))
+    keys = list(scan_keys(RECORDS, query, collation, Pace()))
     assert keys == sorted(keys)
     if "b" not in other:
         assert {key for key, record in RECORDS.items() if match(record.document)} <= set(keys)
@@ -50,23 +50,23 @@ def test_scan_contains_records_that_match_bounds(name, collation):
                 match = compile_filter({"a": condition}, collation=collation)
             except CommandError:
                 continue
-            keys = set(scanned(RECORDS, {"a": condition}, collation, Pace()))
+            keys = set(scan_keys(RECORDS, {"a": condition}, collation, Pace()))
             assert {key for key, record in RECORDS.items() if match(record.document)} <= keys, condition
 
 
 def test_scan_skips_records_with_other_values():
     records = {(number,): Record(number, {"a": number}) for number in range(2000)}
-    assert list(scanned(records, {"a": 1500}, BINARY, Pace())) == [(1500,)]
-    assert list(scanned(records, {"$comment": "x", "a.b": 1, "a": 1500}, BINARY, Pace())) == [(1500,)]
-    assert list(scanned(records, {"a": {"$eq": 1500}}, BINARY, Pace())) == [(1500,)]
-    assert len(list(scanned(records, {"a": {"$gte": 1500}}, BINARY, Pace()))) == 500
-    assert len(list(scanned(records, {"a": {"$exists": True, "$lt": 1500.5}}, BINARY, Pace()))) == 1501
-    assert len(list(scanned(records, {"a": {"$ne": 1500}}, BINARY, Pace()))) == 2000
+    assert list(scan_keys(records, {"a": 1500}, BINARY, Pace())) == [(1500,)]
+    assert list(scan_keys(records, {"$comment": "x", "a.b": 1, "a": 1500}, BINARY, Pace())) == [(1500,)]
+    assert list(scan_keys(records, {"a": {"$eq": 1500}}, BINARY, Pace())) == [(1500,)]
+    assert len(list(scan_keys(records, {"a": {"$gte": 1500}}, BINARY, Pace()))) == 500
+    assert len(list(scan_keys(records, {"a": {"$exists": True, "$lt": 1500.5}}, BINARY, Pace()))) == 1501
+    assert len(list(scan_keys(records, {"a": {"$ne": 1500}}, BINARY, Pace()))) == 2000
 
 
 def test_scan_omits_record_removed_during_scan():
     records = {(number,): Record(number, {"a": number % 2}) for number in range(2000)}
-    keys = iter(scanned(records, {"a": 1}, BINARY, Pace()))
+    keys = iter(scan_keys(records, {"a": 1}, BINARY, Pace()))
     assert next(keys) == (1,)
     del records[1999,]
     records[1998,] = Record(1998, {"a": 1})

@@ -30,7 +30,7 @@ def _shard_collection(call: Call) -> dict[str, Any]:
     """Execute ``shardCollection``. The simulation has only one shard, and does not check the shard key."""
     namespace = str(call.body["shardCollection"])
     database, _, name = namespace.partition(".")
-    call.cluster.store.note_sharding(database, name, call.body.get("key"))
+    call.cluster.store.record_sharding(database, name, call.body.get("key"))
     return {"collectionsharded": namespace}
 
 
