@@ -290,7 +290,7 @@ def parameters_of(cls: type, method: str) -> Iterator[str]:
             yield name
 
 
-class TestedObjects:
+class ObjectsUnderTest:
     """A client whose events are recorded, and the objects whose methods are tested."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -423,9 +423,9 @@ class TestedObjects:
 
 
 @pytest.fixture(scope="module")
-def tested_objects() -> Iterator[TestedObjects]:
+def tested_objects() -> Iterator[ObjectsUnderTest]:
     with Deployment.replica_set(1) as deployment:
-        tested_objects = TestedObjects(deployment)
+        tested_objects = ObjectsUnderTest(deployment)
         with tested_objects.client, tested_objects.session:
             yield tested_objects
 
@@ -438,7 +438,7 @@ def test_argument_tables_contain_every_public_method() -> None:
 
 @pytest.mark.parametrize(("subject", "method"), CASES)
 def test_every_argument_changes_commands_result_or_error(
-    subject: str, method: str, tested_objects: TestedObjects
+    subject: str, method: str, tested_objects: ObjectsUnderTest
 ) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
@@ -481,7 +481,7 @@ def mentions_parameter(text: str, parameter: str) -> bool:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_error_about_argument_names_parameter(subject: str, method: str, tested_objects: TestedObjects) -> None:
+def test_error_about_argument_names_parameter(subject: str, method: str, tested_objects: ObjectsUnderTest) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
     errors_without_name = []

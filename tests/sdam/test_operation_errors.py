@@ -173,7 +173,7 @@ def test_write_concern_error_has_effects_of_error_code(topology: Topology, code:
 @pytest.mark.parametrize("error", [AutoReconnect("closed"), reply_error(91), reply_error(10107)])
 def test_error_of_connection_of_older_generation_has_no_effect(topology: Topology, error: PyMongoError) -> None:
     topology.servers[ADDRESS].pool.clear()
-    assert effects_of(topology, error, behind=1) == NO_EFFECT
+    assert effects_of(topology, error, generations_behind=1) == NO_EFFECT
 
 
 @pytest.mark.parametrize(
