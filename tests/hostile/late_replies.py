@@ -64,7 +64,7 @@ class _Server:
         if name == "killCursors":
             self.open -= set(command["cursors"])
             return message(bson.encode({"ok": 1.0}), number)
-        if name == "endSessions":
+        if name in ("endSessions", "killSessions"):
             return message(bson.encode({"ok": 1.0}), number)
         wait = self.rng.random() * 0.004 - 0.001
         if wait > 0:
