@@ -62,7 +62,7 @@ class EmbeddedReplicaSet:
         self._settings = Settings(**settings)
         if self._settings.require_api_version and not self._settings.users:
             # Without users, the members have no key file. A member without a key file also refuses
-            # the commands of other members, and replication and index builds stop.
+            # the commands of other members, and replication stops.
             raise ValueError("require_api_version needs users in a replica set")
         self.members: list[Server] = []
 
@@ -114,7 +114,7 @@ class EmbeddedReplicaSet:
             self.members = [Server(program, self._settings, replica_set=self.name) for _ in range(self._number)]
             gevent.joinall([gevent.spawn(member.start, deadline) for member in self.members], raise_error=True)
             self._initiate()
-            self.primary.create_users()
+            self.primary.create_users(self._number)
             self.await_members(deadline - monotonic())
             for member in self.members:
                 member.require_api_version()

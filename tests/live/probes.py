@@ -111,14 +111,7 @@ def _bulks_after(database: Any) -> None:
         database.client.bulk_write([model], session=session)
 
 
-def _out(database: Any) -> None:
-    database.things.insert_one({})
-    list(database.things.aggregate([{"$out": "copies"}]))
-
-
 PROBES = (
-    Probe(("$out",), "$out while it requires an API version", _out),
-    Probe(("$merge",), "$merge while it requires an API version", _out),
     Probe(("$where",), "JavaScript", _javascript),
     Probe(("'encrypt':",), "`encrypt` in schemas", _encrypted_values),
     Probe(("encryptedFields",), "collections with encryptedFields", _encrypted_fields),

@@ -83,13 +83,12 @@ LONG = (
     Run("TLS", 3, ("--tls", *_WITH_LOAD)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),
     *(Run(f"compressor {name}", 3, ("--compressor", name, *_WITH_LOAD)) for name in ("zlib", "snappy", "zstd")),
-    *(
-        Run(
-            f"Stable API required, {kind} with users",
-            members,
-            ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL),
-        )
-        for kind, members in (("standalone", 0), ("replica set of 1", 1))
+    # In a replica set, members of MongoDB 6.0.5 reject the votes of other members for the end of an
+    # index build, because the votes have no API version.
+    Run(
+        "Stable API required, standalone with users",
+        0,
+        ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL),
     ),
 )
 

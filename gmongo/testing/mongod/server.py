@@ -107,10 +107,14 @@ class Server:
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
 
-    def create_users(self) -> None:
-        """Create the users that the settings name. The server accepts the first ``createUser`` without credentials."""
+    def create_users(self, members: int = 1) -> None:
+        """Create the users that the settings name. The server accepts the first ``createUser`` without credentials.
+
+        :param members: the number of members that must have stored each user.
+        """
         for number, (name, password) in enumerate(self._settings.users.items()):
-            self.command({"createUser": name, "pwd": password, "roles": ["root"]}, without_credentials=number == 0)
+            command = {"createUser": name, "pwd": password, "roles": ["root"], "writeConcern": {"w": members}}
+            self.command(command, without_credentials=number == 0)
 
     def command(self, command: Mapping[str, Any], *, without_credentials: bool = False) -> dict[str, Any]:
         """Run a command on the database ``admin``, and return the reply.
