@@ -697,7 +697,7 @@ class Cursor(Generic[DocumentType]):
     # Copies
 
     def clone(self) -> Cursor[DocumentType]:
-        """Return a copy of the cursor that has not sent the query.
+        """Return a copy of this cursor. The copy has not sent the query.
 
         The copy uses the session of this cursor.
         """

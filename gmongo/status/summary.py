@@ -1,4 +1,4 @@
-"""Summary of all processes: totals, and the problems with their beginnings and causes."""
+"""Summary of all processes: the totals, and for each problem its cause and its start time."""
 
 from __future__ import annotations
 

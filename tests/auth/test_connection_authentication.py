@@ -326,5 +326,5 @@ def test_reauthentication_without_credential_raises_invalid_operation(server):
     with gmongo.MongoClient(*server.address) as client:
         find_one(client)
         [pool] = client._topology.pools()
-        with checked_out(pool) as connection, pytest.raises(InvalidOperation, match="has not authenticated"):
+        with checked_out(pool) as connection, pytest.raises(InvalidOperation, match="cannot reauthenticate"):
             connection.reauthenticate()

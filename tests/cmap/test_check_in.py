@@ -75,7 +75,7 @@ def test_second_check_in_raises_invalid_operation(new_pool: Any, recorder: Any) 
 
 @pytest.mark.requirement("CMAP-178")
 @pytest.mark.parametrize("how_block_ends", ["return", "exception", "kill", "timeout"])
-def test_with_block_checks_connection_in_after_any_end(
+def test_connection_is_checked_in_however_with_block_ends(
     new_pool: Any, recorder: Any, go: Any, how_block_ends: str
 ) -> None:
     pool = new_pool()

@@ -129,7 +129,7 @@ def test_network_error_clears_only_service_of_failed_connection(new_client: Any,
 
 
 @pytest.mark.requirement("CMAP-157", "CMAP-161")
-def test_interrupting_clear_of_service_keeps_other_services(pool: Pool, server: Any, go: Any) -> None:
+def test_clear_with_interrupt_keeps_connections_of_other_services(pool: Pool, server: Any, go: Any) -> None:
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     gate = Event()
     server.fail("ping", hold_reply(gate), hold_reply(gate))

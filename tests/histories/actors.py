@@ -218,7 +218,7 @@ class TransferActor(Actor):
         given, taken = ([token for each in accounts for token in each[name]] for name in ("given", "taken"))
         self._check_tokens(given)
         if sorted(given) != sorted(taken):
-            raise Violation(f"half of a transaction: given {given}, taken {taken}")
+            raise Violation(f"only half of a transaction was applied: given {given}, taken {taken}")
         if sum(each["amount"] for each in accounts):
             raise Violation(f"amounts were lost: {accounts}")
 

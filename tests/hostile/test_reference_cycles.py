@@ -37,7 +37,7 @@ class Request:
 # Other kinds of errors are raised by a function of this file, whose frame would be in the
 # traceback.
 @pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind.landing == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
+    "kind", [kind for kind in KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
 @pytest.mark.parametrize(
     "scenario",
@@ -65,7 +65,7 @@ def run_with_exception_at(
     """
     request = Request()
     watched = weakref.ref(request)
-    run_state = ScenarioRun(scenario, deployment, yields=False)
+    run_state = ScenarioRun(scenario, deployment, yields_in_events=False)
 
     def act(request: Request) -> None:
         try:

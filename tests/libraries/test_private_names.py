@@ -80,4 +80,4 @@ def test_private_names_that_libraries_use_have_values_of_pymongo():
     line = "import gmongo.as_pymongo\n"
     with DeploymentProcess("--standalone") as deployment:
         assert evaluate(line, NAMES, deployment.uri) == evaluate("", NAMES, deployment.uri)
-        assert set(evaluate(line, NAMES_OF_OLDER_PYMONGO, deployment.uri).evaluate()) == {"True"}
+        assert set(evaluate(line, NAMES_OF_OLDER_PYMONGO, deployment.uri).values()) == {"True"}

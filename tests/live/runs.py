@@ -83,8 +83,8 @@ LONG = (
     Run("TLS", 3, ("--tls", *_WITH_LOAD)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),
     *(Run(f"compressor {name}", 3, ("--compressor", name, *_WITH_LOAD)) for name in ("zlib", "snappy", "zstd")),
-    # In a replica set, members of MongoDB 6.0.5 reject the votes of other members for the end of an
-    # index build, because the votes have no API version.
+    # In a replica set of MongoDB 6.0.5, the members reject the votes of an index build, because the
+    # votes have no API version.
     Run(
         "Stable API required, standalone with users",
         0,

@@ -60,7 +60,7 @@ def test_example_test_file_imports_its_names_of_gmongo(code: str) -> None:
 
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)
-def test_python_session_on_page_has_shown_output(page: Path) -> None:
+def test_python_session_prints_output_that_page_shows(page: Path) -> None:
     session = "\n".join(code for code in blocks(page) if ">>>" in code)
     output: list[str] = []
     example = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)

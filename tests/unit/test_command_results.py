@@ -188,10 +188,10 @@ def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest
     if has_reply:
         scenario.events.monitored_reply.side_effect = failure = KeyError("x")
         with pytest.raises(KeyError):
-            scenario.runner._announce_end(sent, scenario.attempt.operation, {"ok": 1})
+            scenario.runner._publish_end(sent, scenario.attempt.operation, {"ok": 1})
         scenario.events.failed.assert_called_once_with(sent, 7.0, failure)
     else:
-        scenario.runner._announce_end(sent, scenario.attempt.operation, None)
+        scenario.runner._publish_end(sent, scenario.attempt.operation, None)
         scenario.events.succeeded.assert_called_once_with(sent, 7.0, {"ok": 1})
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# ``tox -e floors`` does not install tools that no test runs, and packages that need a library of the system.
+# ``tox -e floors`` installs neither tools that no test runs nor packages that need a system library.
 NOT_TESTED = {"PyICU", "gssapi", "mypy", "ruff", "tox"}
 
 

@@ -347,7 +347,9 @@ class TestLookup:
         assert raised.value.__cause__ is failure
         assert capfd.readouterr().err == ""
 
-    def test_patched_lookup_destroys_hub_of_its_thread(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_lookup_thread_destroys_its_hub_if_sockets_are_monkey_patched(
+        self, place: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         ended: list[bool] = []
         hub = SimpleNamespace(destroy=lambda destroy_loop: ended.append(destroy_loop))
         monkeypatch.setattr(srv, "get_hub", lambda: hub)
