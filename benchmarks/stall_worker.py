@@ -1,4 +1,6 @@
-"""Measure once how long a driver blocks the event loop, for the table of stalls: ``python -m benchmarks.stall_worker --contender NAME --port PORT``.
+"""Measure once how long a driver blocks the event loop, for the table of stalls.
+
+The command is ``python -m benchmarks.stall_worker --contender NAME --port PORT``.
 
 The worker prints a JSON object of times in milliseconds. The times are the longest stalls of reads
 and of an insert, and the time to the first document of a read. A ticker measures the stalls of the

@@ -101,8 +101,8 @@ class Server:
     def require_api_version(self) -> None:
         """Set the server parameter ``requireApiVersion``, if the settings require a version of the Stable API.
 
-        The command line cannot set the parameter, because the parameter forbids commands without a
-        version. During the initiation of a replica set, the members send each other such commands.
+        The parameter forbids commands without an API version. The command line does not set the parameter,
+        because members send each other commands without a version during the initiation of a replica set.
         """
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
