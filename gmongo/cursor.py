@@ -237,8 +237,9 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # An exhaust cursor does not support a limit, because the driver counts the documents of a limit. A transaction
-        # does not support exhaust cursors, because it runs one command at a time.
+        # An exhaust cursor does not support a limit, because the driver cannot end the stream after
+        # enough documents. A transaction does not support exhaust cursors, because it runs one command
+        # at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
     # Options that the application can set before the first iteration

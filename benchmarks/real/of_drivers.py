@@ -24,7 +24,7 @@ def blocking(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]
     database = client[DATABASE]
     writes = database["transactions"]
     insert = driver.InsertOne
-    streams: dict[Any, Any] = {}  # greenlet or the main greenlet of a thread -> change stream
+    streams: dict[Any, Any] = {}  # the greenlet of the caller (of a thread: its main greenlet) -> its stream
 
     def transaction() -> int:
         with client.start_session() as session, session.start_transaction():

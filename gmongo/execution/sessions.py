@@ -213,15 +213,14 @@ class SharedSession(ImplicitSession):
 
     The last owner returns the server session to the pool.
 
-    :param implicit: previous session of the cursor, from which this session takes the server
-        session.
+    :param previous: previous session of the cursor, from which this session takes the server session.
     """
 
     __slots__ = ("_owners",)
 
-    def __init__(self, implicit: ImplicitSession) -> None:
-        super().__init__(implicit._pool, implicit._server_session)
-        implicit._server_session = None  # from now on, only this session may release the server session
+    def __init__(self, previous: ImplicitSession) -> None:
+        super().__init__(previous._pool, previous._server_session)
+        previous._server_session = None  # from now on, only this session may release the server session
         self._owners = 1
 
     def share(self) -> None:

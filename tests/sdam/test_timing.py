@@ -192,12 +192,12 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
 
 @pytest.mark.requirement("SM-69")
 @pytest.mark.usefixtures("quick_checks")
-@pytest.mark.parametrize("reply_modes", [True, False])
+@pytest.mark.parametrize("server_streams", [True, False])
 def test_awaited_reply_times_out_after_sum_of_connect_timeout_and_heartbeat_interval(
-    connect: Any, stream_server: ScriptedServer, recorder: Any, reply_modes: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any, server_streams: bool
 ) -> None:
     """Let only the first awaited reply arrive, after 100 ms."""
-    stream_server.exhausts = reply_modes
+    stream_server.exhausts = server_streams
     connect(stream_server, heartbeat_interval=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")
     assert round(event.duration, 6) >= 0.09

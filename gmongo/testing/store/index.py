@@ -163,7 +163,7 @@ class Index:
     def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> Iterator[Key]:
         """Yield the keys of the records in a range of entries. The index may change during the iteration.
 
-        :param prefix: the keys of the values of the first fields, which are equal in all entries of the range.
+        :param prefix: the sort keys of the first index fields. All entries of the range have these keys.
         :param low: the lower bound of the keys of the next fields.
         :param high: the upper bound of the keys of the next fields. The range does not include the
             bound.

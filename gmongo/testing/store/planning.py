@@ -148,12 +148,12 @@ def is_point(value: Any, index_collation: Collation, collation: Collation) -> bo
     """
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
-    return index_collation == collation or not _has_text(value)
+    return index_collation == collation or not _may_contain_strings(value)
 
 
-def _has_text(value: Any) -> bool:
+def _may_contain_strings(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(map(_has_text, value.values()))
+        return any(map(_may_contain_strings, value.values()))
     return isinstance(value, (str, list))
 
 
