@@ -32,11 +32,16 @@ def lines(runs: Sequence[Run]) -> Iterator[str]:
     """
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:
-        yield from _operations([run["operations"][deployment] for run in runs], deployment)
-    if all("failover" in run for run in runs):
-        yield from _failover([run["failover"] for run in runs])
-    if all("crowds" in run for run in runs):
-        yield from _cost_per_item([run["crowds"] for run in runs])
+        yield from _operations(_part([run["operations"] for run in runs], deployment), deployment)
+    if failovers := _part(runs, "failover"):
+        yield from _failover(failovers)
+    if crowds := _part(runs, "crowds"):
+        yield from _cost_per_item(crowds)
+
+
+def _part(runs: Sequence[Run], name: str) -> list[Run]:
+    """Return a part of all runs that have measured this part."""
+    return [run[name] for run in runs if name in run]
 
 
 def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
