@@ -45,11 +45,10 @@ class ConnectTimeout:
         :param began: time at which the current attempt started, if its TCP connection is complete;
             None means that a new attempt starts now.
         """
-        if self._limit is None or self.seconds is None:
-            return
-        left = self.seconds if began is None else began + self.seconds - _clock.monotonic()
-        late = left <= 0  # the event loop was blocked until the time limit had elapsed
-        self._limit.begin(min(-left, self.seconds) or self.seconds if late else left, self._connection, extended=late)
+        if self._limit is not None and self.seconds is not None:
+            elapsed = 0.0 if began is None else _clock.monotonic() - began
+            self._limit.begin(self.seconds, self._connection, elapsed)
+            self._limit.extend_if_late()  # if the event loop was blocked until the TCP connection was complete
 
     def next_stage(self, extra_seconds: float = 0.0) -> None:
         """Let the timer continue into the next stage.

@@ -107,7 +107,7 @@ class TimeLimit:
         self._timer: IWatcher | None = None
         self._fires_at = inf
 
-    def begin(self, seconds: float, source: Source | None = None, extended: bool = False) -> None:
+    def begin(self, seconds: float, source: Source | None = None, elapsed: float = 0.0) -> None:
         """Start the limit for the current greenlet.
 
         After the limited code, the caller must call :meth:`end`. Does not switch greenlets.
@@ -115,18 +115,17 @@ class TimeLimit:
         :param seconds: the limit; if 0 or less, this method raises the error.
         :param source: object that receives the result, such as a transport; None if there is no
             such object.
-        :param extended: True if `seconds` already includes extra time because of a blocked event
-            loop.
+        :param elapsed: seconds of the limit that have already elapsed.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
         self._seconds = seconds
-        self._extended = extended
+        self._extended = False
         self._source = source
-        self._due = _clock.monotonic() + seconds
+        self._due = _clock.monotonic() + seconds - elapsed
         self._greenlet = getcurrent()
         if self._due < self._fires_at:
-            self._start(seconds)
+            self._start(seconds - elapsed)
 
     def add(self, seconds: float) -> None:
         """Add `seconds` to the current limit."""
@@ -139,8 +138,11 @@ class TimeLimit:
         """
         late = _clock.monotonic() - self._due
         if late > _LATE and not self._extended:
-            self._extended = True
-            self._due += late + min(late, self._seconds)
+            self._extend(late, min(late, self._seconds))
+
+    def _extend(self, late: float, extra_seconds: float) -> None:
+        self._extended = True
+        self._due += late + extra_seconds
 
     def end(self) -> None:
         """End the current use of the limit."""
@@ -168,10 +170,9 @@ class TimeLimit:
         if late < 0:  # the timer belongs to an earlier use
             self._start(-late)
         elif late > _LATE and not self._extended and (self._source is None or self._source.has_arrived()):
-            self._extended = True
-            more = 0.0 if self._source is None else min(late, self._seconds)
-            self._due += late + more
-            self._start(more)
+            extra_seconds = 0.0 if self._source is None else min(late, self._seconds)
+            self._extend(late, extra_seconds)
+            self._start(extra_seconds)
         else:
             self._greenlet.throw(self._make_error(self._seconds))
 

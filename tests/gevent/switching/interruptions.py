@@ -120,8 +120,8 @@ class TrackedLimit(timeout.TimeLimit):
 
     __slots__ = ()
 
-    def begin(self, seconds: float, source: Source | None = None, extended: bool = False) -> None:
-        super().begin(seconds, source, extended)
+    def begin(self, seconds: float, source: Source | None = None, elapsed: float = 0.0) -> None:
+        super().begin(seconds, source, elapsed)
         RunningTimeouts.begin(self, self._make_error(seconds))
 
     def end(self) -> None:
