@@ -110,7 +110,7 @@ def test_5_1_timeout_of_tailable_cursor_is_refreshed_for_each_get_more(
     for _ in range(2):
         with pytest.raises(StopIteration):
             next(cursor)
-    delay_replies(standalone, "getMore", milliseconds=7000)
+    delay_replies(standalone, "getMore", milliseconds=2000)
     with pytest.raises(PyMongoError) as raised:
         next(cursor)
     assert raised.value.timeout
@@ -224,7 +224,7 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
     session = client.start_session()
     session.start_transaction()
     client.db.coll.insert_one({"x": 1}, session=session)
-    delay_replies(deployment, "abortTransaction", milliseconds=7000, times=1)
+    delay_replies(deployment, "abortTransaction", milliseconds=2000, times=1)
     with gevent.Timeout(1.75):
         if timeout_source == "option":
             session.end_session()

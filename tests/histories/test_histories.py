@@ -118,7 +118,7 @@ class TestInvariantChecks:
             return real(self, target, change, session=session, **options)
 
         monkeypatch.setattr(Collection, "update_one", update_one)
-        assert first_violation("replica_set", range(20))
+        assert first_violation("replica_set", range(100))
 
     def test_lost_change_event_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Watcher._read_event
