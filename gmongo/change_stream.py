@@ -57,32 +57,24 @@ class ChangeStream(Generic[DocumentType]):
     Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
-    :param pipeline: stages that follow the ``$changeStream`` stage, such as ``$match`` and ``$project``. The stages
-        must keep ``_id``. None adds no stages.
+    :param pipeline: stages such as ``$match`` and ``$project``, which must keep ``_id``; None adds no stages.
     :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-        ``"required"`` add the document as it was right after the update (MongoDB 6.0). None adds no document.
+        ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
     :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
-    :param max_await_time_ms: the time that the server waits for changes before it returns an empty batch, in
-        milliseconds; None uses the server's default (1,000 ms).
+    :param max_await_time_ms: the server's wait before an empty batch, in milliseconds; None means 1,000 ms.
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
-    :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
-        mapping. None compares the bytes of strings.
-    :param start_at_operation_time: the operation time at which the stream starts. If
-        `start_at_operation_time`, `resume_after` and `start_after` are None, the stream starts at
-        the current time.
+    :param collation: a ``Collation`` or an equal mapping for the pipeline; None compares the bytes of strings.
+    :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token, the
+        stream starts now.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
-    :param start_after: a resume token, as for `resume_after`. The resume token of an ``invalidate`` event is also
-        allowed. None sets no token.
+    :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
         change (MongoDB 6.0). None adds no document.
-    :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports no
-        such changes.
-    :param timeout_ms: the time limit of the opening of the stream, and of each iteration including
-        a resume, in milliseconds. 0 means no limit, None uses the limit of `target`. After a
-        timeout, the next call resumes the stream. If the stream has not returned any change, the
-        server may need more time to scan its oplog. In this case, open another stream with a higher
-        limit.
+    :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0). None does not.
+    :param timeout_ms: the time limit of the opening of the stream, and of each iteration including a resume, in
+        milliseconds. 0 means no limit, None uses the limit of `target`. After a timeout, the next call resumes the
+        stream. A stream without changes may need a higher limit, so that the server can scan its oplog.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
     :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
@@ -126,8 +118,8 @@ class ChangeStream(Generic[DocumentType]):
         self._client = self._collection.database.client
         self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
-        # A resume token must return to the server unchanged. The cursor therefore decodes changes to raw documents, and
-        # the stream decodes the changes with the codec options of the application.
+        # A resume token must return to the server unchanged. The cursor decodes to raw documents, and then the stream
+        # decodes the changes with the application's codec options.
         self._decodes = not decodes_plainly(self._codec_options)
         self._decoding: CodecOptions[Value] = _RAW if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
@@ -140,11 +132,7 @@ class ChangeStream(Generic[DocumentType]):
     # The cursor
 
     def _opened(self: Stream) -> Stream:
-        """Open the cursor, and return this stream.
-
-        :raises ConfigurationError: ``maxAwaitTimeMS`` is not less than ``timeoutMS``.
-        :raises PyMongoError: the driver could not open the cursor, and has closed the stream.
-        """
+        """Open the cursor. After an error, close the stream."""
         try:
             deadline = self._executor.deadline()
             check_await_time(self._max_await_time_ms, deadline)
@@ -184,7 +172,6 @@ class ChangeStream(Generic[DocumentType]):
         return self._cursor
 
     def _stage_fields(self) -> DocumentDict:
-        """Return the fields of the ``$changeStream`` stage."""
         return {**self._options, **self._position.fields()}
 
     def _resume(self) -> ServerCursor:
@@ -199,9 +186,7 @@ class ChangeStream(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        """Wait for the next change, and return the change.
-
-        The wait has no limit unless ``timeoutMS`` is set.
+        """Wait without limit, or until ``timeoutMS``, for the next change, and return the change.
 
         :raises StopIteration: the stream is closed, or the watched collection or database no longer exists.
         :raises PyMongoError: the server or the network failed, and the resume also failed.
@@ -219,8 +204,7 @@ class ChangeStream(Generic[DocumentType]):
     def try_next(self) -> DocumentType | None:
         """Return the next change. Send at most one ``getMore``, and return None if the stream then has no change.
 
-        :attr:`resume_token` also advances if no change has happened. An application can therefore store the newest
-        token after each call.
+        :attr:`resume_token` also advances without a change. An application can store the token after each call.
 
         :raises PyMongoError: the server or the network failed, and the resume also failed.
         """
@@ -229,10 +213,7 @@ class ChangeStream(Generic[DocumentType]):
             return self._try_next(outer)
 
     def _try_next(self, outer: float | None) -> DocumentType | None:
-        """Return the next change. Send at most one ``getMore``, and return None if the stream then has no change.
-
-        :param outer: the deadline of the :func:`gmongo.timeout` that encloses the iteration, or None.
-        """
+        """Do the work of :meth:`try_next` within the :func:`gmongo.timeout` whose deadline is `outer`."""
         try:
             if (self._turn is not None and not self._wait_for_turn()) or self._closed:
                 return None
@@ -251,10 +232,7 @@ class ChangeStream(Generic[DocumentType]):
         return change
 
     def _wait_for_turn(self) -> bool:
-        """Wait until no other greenlet reads the stream.
-
-        :returns: False if the other greenlet received no change.
-        """
+        """Wait until no other greenlet reads the stream. Return False if the other greenlet received no change."""
         while self._turn is not None:
             try:
                 if not self._turn.wait(current_deadline()):
@@ -278,11 +256,7 @@ class ChangeStream(Generic[DocumentType]):
         return self._deliver()
 
     def _fetch_change(self) -> Value:
-        """Return the next change after at most one `getMore`, or None.
-
-        If necessary, open a new cursor before the `getMore`. Open another cursor after a resumable
-        error of the `getMore`.
-        """
+        """Return the next change after at most one `getMore`, or None. Reopen the cursor if necessary."""
         cursor = self._cursor
         if cursor is None or self._interrupted:
             cursor = self._resume()
@@ -303,8 +277,8 @@ class ChangeStream(Generic[DocumentType]):
     def _deliver(self) -> Value:
         """Decode the change for the application, and advance the resume position of the stream.
 
-        If the decoder raises a BSON error, the next call returns the next change. If the decoder raises another error,
-        the next call decodes the same change again.
+        After a BSON error, the next call returns the next change. After another error, the next call
+        decodes the same change.
         """
         change = self._change
         try:
@@ -334,15 +308,13 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def _subject(self) -> str:
-        """The name of the stream in error messages."""
         return f"change stream on the collection {self._collection.full_name}"
 
     @property
     def resume_token(self) -> Document | None:
         """The newest resume token for `resume_after` or `start_after`, or None.
 
-        The token continues after the last change that the stream has returned. The application may store the token: any
-        client can resume with the token.
+        The token continues after the last returned change. Any client can resume with a stored token.
         """
         token = self._position.token
         if token is None or not self._decodes:
@@ -357,9 +329,9 @@ class ChangeStream(Generic[DocumentType]):
         return not self._closed
 
     def close(self) -> None:
-        """Close the stream and its cursor on the server. Further calls do nothing.
+        """Close the stream and its cursor on the server, and end iterations in other greenlets.
 
-        Iterations in other greenlets end.
+        Further calls do nothing.
         """
         self._closed = True
         try:
@@ -381,10 +353,7 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
 
     def _drop(self) -> None:
-        """Let a background greenlet close the cursor and end the session.
-
-        The method does not switch greenlets.
-        """
+        """Let a background greenlet close the cursor and end the session, without a switch."""
         if not self._closed and self._cursor is not None:
             self._closed = True
             self._cursor.drop()
@@ -410,9 +379,9 @@ class DatabaseChangeStream(ChangeStream[DocumentType]):
 
 
 class ClusterChangeStream(ChangeStream[DocumentType]):
-    """Change stream of all databases except ``admin``, ``config`` and ``local``.
+    """Change stream of a deployment, created by :meth:`MongoClient.watch <gmongo.mongo_client.MongoClient.watch>`.
 
-    :meth:`MongoClient.watch <gmongo.mongo_client.MongoClient.watch>` creates the stream.
+    The stream omits the databases ``admin``, ``config`` and ``local``.
     """
 
     @property
@@ -464,30 +433,23 @@ class _Watched(Generic[Stream]):
 
         Specification: Change Streams, "Driver API".
 
-        :param pipeline: stages that follow the ``$changeStream`` stage, such as ``$match`` and ``$project``. The stages
-            must keep ``_id``. None adds no stages.
+        :param pipeline: stages such as ``$match`` and ``$project``, which must keep ``_id``; None adds no stages.
         :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-            ``"required"`` add the document as it was right after the update (MongoDB 6.0). None adds no document.
+            ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
         :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
-        :param max_await_time_ms: the time that the server waits for changes before it returns an empty batch, in
-            milliseconds; None uses the server's default (1,000 ms).
+        :param max_await_time_ms: the server's wait before an empty batch, in milliseconds; None means 1,000 ms.
         :param batch_size: the maximum number of changes in a batch; None lets the server choose.
-        :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
-            mapping. None compares the bytes of strings.
-        :param start_at_operation_time: the operation time at which the stream starts. If
-            `start_at_operation_time`, `resume_after` and `start_after` are None, the stream starts
-            at the current time.
+        :param collation: a ``Collation`` or an equal mapping for the pipeline; None compares the bytes of strings.
+        :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token,
+            the stream starts now.
         :param session: the session of the stream; None uses an implicit session while the stream is open.
-        :param start_after: a resume token, as for `resume_after`. The resume token of an ``invalidate`` event is also
-            allowed. None sets no token.
+        :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
             change (MongoDB 6.0). None adds no document.
-        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0). None reports
-            no such changes.
-        :param timeout_ms: the time limit of the opening of the stream, and of each iteration
-            including a resume, in milliseconds. 0 means no limit, None uses the limit of this
-            object. After a timeout, the next call resumes the stream.
+        :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0). None does not.
+        :param timeout_ms: the time limit of the opening and of each iteration including a resume, in milliseconds. 0
+            means no limit, None uses the limit of this object. After a timeout, the next call resumes the stream.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from gmongo import options as client_options
 from gmongo import pool_options
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import Document, DocumentDict, without_none
 from gmongo._inherited_options import InheritedOptions
 from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
 from gmongo._tls import tls_of
@@ -43,8 +43,7 @@ _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
-# Pool options that events and logs show, in the order of the log message (CMAP-214). Times are in
-# milliseconds.
+# Pool options that events and logs show, in the order of the log message (CMAP-214). Times are in milliseconds.
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
@@ -53,11 +52,9 @@ class ClientOptions(InheritedOptions):
 
     :param host: a host, a URI, or a list of hosts. The list may contain one URI.
     :param port: the port of each host that is given without a port; None means 27017.
-    :param keywords: options that override the options of the URI. A keyword cannot disable a security option of the
-        URI.
+    :param keywords: options that override the options of the URI, except security options.
     :param silent: True disables logs, events, traces and metrics of the client; False by default.
-    :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; or `host` contains
-        several URIs.
+    :raises ConfigurationError: an option is invalid or contradicts another option; or `host` contains several URIs.
     """
 
     def __init__(
@@ -148,7 +145,7 @@ class ClientOptions(InheritedOptions):
         return self._srv_seed in self.seeds
 
     def _resolve(self, ref: bool) -> None:
-        """Query DNS for the hosts of a ``mongodb+srv`` URI and for the options of its TXT record.
+        """Query DNS for the hosts and the TXT record of a ``mongodb+srv`` URI.
 
         :param ref: True if the queries keep the event loop alive.
         :raises ConfigurationError: a query failed, or DNS returned a host or an option that is not allowed.
@@ -164,20 +161,18 @@ class ClientOptions(InheritedOptions):
         self.seeds, self.merged, self.credential = tuple(seeds), merged, credential
 
     def _resolve_settings(self, settings: TopologySettings) -> TopologySettings:
-        """Query DNS, and return the settings with the seeds and options from DNS.
-
-        An operation waits until this method returns.
-        """
+        """Query DNS while an operation waits, and return the settings with the seeds and options from DNS."""
         self._resolve(ref=False)
+        connection = replace(
+            settings.connection, load_balanced=bool(self.load_balanced), authenticator=self._authenticator()
+        )
         return replace(
             settings,
             seeds=self.seeds,
             replica_set_name=self.replica_set_name,
-            load_balanced=bool(self.load_balanced),
+            load_balanced=connection.load_balanced,
             resolve=None,
-            connection=replace(
-                settings.connection, load_balanced=bool(self.load_balanced), authenticator=self._authenticator()
-            ),
+            connection=connection,
         )
 
     # Public options
@@ -190,8 +185,7 @@ class ClientOptions(InheritedOptions):
     @property
     def srv_service_name(self) -> str:
         """The SRV service name of a ``mongodb+srv`` URI. The default is ``mongodb``."""
-        name: str = self.merged.get("srvservicename", "mongodb")
-        return name
+        return str(self.merged.get("srvservicename", "mongodb"))
 
     @property
     def direct_connection(self) -> bool | None:
@@ -211,28 +205,25 @@ class ClientOptions(InheritedOptions):
     @property
     def local_threshold_ms(self) -> float:
         """The width of the latency window of server selection, in milliseconds. The default is 15."""
-        local_threshold_ms: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
-        return local_threshold_ms
+        threshold: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
+        return threshold
 
     @property
     def server_selection_timeout(self) -> float:
         """The time limit of server selection, in seconds. The default is 30."""
-        server_selection_timeout: float = self.merged.get(
-            "serverselectiontimeoutms", TopologySettings.server_selection_timeout
-        )
-        return server_selection_timeout
+        timeout: float = self.merged.get("serverselectiontimeoutms", TopologySettings.server_selection_timeout)
+        return timeout
 
     @property
     def heartbeat_frequency(self) -> float:
         """The interval between two checks of a server, in seconds. The default is 10."""
-        heartbeat_frequency: float = self.merged.get("heartbeatfrequencyms", TopologySettings.heartbeat_frequency)
-        return heartbeat_frequency
+        interval: float = self.merged.get("heartbeatfrequencyms", TopologySettings.heartbeat_frequency)
+        return interval
 
     @property
     def server_monitoring_mode(self) -> str:
         """The server monitoring mode: ``auto`` (the default), ``stream`` or ``poll``."""
-        server_monitoring_mode: str = self.merged.get("servermonitoringmode", "auto")
-        return server_monitoring_mode
+        return str(self.merged.get("servermonitoringmode", "auto"))
 
     @property
     def server_selector(self) -> Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None:
@@ -252,26 +243,22 @@ class ClientOptions(InheritedOptions):
     @property
     def retry_reads(self) -> bool:
         """True (the default) if the client retries reads."""
-        retry_reads: bool = self.merged.get("retryreads", True)
-        return retry_reads
+        return bool(self.merged.get("retryreads", True))
 
     @property
     def retry_writes(self) -> bool:
         """True (the default) if the client retries writes."""
-        retry_writes: bool = self.merged.get("retrywrites", True)
-        return retry_writes
+        return bool(self.merged.get("retrywrites", True))
 
     @property
     def max_adaptive_retries(self) -> int:
         """The maximum number of retries of an operation after errors of overloaded servers."""
-        max_adaptive_retries: int = self.merged.get("maxadaptiveretries", MAX_RETRIES)
-        return max_adaptive_retries
+        return int(self.merged.get("maxadaptiveretries", MAX_RETRIES))
 
     @property
     def enable_overload_retargeting(self) -> bool:
         """True if a retry after an overload error avoids the overloaded replica set member. The default is False."""
-        enable_overload_retargeting: bool = self.merged.get("enableoverloadretargeting", False)
-        return enable_overload_retargeting
+        return bool(self.merged.get("enableoverloadretargeting", False))
 
     @property
     def auto_encryption_opts(self) -> AutoEncryptionOpts | None:
@@ -330,8 +317,7 @@ class ClientOptions(InheritedOptions):
     def topology(self, connection_made: Callable[[Address, float], None] | None = None) -> TopologySettings:
         """Return the settings of the topology.
 
-        :param connection_made: a function that is called after each new connection, with the address of the server and
-            the duration of the connection set-up in seconds.
+        :param connection_made: a function that receives the address and the seconds of each connection set-up.
         """
         return TopologySettings(
             seeds=self.seeds,
@@ -355,11 +341,7 @@ class ClientOptions(InheritedOptions):
 
     def _pool_settings(self) -> PoolSettings:
         get = self.merged.get
-        specified = {
-            name: round((get(name) or 0) * 1000) if name.endswith("MS") else get(name) or 0
-            for name in _SHOWN_POOL_OPTIONS
-            if name in self.merged
-        }
+        shown = {name: get(name) or 0 for name in _SHOWN_POOL_OPTIONS if name in self.merged}
         return PoolSettings(
             max_pool_size=get("maxpoolsize", PoolSettings.max_pool_size) or 0,
             min_pool_size=get("minpoolsize", PoolSettings.min_pool_size),
@@ -369,7 +351,7 @@ class ClientOptions(InheritedOptions):
             drains=get("drainlatereplies", PoolSettings.drains),
             drain_time=get("drainlaterepliesms", PoolSettings.drain_time),
             drain_bytes=get("drainlaterepliesbytes", PoolSettings.drain_bytes),
-            specified=specified,
+            specified={name: round(value * 1000) if name.endswith("MS") else value for name, value in shown.items()},
         )
 
     def _connection_settings(self) -> ConnectionSettings:
@@ -405,10 +387,7 @@ class ClientOptions(InheritedOptions):
 
 
 def _is_uri(entity: object) -> bool:
-    """Return True if `entity` is a URI, and False if `entity` is a host.
-
-    :raises InvalidURI: `entity` is neither a URI nor a host.
-    """
+    """Return True if `entity` is a URI, and False if `entity` is a host."""
     if not isinstance(entity, str):
         raise TypeError(f"host must be a string or a list of strings, not {type(entity).__name__}")
     if not entity:
@@ -448,9 +427,4 @@ def _server_api_fields(api: ServerApi | None) -> DocumentDict:
     """Return the fields that the Stable API adds to every command."""
     if api is None:
         return {}
-    fields: DocumentDict = {"apiVersion": api.version}
-    if api.strict is not None:
-        fields["apiStrict"] = api.strict
-    if api.deprecation_errors is not None:
-        fields["apiDeprecationErrors"] = api.deprecation_errors
-    return fields
+    return without_none({"apiVersion": api.version}, apiStrict=api.strict, apiDeprecationErrors=api.deprecation_errors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -39,12 +40,9 @@ class TransactionOptions:
     Specification: Transactions, "TransactionOptions".
 
     :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``.
-    :param write_concern: the acknowledgement that the commit and the abort wait for. The write concern must be
-        acknowledged.
-    :param read_preference: the read preference of the server selection. All reads of a transaction
-        must use the primary.
-    :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's default.
-        If the session's default is also None, the commit has no limit.
+    :param write_concern: the acknowledgement of the commit and the abort. `w` must not be 0.
+    :param read_preference: the read preference. All reads of a transaction must use the primary.
+    :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the default.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
@@ -95,15 +93,12 @@ class SessionOptions:
 
     Specification: Driver Sessions, "SessionOptions".
 
-    :param causal_consistency: True lets reads see the effects of earlier operations of the session.
-        None (the default) means False if `snapshot` is True, and otherwise True.
-    :param default_transaction_options: the default options of transactions in the session. None (the default) uses the
-        client's options.
-    :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
-        (MongoDB 5.0); False by default.
-    :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and
-        end of the session, in milliseconds. 0 means no limit, None (the default) uses the client's
-        ``timeoutMS``.
+    :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the default)
+        means the opposite of `snapshot`.
+    :param default_transaction_options: the options of transactions; None (the default) uses the client's options.
+    :param snapshot: True lets all reads see the data at the first read (MongoDB 5.0); False by default.
+    :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and end of the session,
+        in milliseconds. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
     :raises TypeError: an option has the wrong type.
     :raises ValueError: `default_timeout_ms` is negative.
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
@@ -151,16 +146,14 @@ class SessionOptions:
 class ClientSession:
     """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
-    Only one greenlet at a time may use a session. If another greenlet uses the session at the same time, the other
-    greenlet gets :class:`~gmongo.errors.InvalidOperation`.
+    Only one greenlet at a time may use a session. Another greenlet gets :class:`~gmongo.errors.InvalidOperation`.
 
     Specifications: Driver Sessions, Transactions.
 
     :param client: the client that creates the session.
     :param server_session: the server session that the commands of the session use.
     :param options: the options of the session.
-    :param implicit: a parameter for compatibility with PyMongo, which must be False (the default). Implicit sessions
-        have another class.
+    :param implicit: a parameter for compatibility with PyMongo, which must be False (the default).
     :raises ValueError: `implicit` is true.
     """
 
@@ -170,13 +163,11 @@ class ClientSession:
         if implicit:
             raise ValueError("a ClientSession is explicit: implicit must be False")
         self._client = client
-        self._executor = client._executor.with_timeout(
-            checked_timeout("default_timeout_ms", options.default_timeout_ms), "default_timeout_ms"
-        )
+        limit = checked_timeout("default_timeout_ms", options.default_timeout_ms)
+        self._executor = client._executor.with_timeout(limit, "default_timeout_ms")
         self._options = options
-        self._state = SessionState(
-            client._executor, server_session, bool(options.causal_consistency), bool(options.snapshot)
-        )
+        consistency = bool(options.causal_consistency), bool(options.snapshot)
+        self._state = SessionState(client._executor, server_session, *consistency)
         self._ending = TransactionEnd(self._executor, self._state)
 
     @property
@@ -204,31 +195,23 @@ class ClientSession:
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time that the session has received, or None.
-
-        Pass the value to :meth:`advance_cluster_time` of another session.
-        """
+        """The newest cluster time for :meth:`advance_cluster_time` of another session, or None."""
         return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The operation time of the last operation of the session, or None.
-
-        Pass the value to :meth:`advance_operation_time` of another session.
-        """
+        """The operation time of the last operation, for :meth:`advance_operation_time` of another session, or None."""
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
         """Set the cluster time of this session to the cluster time of another session, if the other time is newer.
 
-        After this method and :meth:`advance_operation_time`, reads of this session also see the operations of the other
-        session.
+        After this method and :meth:`advance_operation_time`, reads also see the operations of the other session.
 
         Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the other session.
-        :raises TypeError: `cluster_time` is not a mapping, or the field ``clusterTime`` of the mapping is not a
-            timestamp.
+        :raises TypeError: `cluster_time` is not a mapping whose field ``clusterTime`` is a timestamp.
         """
         if not isinstance(cluster_time, Mapping):
             raise TypeError(f"cluster_time must be a mapping, not an instance of {type(cluster_time).__name__}")
@@ -270,14 +253,11 @@ class ClientSession:
 
         Specification: Transactions, "startTransaction".
 
-        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or
-            ``"snapshot"``. For `read_concern`, `write_concern` and `read_preference`, None uses the
-            session's default, or else the client's option.
+        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. None, here
+            and below, uses the session's default, or else the client's option.
         :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference of the server selection. All reads of a
-            transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's
-            default. If the session's default is also None, the commit has no limit.
+        :param read_preference: the read preference. All reads of a transaction must use the primary.
+        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the default.
         :returns: a context manager that commits or aborts the transaction.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         :raises ConfigurationError: the write concern is unacknowledged.
@@ -294,10 +274,7 @@ class ClientSession:
         return _TransactionBlock(self)
 
     def _transaction_settings(self, options: TransactionOptions) -> TransactionSettings:
-        """Return the settings of a transaction.
-
-        The settings are `options`, or else the session's defaults, or else the client's options.
-        """
+        """Return `options`, or else the session's defaults, or else the client's options."""
         defaults = self._options.default_transaction_options or TransactionOptions()
         client = self._client
         write_concern = options.write_concern or defaults.write_concern or client.write_concern
@@ -311,15 +288,11 @@ class ClientSession:
         )
 
     def commit_transaction(self, timeout_ms: float | None = None) -> None:
-        """Commit the transaction.
-
-        If the commit fails, call this method again. The second call reports whether the server has committed the
-        transaction.
+        """Commit the transaction. After a failure, another call reports if the server has committed the transaction.
 
         Specification: Transactions, "commitTransaction".
 
-        :param timeout_ms: the time limit of the commit, in milliseconds; 0 means no limit, and None
-            uses the session's limit.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
         :raises InvalidOperation: no transaction was started, the transaction has been aborted, or another greenlet runs
             an operation in the session.
         :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
@@ -328,20 +301,16 @@ class ClientSession:
         self._ending.commit(self._deadline(timeout_ms))
 
     def abort_transaction(self, timeout_ms: float | None = None) -> None:
-        """Abort the transaction.
-
-        The method ignores errors from the server, because the server later aborts the transaction itself.
+        """Abort the transaction. Ignore errors, because the server later aborts the transaction itself.
 
         Specification: Transactions, "abortTransaction".
 
-        :param timeout_ms: the time limit of the abort, in milliseconds; 0 means no limit, and None
-            uses the session's limit.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
         :raises InvalidOperation: no transaction is in progress, or another greenlet runs an operation in the session.
         """
         self._ending.abort(self._deadline(timeout_ms))
 
     def _deadline(self, timeout_ms: float | None) -> float | None:
-        """Return the deadline of an operation that starts now. None means no limit."""
         return self._executor.for_operation(timeout_ms, self).deadline()
 
     def with_transaction(
@@ -368,29 +337,23 @@ class ClientSession:
         seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the
         client.
 
-        `callback` may therefore run several times. The effects of `callback` outside of the transaction must be
-        idempotent. `callback` must not suppress errors of commands. The error of a command may
-        abort the transaction on the server, so that the commit of each attempt fails. For other
-        error handling, use :meth:`start_transaction`.
+        `callback` may therefore run several times. Its effects outside of the transaction must be idempotent.
+        `callback` must not suppress errors of commands, because an error may abort the transaction on the server. For
+        other error handling, use :meth:`start_transaction`.
 
         Specification: Convenient API for Transactions.
 
-        :param callback: a function that receives this session, and that must pass the session to
-            its operations. The time limit applies only to operations in this session, and the
-            operations cannot change the limit.
-        :param read_concern: the isolation level of the reads. For `read_concern`, `write_concern`
-            and `read_preference`, None uses the session's default, or else the client's option.
+        :param callback: a function that must pass the received session to its operations. The time limit applies to
+            these operations, which cannot change the limit.
+        :param read_concern: the isolation level of the reads. None, here and below, uses the session's default, or else
+            the client's option.
         :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference of the server selection. All reads of a
-            transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None uses the session's
-            default. If the session's default is also None, the commit has no limit.
-        :param timeout_ms: the time limit of all attempts together, in milliseconds. The operations in `callback`
-            inherit the limit. 0 means no limit, None uses the session's limit. If an abort begins
-            after the limit, the abort has a new limit of equal length.
+        :param read_preference: the read preference. All reads of a transaction must use the primary.
+        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the default.
+        :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
+            session's limit. An abort after the limit has a new limit of equal length.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. If the time limit has passed, the cause of the exception is the
-            error of the last attempt.
+        :raises PyMongoError: the last attempt failed. After the time limit, its error is the cause of the exception.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         """
         if not callable(callback):
@@ -399,9 +362,8 @@ class ClientSession:
         limit = self._deadline(timeout_ms)
         self._state.limit = limit
         try:
-            return with_transaction(
-                self._ending, lambda: callback(self), lambda: self.start_transaction(*options), limit
-            )
+            start = partial(self.start_transaction, *options)
+            return with_transaction(self._ending, partial(callback, self), start, limit)
         finally:
             self._state.limit = None
 
@@ -445,8 +407,7 @@ class ClientSession:
         finally:
             if state.transaction.state is State.IN_PROGRESS:  # an exception prevented the abort
                 self._ending.end_in_background()
-            # Release the session before the unpin: the unpin checks in the connection and calls
-            # listeners, where an exception may interrupt this greenlet.
+            # Release the session before the unpin, because an exception may interrupt the listeners of the unpin.
             state.release()
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
@@ -457,10 +418,7 @@ class ClientSession:
             self._ending.abort_on_server()
 
     def _abandon(self) -> None:
-        """End the session, and abort its transaction in the background.
-
-        The method does not switch greenlets.
-        """
+        """End the session, and abort its transaction in the background. The method does not switch greenlets."""
         self._ending.abandon()
         self._state.release()
 

@@ -107,9 +107,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     :param name: the name of the collection.
     :param create: True creates the collection immediately, like ``create_collection(check_exists=False)``; False by
         default.
-    :param codec_options: the options for the encoding and decoding of documents. For
-        `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the default)
-        uses the option of the database.
+    :param codec_options: the options for encoding and decoding. For each of these four options, None (the default) uses
+        the option of the database.
     :param read_preference: the servers to which the client sends reads.
     :param write_concern: the acknowledgement that each write waits for.
     :param read_concern: the isolation level of reads.
@@ -223,9 +222,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
             orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
 
-        :param codec_options: the options for the encoding and decoding of documents. For
-            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
-            default) keeps the option of this object.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
+            keeps the option of this object.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -267,18 +265,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. The driver adds an
-            :class:`~bson.objectid.ObjectId` to a mapping that has no ``_id``. The driver does not change a raw
-            document.
-        :param bypass_document_validation: True disables the document validation of the collection.
-            None (the default) omits the field ``bypassDocumentValidation``, and the server
-            validates documents.
+            :class:`~bson.objectid.ObjectId` to a mapping that has no ``_id``.
+        :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a result. :attr:`InsertOneResult.inserted_id <gmongo.results.InsertOneResult.inserted_id>` is the
-            ``_id`` of the document.
+        :returns: a result, whose attribute `inserted_id` is the ``_id`` of the document.
         :raises TypeError: `document` is not a mapping.
-        :raises DuplicateKeyError: the collection contains another document with an equal ``_id``, or with an equal
-            value in another unique index.
+        :raises DuplicateKeyError: another document has an equal ``_id``, or an equal value in a unique index.
         :raises WriteError: the server rejected the document, for example because the document failed the validation.
         :raises WriteConcernError: the server inserted the document, but could not satisfy the write concern.
         :raises DocumentTooLarge: the document is larger than the server's maximum size (16 MB).
@@ -307,20 +300,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param documents: a non-empty list or another iterable. :meth:`insert_one` describes the possible documents.
-        :param ordered: True (the default) inserts the documents in order, and stops at the first error. False attempts
-            to insert all documents, in any order.
-        :param bypass_document_validation: True disables the document validation of the collection.
-            None (the default) omits the field ``bypassDocumentValidation``, and the server
-            validates documents.
+        :param ordered: True (the default) stops at the first error. False inserts all documents, in any order.
+        :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the ``_id`` of each document, in the order of the documents.
         :raises TypeError: `documents` is not an iterable of mappings, or `documents` is an empty list.
         :raises InvalidOperation: the iterable returned no document.
-        :raises BulkWriteError: some inserts failed. The attribute `details` contains the errors and the number of
-            inserted documents.
-        :raises DocumentTooLarge: `documents` has one document, which is larger than the server's maximum size. With
-            several documents, the method raises :class:`BulkWriteError` instead.
+        :raises BulkWriteError: some inserts failed. `details` contains the errors and the number of inserted documents.
+        :raises DocumentTooLarge: the only document is larger than the server's maximum size (16 MB).
         """
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
@@ -369,30 +357,20 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query; ``{}`` matches every document.
         :param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document if no document matches. The server builds the new document from the
-            equality conditions in `filter` and from `update`. False by default.
-        :param bypass_document_validation: True disables the document validation of the collection.
-            None (the default) omits the field ``bypassDocumentValidation``, and the server
-            validates documents.
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
-            that match the condition on ``name``. None by default.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts. None (the default) lets the server choose.
+        :param upsert: True inserts a document if no document matches; False by default.
+        :param bypass_document_validation: True disables the document validation of the server; None by default.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
+        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
-        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
-            a mapping (MongoDB 8.0). None (the default) uses the server's order.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a result with the numbers of matched and modified documents, and with the ``_id`` of an inserted
-            document.
+        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
-        :raises WriteError: the server rejected the update, for example because the updated document failed the
-            validation.
+        :raises WriteError: the server rejected the update, for example because the document failed the validation.
         :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
         update = checked_update(update)
@@ -421,29 +399,19 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query; ``{}`` matches every document.
         :param update: update operators such as ``{"$inc": {"views": 1}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document if no document matches. The server builds the new document from the
-            equality conditions in `filter` and from `update`. False by default.
-        :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
-            that match the condition on ``name``. None by default.
-        :param bypass_document_validation: True disables the document validation of the collection.
-            None (the default) omits the field ``bypassDocumentValidation``, and the server
-            validates documents.
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts. None (the default) lets the server choose.
+        :param upsert: True inserts a document if no document matches; False by default.
+        :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
+        :param bypass_document_validation: True disables the document validation of the server; None by default.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a result with the numbers of matched and modified documents, and with the ``_id`` of an inserted
-            document.
+        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: an updated document would violate a unique index. Updates that
-            precede the error remain.
-        :raises WriteError: the server rejected the update of a document. Updates that precede the
-            error remain.
+        :raises DuplicateKeyError: an update would violate a unique index. Earlier updates remain.
+        :raises WriteError: the server rejected the update of a document. Earlier updates remain.
         :raises WriteConcernError: the server updated the documents, but could not satisfy the write concern.
         """
         update = checked_update(update)
@@ -472,26 +440,18 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param replacement: the new document, without update operators. An ``_id`` in `replacement` must equal the
             ``_id`` of the replaced document.
         :param upsert: True inserts the replacement if no document matches; False by default.
-        :param bypass_document_validation: True disables the document validation of the collection.
-            None (the default) omits the field ``bypassDocumentValidation``, and the server
-            validates documents.
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts. None (the default) lets the server choose.
+        :param bypass_document_validation: True disables the document validation of the server; None by default.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
-        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
-            a mapping (MongoDB 8.0). None (the default) uses the server's order.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a result with the numbers of matched and modified documents, and with the ``_id`` of an inserted
-            document.
+        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
-        :raises WriteError: the server rejected the replacement, for example because the new document failed the
-            validation.
+        :raises WriteError: the server rejected the replacement, for example because the validation failed.
         :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
         replacement = checked_replacement(replacement)
@@ -549,13 +509,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param filter: a query; ``{}`` matches every document.
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
+            hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents, which is 0 or 1.
         :raises TypeError: an argument has the wrong type.
@@ -581,13 +539,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param filter: a query; ``{}`` matches every document.
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
+            hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents.
         :raises TypeError: an argument has the wrong type.
@@ -645,20 +601,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
             :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
             :class:`~gmongo.operations.DeleteMany`.
-        :param ordered: True (the default) runs the writes in order and stops at the first error; False runs all writes,
-            in any order.
-        :param bypass_document_validation: True disables the document validation of the collection.
-            None (the default) omits the field ``bypassDocumentValidation``, and the server
-            validates documents.
+        :param ordered: True (the default) stops at the first error. False runs all writes, in any order.
+        :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :returns: a result with the total numbers of written documents, and with the ``_id`` of each upserted document.
         :raises TypeError: `requests` is not a list, or an element of `requests` is not a write model.
         :raises InvalidOperation: `requests` is empty.
-        :raises BulkWriteError: some writes failed. The attribute `details` contains the errors with the indexes of the
-            failed writes, and the numbers of written documents.
+        :raises BulkWriteError: some writes failed. `details` has the errors, and the numbers of written documents.
         """
         checked_session(session)
         if not isinstance(requests, list):
@@ -722,51 +673,33 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
         :param filter: a query; None or ``{}`` matches every document.
-        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
-            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
         :param skip: the number of documents that the server skips; 0 by default.
         :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number
             returns at most as many documents as its absolute value, in a single batch.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-            The session still expires after 30 minutes without use, and the server then closes the cursor.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, which determines the behaviour of the cursor
-            after the last document.
-        :param sort: the order of the documents: a list of ``(field, direction)``, or a mapping of fields to directions.
-            None (the default) uses the server's order.
-        :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
-            raises an error.
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
+        :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
+        :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
         :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
-        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the
-            first batch).
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            ``create_index`` accepts. None (the default) lets the server choose.
-        :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
-            default.
+        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+        :param max_scan: an option that current servers do not support; None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
-            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
-            shorter. To limit the whole iteration, use :func:`gmongo.timeout`.
-        :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
-            the order of the index keys. None by default.
-        :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
-        :param return_key: True returns the index keys instead of the documents. None (the default) returns the
-            documents.
-        :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
-            None (the default) adds no identifier.
-        :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
-            default.
+            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
+        :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
+        :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
+        :param return_key: True returns the index keys instead of the documents; None by default.
+        :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
+        :param snapshot: an option that current servers do not support; None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
-            default) lets the server choose.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
+        :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `cursor_type` is ``EXHAUST``, but `limit` is set. The first iteration raises
@@ -841,50 +774,32 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Read".
 
         :param filter: a query; None or ``{}`` matches every document.
-        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
-            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
         :param skip: the number of documents that the server skips; 0 by default.
         :param limit: the maximum number of documents to return; 0 (the default) means no limit.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-            The session still expires after 30 minutes without use, and the server then closes the cursor.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, which determines the behaviour of the cursor
-            after the last document.
-        :param sort: the order of the documents: a list of ``(field, direction)``, or a mapping of fields to directions.
-            None (the default) uses the server's order.
-        :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
-            raises an error.
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
+        :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
+        :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
         :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
-        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the
-            first batch).
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            ``create_index`` accepts. None (the default) lets the server choose.
-        :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
-            default.
+        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+        :param max_scan: an option that current servers do not support; None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
-            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
-            shorter. To limit the whole iteration, use :func:`gmongo.timeout`.
-        :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
-            the order of the index keys. None by default.
-        :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
-        :param return_key: True returns the index keys instead of the documents. None (the default) returns the
-            documents.
-        :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
-            None (the default) adds no identifier.
-        :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
-            default.
+            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
+        :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
+        :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
+        :param return_key: True returns the index keys instead of the documents; None by default.
+        :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
+        :param snapshot: an option that current servers do not support; None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
-            default) lets the server choose.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
+        :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
@@ -958,43 +873,30 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query, or the ``_id`` of the document. Any value except a mapping is an ``_id``. None or ``{}``
             matches every document.
-        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
-            a list, the server also returns ``_id``. None (the default) returns all fields.
+        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
         :param skip: the number of documents that the server skips; 0 by default.
         :param limit: a parameter that the method ignores. The limit is always 1.
         :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
         :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
-        :param sort: the order that determines which matching document is the first: a list of ``(field, direction)``,
-            or a mapping. None (the default) uses the server's order.
-        :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
-            raises an error.
+        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
+        :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
         :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
         :param batch_size: a parameter that the method ignores, because the result has at most one document.
-        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-            default) uses the collection's collation.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts. None (the default) lets the server choose.
-        :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
-            default.
+        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
+        :param max_scan: an option that current servers do not support; None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
-            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
-            shorter.
-        :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
-            the order of the index keys. None by default.
-        :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
+            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
+        :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
+        :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
         :param return_key: True returns the index keys instead of the document. None (the default) returns the document.
-        :param show_record_id: True adds the server's internal record identifier to the document, as ``$recordId``. None
-            (the default) adds no identifier.
-        :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
-            default.
+        :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
+        :param snapshot: an option that current servers do not support; None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
-            default) lets the server choose.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
-        :param timeout_ms: the time limit of the operation, in milliseconds; 0 means no limit, None
-            (the default) uses the limit of the collection.
+        :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the limit of the collection.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` is set without `hint`.
@@ -1035,18 +937,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Find And Modify".
 
         :param filter: a query; ``{}`` matches every document.
-        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
-            a list, the server also returns ``_id``. None (the default) returns all fields.
-        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
-            a mapping. None (the default) uses the server's order.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
+        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
+        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
+        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
+            hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
-            ``collation``.
+        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the deleted document, or None if no document matches.
         :raises TypeError: an argument has the wrong type.
         :raises OperationFailure: the server rejected the command.
@@ -1076,21 +974,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param filter: a query; ``{}`` matches every document.
         :param replacement: the new document, without update operators. An ``_id`` in `replacement` must equal the
             ``_id`` of the replaced document.
-        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
-            a list, the server also returns ``_id``. None (the default) returns all fields.
-        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
-            a mapping. None (the default) uses the server's order.
+        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
+        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
         :param upsert: True inserts the replacement if no document matches; False by default.
         :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
             :attr:`ReturnDocument.AFTER` returns the new document.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
+        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
+            hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
-            ``collation``.
+        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises TypeError: an argument has the wrong type.
@@ -1130,23 +1024,18 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query; ``{}`` matches every document.
         :param update: update operators such as ``{"$inc": {"n": 1}}``, or a pipeline as a list of stages.
-        :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For
-            a list, the server also returns ``_id``. None (the default) returns all fields.
-        :param sort: the order that determines which matching document is the first: a list of fields and directions, or
-            a mapping. None (the default) uses the server's order.
+        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
+        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
         :param upsert: True inserts a document if no document matches; False by default.
         :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
             :attr:`ReturnDocument.AFTER` returns the new document.
-        :param array_filters: a list of conditions for array elements. In `update`, ``$[name]`` stands for the elements
-            that match the condition on ``name``. None by default.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts (MongoDB 4.4). None (the default) lets the server choose.
+        :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
+        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
+            hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
-            ``collation``.
+        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises TypeError: an argument has the wrong type.
@@ -1270,10 +1159,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param filter: a query; None or ``{}`` matches every document.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param hint: the index that the server must use: the name of the index, or its keys in a form that
-            :meth:`create_index` accepts (MongoDB 7.1). None (the default) lets the server choose.
-        :param kwargs: further fields of the ``distinct`` command, such as ``maxTimeMS`` (in milliseconds) and
-            ``collation``.
+        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 7.1); None (the default) sets no
+            hint.
+        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: a list of the values, in no defined order.
         :raises TypeError: `key` is not a string, or another argument has the wrong type.
         :raises OperationFailure: the server rejected the command, for example because the values together exceed 16 MB.
@@ -1314,14 +1202,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
         :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (the wait of a
             ``$changeStream`` for changes, in milliseconds), and fields of the ``aggregate``
             command. Possible fields are ``allowDiskUse``, ``maxTimeMS`` (in milliseconds),
@@ -1351,11 +1236,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
         :param kwargs: the options of :meth:`aggregate`, including ``let``.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
@@ -1380,9 +1263,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         Specification: Index Management, "Standard API".
 
-        :param keys: a field name, a list of field names and ``(name, direction)`` pairs, or a mapping of field names to
-            directions. A direction is :data:`gmongo.ASCENDING`, :data:`gmongo.DESCENDING`, or an index type:
-            :data:`gmongo.TEXT`, :data:`gmongo.GEOSPHERE`, :data:`gmongo.GEO2D`, :data:`gmongo.HASHED`.
+        :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names to directions.
+            A direction is ``ASCENDING``, ``DESCENDING``, ``TEXT``, ``GEOSPHERE``, ``GEO2D`` or ``HASHED``.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: options of the index, and fields of the command. Options of the index are ``name`` (by default
@@ -1392,8 +1274,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: the name of the index.
         :raises TypeError: `keys` or the collation has the wrong type.
         :raises ValueError: `keys` is empty.
-        :raises OperationFailure: the server rejected the command, for example because an index with the same name or
-            keys has other options.
+        :raises OperationFailure: the server rejected the command, for example because an equal index has other options.
         """
         extra = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
         return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
@@ -1416,8 +1297,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param indexes: a list of :class:`~gmongo.operations.IndexModel`.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the ``createIndexes`` command, such as ``maxTimeMS`` (in milliseconds) and
-            ``commitQuorum`` (MongoDB 4.4).
+        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``commitQuorum``.
         :returns: the names of the indexes.
         :raises TypeError: `indexes` is not a list of index models.
         :raises OperationFailure: the server rejected the command, and created no index.
@@ -1481,13 +1361,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
-        :returns: a cursor over documents with the fields ``name`` and ``key``, and with the options of the index. The
-            cursor has no documents if the collection does not exist.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :returns: a cursor over documents with ``name``, ``key`` and the options. A missing collection has no indexes.
         """
         command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
         operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _SON_DOCUMENTS)
@@ -1536,8 +1413,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the name of the index.
-        :raises TypeError: `model` is neither a search index model nor a mapping, or `model` contains unknown
-            parameters.
+        :raises TypeError: `model` is not a search index model, or contains unknown parameters.
         :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         if not isinstance(model, SearchIndexModel):
@@ -1650,8 +1526,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param encrypted_fields: the encrypted fields of the collection, as a mapping, for compatibility with PyMongo;
-            None by default.
+        :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
         :raises OperationFailure: the server rejected the command.
         """
         self._database_with_options.drop_collection(self._name, session, comment, encrypted_fields)
@@ -1671,8 +1546,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: the server's reply.
         :raises TypeError: `new_name` is not a string.
         :raises InvalidName: `new_name` is not allowed for a collection.
-        :raises OperationFailure: the server rejected the command, for example because a collection with the new name
-            exists.
+        :raises OperationFailure: the server rejected the command, for example because the new name exists.
         """
         _check_name(new_name)
         command = without_none(

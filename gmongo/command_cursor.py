@@ -36,23 +36,19 @@ DocumentType = TypeVar("DocumentType")
 class CommandCursor(Generic[DocumentType]):
     """Iterator over the documents that a command returns.
 
-    :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>`, :meth:`Database.cursor_command
-    <gmongo.database.Database.cursor_command>` and other methods create the cursor.
+    :meth:`.Collection.aggregate`, :meth:`.Database.cursor_command` and other methods create the cursor.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
-    ``with`` statement close the cursor on the server immediately. If the application has no reference to an open
-    cursor, the driver closes the cursor in the background.
+    ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
 
     Specification: Find, getMore and killCursors commands.
 
     :param collection: the collection whose codec options decode the documents.
     :param cursor_info: the field ``cursor`` of the reply, with the fields ``id``, ``ns`` and ``firstBatch``.
     :param address: the address of the server that has the cursor, as host and port.
-    :param batch_size: the number of documents in each batch after the first batch; 0 (the default) lets the server
-        choose.
-    :param max_await_time_ms: the time that the server may wait for documents in a ``getMore``, in milliseconds; None
-        (the default) lets the server choose.
+    :param batch_size: the number of documents in each later batch; 0 (the default) lets the server choose.
+    :param max_await_time_ms: the server's wait in a ``getMore``, in milliseconds; None uses the server's default.
     :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
     :param comment: the comment of the ``getMore`` commands; None by default.
     """
@@ -72,20 +68,10 @@ class CommandCursor(Generic[DocumentType]):
         comment: Value = None,
     ) -> None:
         namespace = cursor_info.get("ns", collection.full_name)
-        reply = CursorReply(
-            cursor_info["id"], namespace, cursor_info["firstBatch"], address or ("", None), {"cursor": cursor_info}
-        )
-        self._open(
-            collection,
-            collection._executor,
-            reply,
-            collection.codec_options,
-            batch_size,
-            max_await_time_ms,
-            session,
-            comment,
-            None,
-        )
+        identity = cursor_info["id"], namespace, cursor_info["firstBatch"]
+        reply = CursorReply(*identity, address or ("", None), {"cursor": cursor_info})
+        options = collection.codec_options, batch_size, max_await_time_ms
+        self._open(collection, collection._executor, reply, *options, session, comment, None)
 
     def _open(
         self,
@@ -147,32 +133,19 @@ class CommandCursor(Generic[DocumentType]):
             end_if_implicit(handle)
             raise
         cursor = cls.__new__(cls)
-        cursor._open(
-            collection,
-            executor,
-            reply,
-            operation.decoding,
-            batch_size,
-            max_await_time_ms,
-            handle,
-            comment,
-            None if iterates else deadline,
-        )
+        options = operation.decoding, batch_size, max_await_time_ms
+        cursor._open(collection, executor, reply, *options, handle, comment, None if iterates else deadline)
         return cursor
 
     @classmethod
     def _from_documents(
         cls, collection: Collection[Value], documents: Sequence[Document], session: ClientSession | None
     ) -> CommandCursor[Value]:
-        """Return a cursor over documents that the driver already has."""
         return cls(collection, {"id": 0, "firstBatch": list(documents)}, None, session=session)
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may return more documents.
-
-        Even an alive cursor may have no further documents.
-        """
+        """True if the cursor may return more documents."""
         return self._cursor.alive
 
     @property
@@ -192,9 +165,7 @@ class CommandCursor(Generic[DocumentType]):
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Set the number of documents in each later batch.
-
-        The number changes how many commands the cursor sends, but not the documents of the result.
+        """Set the number of documents in each later batch. The result does not change.
 
         :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :returns: this cursor.
@@ -209,24 +180,18 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> CommandCursor[DocumentType]:
-        """Fetch the next batches while the application uses the current batch.
-
-        See :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
+        """Fetch the next batches early, like :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
             >>> [note["title"] for note in notes.aggregate([{"$sort": {"title": 1}}]).read_ahead()]
             ['first', 'second']
 
-        :param batches: the maximum number of batches that the driver is fetching or has fetched in advance; 1 by
-            default.
-        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The
-            driver assumes that each batch is as large as the previous batch. If the next batch
-            would exceed the limit, the cursor fetches the batch only when the application needs it.
-            The limit does not apply to the first ``getMore``.
+        :param batches: the maximum number of batches that the driver fetches in advance; 1 by default.
+        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that
+            each batch is as large as the previous batch. The limit does not apply to the first ``getMore``.
         :returns: this cursor.
         :raises TypeError: `batches` or `max_bytes` is not an integer.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
-        :raises InvalidOperation: the server waits for new documents (as for a ``$changeStream``), or the cursor has an
-            explicit session. An explicit session runs one command at a time.
+        :raises InvalidOperation: the server waits for new documents, or the cursor has an explicit session.
         """
         allowance = checked_allowance(batches, max_bytes)
         check_session(self._cursor.resources.session)
@@ -257,8 +222,7 @@ class CommandCursor(Generic[DocumentType]):
     def try_next(self) -> DocumentType | None:
         """Return the next document. Send at most one ``getMore``, and return None if the cursor then has no document.
 
-        Even after None, a later call may return a document of a ``$changeStream`` or a tailable
-        cursor.
+        Even after None, a later call may return a document of a ``$changeStream`` or a tailable cursor.
         """
         return self._cursor.try_next_document()
 

@@ -62,70 +62,50 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    Methods of the cursor can change the options of the query until the first iteration sends the
-    query. After the first iteration, methods that change options raise
-    :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the cursor
-    returns each document to one greenlet.
+    Methods can change the query until the first iteration sends the query. After that, these methods raise
+    :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the cursor returns each document to
+    one greenlet.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
-    ``with`` statement close the cursor on the server immediately. If the application has no reference to an open
-    cursor, the driver closes the cursor in the background.
+    ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
 
     Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
     :param collection: the collection that the cursor queries.
     :param filter: a query; None or ``{}`` matches every document.
-    :param projection: the fields to return: a list of names, or a document such as ``{"title": 1, "_id": 0}``. For a
-        list, the server also returns ``_id``. None (the default) returns all fields.
+    :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
     :param skip: the number of documents that the server skips; 0 by default.
-    :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number returns
-        at most as many documents as its absolute value, in a single batch.
-    :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default. The
-        session still expires after 30 minutes without use, and the server then closes the cursor.
-    :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, which determines the behaviour of the cursor
-        after the last document.
-    :param sort: the order of the documents: a list of ``(field, direction)``, or a mapping of fields to directions.
-        None (the default) uses the server's order.
-    :param allow_partial_results: True returns partial results if some shards are unreachable. False (the default)
-        raises an error.
+    :param limit: the maximum number of documents; 0 (the default) means no limit, a negative number a single batch.
+    :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
+    :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
+    :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
+    :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
     :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
-    :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the first
-        batch).
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the collection's collation.
-    :param hint: the index that the server must use: the name of the index, or its keys in a form that ``create_index``
-        accepts. None (the default) lets the server choose.
-    :param max_scan: a value that the driver sends unchanged. Current servers do not support this option. None by
-        default.
+    :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
+    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+    :param max_scan: an option that current servers do not support; None by default.
     :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
-        client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is
-        shorter. To limit the whole iteration, use :func:`gmongo.timeout`.
-    :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in the
-        order of the index keys. None by default.
-    :param min: the inclusive lower bound of the index, in the same form as `max`. None by default.
-    :param return_key: True returns the index keys instead of the documents. None (the default) returns the documents.
-    :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``. None
-        (the default) adds no identifier.
-    :param snapshot: a value that the driver sends unchanged. Current servers do not support this option. None by
-        default.
+        client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
+    :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
+    :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
+    :param return_key: True returns the index keys instead of the documents; None by default.
+    :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
+    :param snapshot: an option that current servers do not support; None by default.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param session: the session of the operation; None (the default) uses an implicit session.
-    :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None (the
-        default) lets the server choose.
-    :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-        5.0). None by default.
-    :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-        applies. 0 means no limit, None (the default) uses the collection's limit. An enclosing :func:`gmongo.timeout`
-        can only shorten the limit.
-    :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"`` limits
-        the query and each iteration separately. A tailable cursor supports only ``"iteration"``.
+    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
+    :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+    :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's limit.
+        An enclosing :func:`gmongo.timeout` can only shorten the limit.
+    :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time; ``"iteration"`` limits the query and
+        each iteration separately, and is the mode of tailable cursors.
     :raises TypeError: an argument has the wrong type.
     :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` or `timeout_mode` is unknown.
-    :raises ConfigurationError: `timeout_mode` is set without a time limit, or a tailable cursor has the mode
-        ``"cursor_lifetime"``.
+    :raises ConfigurationError: `timeout_mode` has no time limit, or contradicts a tailable cursor.
     :raises InvalidOperation: an exhaust cursor has a `limit`, or the callback of ``with_transaction`` sets
-        `timeout_ms`. The time limit of ``with_transaction`` applies to all operations of the callback.
+        `timeout_ms`.
     """
 
     _raw = False
@@ -237,9 +217,7 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # An exhaust cursor does not support a limit, because the driver cannot end the stream after
-        # enough documents. A transaction does not support exhaust cursors, because it runs one command
-        # at a time.
+        # A cursor with a limit cannot end the stream of the server. A transaction runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
     # Options that the application can set before the first iteration
@@ -261,9 +239,8 @@ class Cursor(Generic[DocumentType]):
             notes.find().sort("title")
             notes.find().sort([("title", gmongo.ASCENDING), ("created", gmongo.DESCENDING)])
 
-        :param key_or_list: a field, a list of fields and ``(field, direction)`` pairs, or a mapping of fields to
-            directions.
-        :param direction: the direction if `key_or_list` is a single field: :data:`gmongo.ASCENDING` (1, the default),
+        :param key_or_list: a field, a list of fields and ``(field, direction)`` pairs, or a mapping.
+        :param direction: the direction of a single field: :data:`gmongo.ASCENDING` (1, the default),
             :data:`gmongo.DESCENDING` (-1), or ``{"$meta": "textScore"}``.
         :returns: this cursor.
         :raises TypeError: the keys of the index have the wrong type.
@@ -289,8 +266,7 @@ class Cursor(Generic[DocumentType]):
     def limit(self, limit: int) -> Cursor[DocumentType]:
         """Limit the number of returned documents.
 
-        :param limit: the maximum number of documents; 0 means no limit. A negative number returns at most as many
-            documents as its absolute value, in a single batch.
+        :param limit: the maximum number of documents; 0 means no limit, a negative number a single batch.
         :returns: this cursor.
         :raises TypeError: `limit` is not an integer.
         :raises InvalidOperation: the cursor has already sent the query, or the cursor is an exhaust cursor.
@@ -298,14 +274,11 @@ class Cursor(Generic[DocumentType]):
         self._check_unsent()
         self._limit = _checked_integer("limit", limit)
         self._empty = False
-        if self._flags & _EXHAUST:
-            raise InvalidOperation("an exhaust cursor cannot have a limit")
+        self._check_exhaust()
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Set the number of documents in each batch.
-
-        The number changes how many commands the cursor sends, but not the documents of the result.
+        """Set the number of documents in each batch. The result does not change.
 
         :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :returns: this cursor.
@@ -330,18 +303,14 @@ class Cursor(Generic[DocumentType]):
         error. If a ``getMore`` fails, the cursor raises the error after the documents of all earlier batches. The
         results are the same as without read-ahead, but the server runs each ``getMore`` earlier.
 
-        :param batches: the maximum number of batches that the driver is fetching or has fetched in advance; 1 by
-            default.
-        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The
-            driver assumes that each batch is as large as the previous batch. If the next batch
-            would exceed the limit, the cursor fetches the batch only when the application needs it.
-            The limit does not apply to the first ``getMore``.
+        :param batches: the maximum number of batches that the driver fetches in advance; 1 by default.
+        :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that
+            each batch is as large as the previous batch. The limit does not apply to the first ``getMore``.
         :returns: this cursor.
         :raises TypeError: `batches` or `max_bytes` is not an integer.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the cursor has already sent the query, is a tailable or exhaust cursor, or has an
-            explicit session. An explicit session runs one command at a time. If the session is bound to the client, the
-            first iteration raises InvalidOperation.
+            explicit session, which runs one command at a time.
         """
         self._check_unsent()
         allowance = checked_allowance(batches, max_bytes)
@@ -357,8 +326,7 @@ class Cursor(Generic[DocumentType]):
     def hint(self, index: KeyOrList | None) -> Cursor[DocumentType]:
         """Choose the index that the server must use.
 
-        :param index: the name of the index, or its keys in a form that ``create_index`` accepts. None lets the server
-            choose.
+        :param index: an index name, or the keys as for ``create_index``; None sets no hint.
         :returns: this cursor.
         :raises TypeError: the keys of the index have the wrong type.
         :raises InvalidOperation: the cursor has already sent the query.
@@ -379,21 +347,17 @@ class Cursor(Generic[DocumentType]):
 
         :func:`gmongo.timeout` limits the time of the whole operation, including the network.
 
-        :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side limit (``timeoutMS``,
-            :func:`gmongo.timeout`) replaces `max_time_ms`, even if `max_time_ms` is shorter.
+        :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side limit replaces the value.
         :returns: this cursor. After the time limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`.
         :raises TypeError: `max_time_ms` is not an integer.
         :raises ValueError: `max_time_ms` is negative.
         :raises InvalidOperation: the cursor has already sent the query.
         """
-        return self._set_option(
-            "maxTimeMS", None if max_time_ms is None else _checked_non_negative("max_time_ms", max_time_ms)
-        )
+        limit = None if max_time_ms is None else _checked_non_negative("max_time_ms", max_time_ms)
+        return self._set_option("maxTimeMS", limit)
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Set the time that the server waits for new documents before it returns an empty batch.
-
-        Only cursors of type ``TAILABLE_AWAIT`` use this option.
+        """Set the server's wait for new documents before an empty batch, in a cursor of type ``TAILABLE_AWAIT``.
 
         :param max_await_time_ms: the waiting time in milliseconds; None uses the server's default (1,000 ms).
         :returns: this cursor.
@@ -411,7 +375,7 @@ class Cursor(Generic[DocumentType]):
     def max_scan(self, max_scan: int | None) -> Cursor[DocumentType]:
         """Set the option ``maxScan``. Current servers do not support this option.
 
-        :param max_scan: the value of the option, which the driver sends unchanged. None omits the option.
+        :param max_scan: the value of the option; None omits the option.
         :returns: this cursor.
         :raises InvalidOperation: the cursor has already sent the query.
         """
@@ -423,8 +387,7 @@ class Cursor(Generic[DocumentType]):
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
         :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the cursor has already sent the query. The first iteration raises InvalidOperation if
-            the hint is missing.
+        :raises InvalidOperation: the cursor has already sent the query. At the first iteration, the hint is missing.
         """
         return self._set_option("max", _checked_bound("max", spec) or None)
 
@@ -434,8 +397,7 @@ class Cursor(Generic[DocumentType]):
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
         :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the cursor has already sent the query. The first iteration raises InvalidOperation if
-            the hint is missing.
+        :raises InvalidOperation: the cursor has already sent the query. At the first iteration, the hint is missing.
         """
         return self._set_option("min", _checked_bound("min", spec) or None)
 
@@ -460,11 +422,9 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
-        """Return only documents for which a JavaScript expression is true.
+        """Return only documents for which a JavaScript expression is true. An equivalent ``$expr`` is faster.
 
-        The expression refers to the document as ``this``.
-
-        A later call replaces the expression of an earlier call. An equivalent ``$expr`` is faster.
+        The expression refers to the document as ``this``. A later call replaces the expression.
 
         :param code: the expression: a string, or a :class:`~bson.code.Code` with its scope.
         :returns: this cursor.
@@ -508,7 +468,6 @@ class Cursor(Generic[DocumentType]):
     # The query
 
     def _find_fields(self) -> DocumentDict:
-        """Return the fields of the ``find`` command, without the filter."""
         fields = dict(self._fields)
         if self._skip:
             fields["skip"] = self._skip
@@ -517,8 +476,7 @@ class Cursor(Generic[DocumentType]):
         if self._limit < 0:
             fields["singleBatch"] = True
         if self._batch_size:
-            # Avoid a first batch of exactly `limit` documents, after which the server keeps the
-            # cursor open.
+            # Avoid a first batch of exactly `limit` documents, after which the server keeps the cursor open.
             equals_limit = self._batch_size == self._limit
             fields["batchSize"] = self._batch_size + 1 if equals_limit else self._batch_size
         if self._flags:
@@ -605,7 +563,6 @@ class Cursor(Generic[DocumentType]):
         return self._executor.run(operation, self._session, self._executor.deadline())
 
     def _explain_command(self) -> DocumentDict:
-        """Return the ``explain`` command of the query."""
         filter, fields = self._query()
         fields.pop("explain", None)
         return {"explain": {"find": self._collection.name, "filter": filter, **fields}}
@@ -613,9 +570,7 @@ class Cursor(Generic[DocumentType]):
     def distinct(self, key: str) -> list[Value]:
         """Return the distinct values of a field in the documents that match the query.
 
-        This method uses the filter, ``max_time_ms``, ``comment`` and ``collation`` of the query. The method does not
-        use ``hint``, ``skip`` and ``limit``. For a hint (MongoDB 7.1), use :meth:`Collection.distinct
-        <gmongo.collection.Collection.distinct>`.
+        This method uses only the filter, ``max_time_ms``, ``comment`` and ``collation`` of the query.
 
         :param key: the name of the field, with dots for nested fields.
         :returns: a list of the values, in no defined order.
@@ -627,9 +582,7 @@ class Cursor(Generic[DocumentType]):
     # Documents
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """Return an iterator over all remaining documents.
-
-        For a tailable cursor, return an iterator over the documents that are currently available.
+        """Return an iterator over all remaining documents, or over the available documents of a tailable cursor.
 
         Several greenlets may share the iterator. An error does not end the iterator.
         """
@@ -652,8 +605,7 @@ class Cursor(Generic[DocumentType]):
     def to_list(self, length: int | None = None) -> list[DocumentType]:
         """Return the remaining documents as a list.
 
-        :param length: the maximum number of documents; None (the default) means all documents. For a tailable cursor,
-            None means all documents that are currently available.
+        :param length: the maximum number of documents; None (the default) means all (currently available) documents.
         :raises TypeError: `length` is not an integer.
         :raises ValueError: `length` is less than 1.
         """
@@ -666,10 +618,7 @@ class Cursor(Generic[DocumentType]):
     def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
 
     def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
-        """Set skip and limit of the query to the bounds of a slice.
-
-        For an integer, run a separate query and return the document at this index.
-        """
+        """Set skip and limit to the bounds of a slice, or run a separate query for the document at an index."""
         self._check_unsent()
         if isinstance(index, slice):
             return self._slice(index)
@@ -698,10 +647,7 @@ class Cursor(Generic[DocumentType]):
     # Copies
 
     def clone(self) -> Cursor[DocumentType]:
-        """Return a copy of this cursor. The copy has not sent the query.
-
-        The copy uses the session of this cursor.
-        """
+        """Return a copy of this cursor with the same session. The copy has not sent the query."""
         return self._copy(copy.copy)
 
     def __copy__(self) -> Cursor[DocumentType]:
@@ -738,27 +684,17 @@ class Cursor(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may return more documents.
-
-        Even an alive cursor may have no further documents.
-        """
+        """True if the cursor may return more documents."""
         return not self._closed if self._cursor is None else self._cursor.alive
 
     @property
     def cursor_id(self) -> int | None:
-        """The identifier of the cursor on the server.
-
-        The identifier is None before the cursor sends the query, and 0 after the server has closed
-        the cursor.
-        """
+        """The identifier of the cursor on the server: None before the query, 0 after the server closed the cursor."""
         return None if self._cursor is None else self._cursor.resources.cursor_id
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor, as host and port.
-
-        The address is None before the cursor sends the query.
-        """
+        """The address of the server that has the cursor, as host and port. None before the query."""
         return None if self._cursor is None else self._cursor.resources.address
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
 
-from gmongo._documents import Document, DocumentDict, Value, plain
+from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
 from gmongo._traceback_scrub import clears_locals
@@ -52,9 +52,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     :param client: the client of the database. The client may belong to another library such as Ming, if its class or a
         base class has the name ``MongoClient``. Operations of gmongo do not run on such a client.
     :param name: the name of the database.
-    :param codec_options: the options for the encoding and decoding of documents. For
-        `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the default)
-        uses the option of the client.
+    :param codec_options: the options for encoding and decoding. For each of these four options, None (the default) uses
+        the option of the client.
     :param read_preference: the servers to which the client sends reads.
     :param write_concern: the acknowledgement that each write waits for.
     :param read_concern: the isolation level of reads.
@@ -92,7 +91,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
     @property
     def _context(self) -> OperationContext:
-        """The context of the commands that are not for a collection. The commands run on the primary."""
         concern = self._write_concern.document or None
         return OperationContext(self._name, codec_options=self._codec_options, write_concern=concern)
 
@@ -136,11 +134,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     ) -> Database[Value]:
         """Return a new object for this database with other options.
 
-        The collections of the new object inherit the options.
-
-        :param codec_options: the options for the encoding and decoding of documents. For
-            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
-            default) keeps the option of this object.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
+            keeps the option of this object.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -192,9 +187,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             database.get_collection("orders", write_concern=WriteConcern("majority"))
 
         :param name: the name of the collection.
-        :param codec_options: the options for the encoding and decoding of documents. For
-            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
-            default) uses the option of the database.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
+            uses the option of the database.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -203,15 +197,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises TypeError: `name` is not a string, or an option has the wrong type.
         :raises InvalidName: `name` is not allowed for a collection.
         """
-        return Collection(
-            self,
-            name,
-            codec_options=codec_options,
-            read_preference=read_preference,
-            write_concern=write_concern,
-            read_concern=read_concern,
-            timeout_ms=timeout_ms,
-        )
+        overrides = (codec_options, read_preference, write_concern, read_concern)
+        return Collection(self, name, False, *overrides, timeout_ms=timeout_ms)
 
     def __getitem__(self, name: str) -> Collection[DocumentType]:
         return Collection(self, name)
@@ -271,27 +258,21 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         Specification: Collection Management.
 
         :param name: the name of the collection.
-        :param codec_options: the options for the encoding and decoding of documents. For
-            `codec_options`, `read_preference`, `write_concern` and `read_concern`, None (the
-            default) uses the option of the database.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
+            uses the option of the database.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param check_exists: True (the default) first checks that the collection does not exist. In
-            a transaction, the method omits this check, because servers reject ``listCollections``
-            in transactions.
-        :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``max``,
-            ``validator``, ``collation``, ``viewOn``, ``pipeline`` and ``expireAfterSeconds``. Newer
-            servers add ``timeseries`` (MongoDB 5.0), ``clusteredIndex`` (MongoDB 5.3) and
-            ``changeStreamPreAndPostImages`` (MongoDB 6.0).
+        :param check_exists: True (the default) first checks that the collection does not exist, except in a
+            transaction, because servers reject ``listCollections`` in transactions.
+        :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``validator``, ``collation``,
+            ``viewOn``, ``expireAfterSeconds``, ``timeseries`` (MongoDB 5.0) and ``clusteredIndex`` (MongoDB 5.3).
         :raises CollectionInvalid: the collection exists, and `check_exists` is True.
-        :raises OperationFailure: the server rejected the command, for example because the collection exists with other
-            options.
+        :raises OperationFailure: the server rejected the command, for example because the collection exists.
         :raises InvalidName: `name` is not allowed for a collection.
         """
-        in_transaction = session is not None and checked_session(session).in_transaction
-        if check_exists and not in_transaction:
+        if check_exists and not (session is not None and checked_session(session).in_transaction):
             existing = self.list_collections(session, {"name": name}, nameOnly=True)
             if any(each.get("name") == name for each in existing):
                 raise CollectionInvalid(f"collection {name} already exists")
@@ -321,14 +302,11 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param encrypted_fields: the encrypted fields of the collection, as a mapping, for compatibility with PyMongo;
-            None by default.
+        :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
         :returns: the server's reply.
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
         """
-        name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
-        if not isinstance(name, str):
-            raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
+        name = _name_of(name_or_collection)
         if encrypted_fields is not None:
             checked_mapping("encrypted_fields", encrypted_fields)
         else:
@@ -339,9 +317,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         return self._drop(name, session, comment)
 
     def _drop(self, name: str, session: ClientSession | None, comment: Value) -> DocumentDict:
-        command: DocumentDict = {"drop": name}
-        if comment is not None:
-            command["comment"] = comment
+        command = without_none({"drop": name}, comment=comment)
         try:
             return self._executor.run(WriteCommand(self._context, command), session)
         except OperationFailure as error:
@@ -368,30 +344,18 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param filter: a query for the descriptions; None (the default) matches all descriptions.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
-        :param kwargs: further fields of the ``listCollections`` command, such as ``nameOnly=True`` and
-            ``authorizedCollections=True``.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param kwargs: further fields of the command, such as ``nameOnly=True`` and ``authorizedCollections=True``.
         :returns: a cursor over documents with the fields ``name``, ``type``, ``options`` and ``info``.
         :raises TypeError: `filter` is not a mapping.
         """
-        command: DocumentDict = {"listCollections": 1, "cursor": {}, **kwargs}
-        if filter is not None:
-            command["filter"] = checked_mapping("filter", filter)
-        if comment is not None:
-            command["comment"] = comment
+        filter = None if filter is None else checked_mapping("filter", filter)
+        command = without_none({"listCollections": 1, "cursor": {}, **kwargs}, filter=filter, comment=comment)
         operation = CursorCommand(self._context, command, DEFAULT_CODEC_OPTIONS)
-        return CommandCursor._run(
-            self["$cmd.listCollections"],
-            operation,
-            session,
-            comment=comment,
-            timeout_ms=timeout_ms,
-            timeout_mode=timeout_mode,
-        )
+        collection = self["$cmd.listCollections"]
+        return CommandCursor._run(collection, operation, session, 0, None, comment, timeout_ms, timeout_mode)
 
     def list_collection_names(
         self,
@@ -408,8 +372,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         Specification: Enumerating Collections.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param filter: a query for the descriptions that :meth:`list_collections` returns; None (the default) matches
-            all descriptions.
+        :param filter: a query as for :meth:`list_collections`; None (the default) matches all collections.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``listCollections`` command, such as ``authorizedCollections=True``.
         :returns: a list of the names, in no defined order.
@@ -419,9 +382,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             checked_mapping("filter", filter)
         if not filter or (len(filter) == 1 and "name" in filter):
             kwargs["nameOnly"] = True
-        return [
-            required_field(each, "name", TEXT) for each in self.list_collections(session, filter, comment, **kwargs)
-        ]
+        collections = self.list_collections(session, filter, comment, **kwargs)
+        return [required_field(each, "name", TEXT) for each in collections]
 
     def validate_collection(
         self,
@@ -446,14 +408,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
         :raises CollectionInvalid: the server reports that the collection is not valid.
         """
-        name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
-        if not isinstance(name, str):
-            raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
+        name = _name_of(name_or_collection)
         command: DocumentDict = {"validate": name, "scandata": scandata, "full": full}
-        if comment is not None:
-            command["comment"] = comment
-        if background is not None:
-            command["background"] = background
+        command = without_none(command, comment=comment, background=background)
         result: DocumentDict = self._executor.run(RunCommand(OperationContext(self._name), command), session)
         shards = required_field(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
@@ -522,16 +479,12 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param command: the name of the command, or the whole command as a mapping.
         :param value: the value of the first field, if `command` is the name of the command; 1 by default.
         :param check: True (the default) raises an exception for an error reply; False returns the reply.
-        :param allowable_errors: a list of error codes and error messages. For an error in the list, the method returns
-            the reply instead of raising an exception. None by default.
-        :param read_preference: the read preference of the server selection. None (the default) selects the primary, and
-            ignores the read preference of the database.
-        :param codec_options: the options for the encoding of the command and the decoding of the reply. None (the
-            default) uses the default options of ``bson``, and not the options of the database.
+        :param allowable_errors: a list of codes and messages of errors whose reply the method returns; None by default.
+        :param read_preference: the read preference of the command; None (the default) selects the primary.
+        :param codec_options: the options for encoding and decoding; None (the default) uses the defaults of ``bson``.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command. The method converts a :class:`~gmongo.read_concern.ReadConcern` or
-            a :class:`~gmongo.write_concern.WriteConcern` to a document.
+        :param kwargs: further fields of the command. The method converts a read concern and a write concern.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
         :raises ValueError: `command` is an empty document.
         :raises OperationFailure: the reply is an error, `check` is True, and the error is not in `allowable_errors`.
@@ -605,19 +558,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         :param command: the name of the command, or the whole command as a mapping.
         :param value: the value of the first field, if `command` is the name of the command; 1 by default.
-        :param read_preference: the read preference of the server selection. None (the default) selects the primary, and
-            ignores the read preference of the database.
-        :param codec_options: the options for the encoding and decoding of documents; None (the default) uses the
-            options of the database.
+        :param read_preference: the read preference of the command; None (the default) selects the primary.
+        :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
-        :param max_await_time_ms: the time that the server may wait for documents in a ``getMore``, in milliseconds;
-            None (the default) lets the server choose.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
+        :param max_await_time_ms: the server's wait in a ``getMore``, in milliseconds; None uses the server's default.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
         :param kwargs: further fields of the command.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
         :raises ValueError: `command` is an empty document.
@@ -662,13 +610,10 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param timeout_ms: the time limit in milliseconds; `timeout_mode` determines the operations to which the limit
-            applies. 0 means no limit, None (the default) uses the limit of this object. An enclosing
-            :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time of the cursor; ``"iteration"``
-            limits the first command and each iteration separately.
-        :param kwargs: the options of :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>`, including
-            ``let`` and ``comment``.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
+            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param kwargs: the options of :meth:`.Collection.aggregate`, including ``let`` and ``comment``.
         :returns: a cursor over the result of the pipeline.
         :raises TypeError: `pipeline` is not a list.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
@@ -726,11 +671,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         return f"Database({self._client!r}, {self._name!r})"
 
 
-def _command_selector(read_preference: _ReadPreference | None) -> _ReadPreference:
-    """Return the server selector of a command.
+def _name_of(name_or_collection: object) -> str:
+    name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
+    if not isinstance(name, str):
+        raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
+    return name
 
-    If `read_preference` is None, return the primary, and not the database's read preference.
-    """
+
+def _command_selector(read_preference: _ReadPreference | None) -> _ReadPreference:
     if read_preference is not None and not isinstance(read_preference, _ReadPreference):
         raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
     return _PRIMARY if read_preference is None else read_preference

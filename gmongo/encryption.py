@@ -100,23 +100,18 @@ class ClientEncryption(Generic[DocumentType]):
     A time limit applies to each method, including its requests to key management services. The limit is
     :func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS`` of the key vault client.
 
-    :param kms_providers: the key management services with their credentials, as for
-        :class:`gmongo.encryption_options.AutoEncryptionOpts`.
+    :param kms_providers: the key management services with their credentials, as for ``AutoEncryptionOpts``.
     :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
     :param key_vault_client: the client of the deployment that contains the key vault.
-    :param codec_options: the options for the encoding of values before encryption, and for the decoding of values after
-        decryption.
-    :param kms_tls_options: the TLS options for each KMS provider, as a mapping of provider names to options. The
-        options have the names of client options, such as ``tlsCAFile``. None by default.
-    :param key_expiration_ms: the time that a data key stays in the cache, in milliseconds; 0 means no limit, None (the
-        default) means 60,000 ms.
-    :param kms_connect_callback: a function that connects to key management services, as for ``AutoEncryptionOpts``;
-        None by default.
+    :param codec_options: the options for the encoding before encryption and the decoding after decryption.
+    :param kms_tls_options: a mapping of KMS providers to TLS options such as ``tlsCAFile``; None by default.
+    :param key_expiration_ms: the lifetime of a cached data key, in milliseconds; 0 means no limit, None 60,000 ms.
+    :param kms_connect_callback: a function that connects to key management services; None by default.
     :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the default) uses
         ``timeoutMS`` of the key vault client.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
-    :raises ValueError: `kms_providers` is incomplete. If an option has the wrong type, the constructor raises
-        :class:`TypeError`.
+    :raises TypeError: an option has the wrong type.
+    :raises ValueError: `kms_providers` is incomplete.
     :raises EncryptionError: libmongocrypt rejected the options.
 
     Source: Client Side Encryption, "ClientEncryption".
@@ -179,23 +174,19 @@ class ClientEncryption(Generic[DocumentType]):
         """Encrypt a value.
 
         A client with ``AutoEncryptionOpts`` must insert or query a payload of the algorithms "Indexed", "Range" and
-        "String". The option ``bypass_auto_encryption`` of this client must be False, but ``bypass_query_analysis`` may
-        be True.
+        "String". This client may have ``bypass_query_analysis``, but not ``bypass_auto_encryption``.
 
         :param value: the value to encrypt, which is any BSON value.
         :param algorithm: the encryption algorithm: a value of :class:`Algorithm`.
         :param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
         :param key_alt_name: an alternative name of the data key.
-        :param query_type: the type of the query, if the value is part of a query: a value of :class:`QueryType`. None
-            by default.
-        :param contention_factor: the number of different ciphertexts that equal values can have. Queryable algorithms
-            require this parameter. The maximum is the contention factor in the collection's encryptedFields. None by
-            default.
+        :param query_type: a value of :class:`QueryType` if the value is part of a query; None by default.
+        :param contention_factor: the number of different ciphertexts of equal values, up to the number in the
+            collection's encryptedFields. Queryable algorithms require this parameter. None by default.
         :param range_opts: the options of the algorithm "Range"; None by default.
         :param string_opts: the options of the algorithm "String"; None by default.
         :returns: the ciphertext, which is a :class:`~bson.binary.Binary` of subtype 6.
-        :raises TypeError: `key_id` is not a UUID, `range_opts` is not a :class:`RangeOpts`, or `string_opts` is not a
-            :class:`StringOpts`.
+        :raises TypeError: `key_id`, `range_opts` or `string_opts` has the wrong type.
         :raises EncryptionError: the encryption failed.
         """
         encrypted = self._encrypt(
@@ -225,8 +216,7 @@ class ClientEncryption(Generic[DocumentType]):
         :param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
         :param key_alt_name: an alternative name of the data key.
         :param query_type: the type of the query, which must be ``QueryType.RANGE``.
-        :param contention_factor: the number of different ciphertexts that equal values can have. The maximum is the
-            contention factor in the collection's encryptedFields. None by default.
+        :param contention_factor: the number of different ciphertexts of equal values; None by default.
         :param range_opts: the bounds and the precision of the encrypted field; None by default.
         :returns: the expression with ciphertexts instead of the values.
         :raises EncryptionError: the encryption failed.
@@ -299,8 +289,7 @@ class ClientEncryption(Generic[DocumentType]):
             ``region`` and ``key`` (an ARN), and allows ``endpoint``. ``azure`` requires ``keyVaultEndpoint`` and
             ``keyName``, and allows ``keyVersion``. ``gcp`` requires ``projectId``, ``location``, ``keyRing`` and
             ``keyName``, and allows ``keyVersion`` and ``endpoint``. ``kmip`` allows ``keyId``, ``endpoint`` and
-            ``delegated``. With ``delegated``, the KMIP server itself encrypts and decrypts the data
-            key. ``local`` has no master key. None by default.
+            ``delegated`` (the KMIP server encrypts and decrypts). ``local`` has no master key. None by default.
         :param key_alt_names: a list of alternative names of the data key; None by default.
         :param key_material: the 96 bytes of the data key. None (the default) generates random bytes.
         :returns: the ``_id`` of the data key, which is a :class:`~bson.binary.Binary` of subtype 4.
@@ -319,8 +308,7 @@ class ClientEncryption(Generic[DocumentType]):
         The method does not change existing ciphertexts.
 
         :param filter: a query for the data keys to encrypt again.
-        :param provider: the name of a key management service in `kms_providers`. None (the default) keeps the service
-            of each data key.
+        :param provider: a key management service in `kms_providers`; None (the default) keeps the service of each key.
         :param master_key: the new master key, as for :meth:`create_data_key`; None by default.
         :raises ConfigurationError: `master_key` is set without `provider`.
         :raises EncryptionError: the operation failed, and no data key has changed.
@@ -328,16 +316,10 @@ class ClientEncryption(Generic[DocumentType]):
         explicit = self._explicit_if_open()
         if master_key is not None and provider is None:
             raise ConfigurationError("A provider must be given if a master_key is given")
-        updates = [
-            UpdateOne(
-                {"_id": key["_id"]},
-                {
-                    "$set": {"keyMaterial": key["keyMaterial"], "masterKey": key["masterKey"]},
-                    "$currentDate": {"updateDate": True},
-                },
-            )
-            for key in explicit.rewrap(filter, provider, master_key)
-        ]
+        updates = []
+        for key in explicit.rewrap(filter, provider, master_key):
+            fields = {"keyMaterial": key["keyMaterial"], "masterKey": key["masterKey"]}
+            updates.append(UpdateOne({"_id": key["_id"]}, {"$set": fields, "$currentDate": {"updateDate": True}}))
         return RewrapManyDataKeyResult(self._keys.bulk_write(updates) if updates else None)
 
     def get_keys(self) -> Cursor[Value]:
@@ -386,9 +368,8 @@ class ClientEncryption(Generic[DocumentType]):
         # Remove the field if no name remains. The unique index on names would include an empty field.
         remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
-        return self._key_vault_if_open().find_one_and_update(
-            {"_id": _checked_key_id(id)}, [{"$set": {"keyAltNames": names}}]
-        )
+        update = [{"$set": {"keyAltNames": names}}]
+        return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
     # Collections
 
@@ -404,20 +385,17 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> tuple[Collection[Value], Document]:
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
-        Existing clients do not encrypt the fields of the collection. To encrypt these fields,
-        create a client whose ``encrypted_fields_map`` contains the returned fields.
+        Existing clients do not encrypt the fields. Create a client whose ``encrypted_fields_map`` has the result.
 
         :param database: the database in which to create the collection.
         :param name: the name of the new collection.
-        :param encrypted_fields: the encrypted fields, in the form of the option encryptedFields of the ``create``
-            command.
+        :param encrypted_fields: the encrypted fields, as for the ``create`` command.
         :param kms_provider: the name of the KMS provider that encrypts the new data keys; None by default.
         :param master_key: the master key for the new data keys, as for :meth:`create_data_key`; None by default.
         :param kwargs: further parameters of :meth:`gmongo.database.Database.create_collection`.
         :returns: a tuple of the collection and a copy of `encrypted_fields` with the new data keys.
         :raises TypeError: `database` is not a database, or `encrypted_fields` is not a mapping.
-        :raises EncryptedCollectionError: the creation failed. The attribute `encrypted_fields` contains the data keys
-            that the method has created.
+        :raises EncryptedCollectionError: the creation failed. `encrypted_fields` contains the created data keys.
         """
         self._explicit_if_open()
         if not isinstance(database, Database):

@@ -1,8 +1,4 @@
-"""Options of client-side encryption.
-
-The options are for automatic encryption, for the encryption of single values, and for connections to key management
-services.
-"""
+"""Options of automatic encryption, of the encryption of values, and of key management services."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import TypedDict
 
 from bson.int64 import Int64
 
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectCallback, KMSConnectContext
 from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import Client, split_namespace
@@ -55,8 +51,7 @@ class AutoEncryptionOpts:
         ``clientSecret`` and ``identityPlatformEndpoint``. ``gcp`` has ``email``, ``privateKey`` and ``endpoint``.
         ``kmip`` has ``endpoint``. ``local`` has ``key``, which is 96 bytes or the base64 of 96 bytes. A suffix
         distinguishes several providers of a type, as in ``"aws:payroll"``. If ``aws``, ``azure`` or ``gcp`` is an empty
-        mapping, the client fetches the credentials on demand. The sources are the environment and
-        the cloud's metadata service.
+        mapping, the client fetches the credentials from the environment or the cloud's metadata service.
     :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
     :param key_vault_client: the client of the deployment that contains the key vault. None (the default) uses the
         deployment of the encrypted client.
@@ -67,32 +62,23 @@ class AutoEncryptionOpts:
         automatic encryption for client side encryption. Other validation rules in the JSON schema will not be enforced
         by the driver and will result in an error.
     :param bypass_auto_encryption: True disables automatic encryption, but not automatic decryption. False by default.
-    :param mongocryptd_uri: the URI of mongocryptd, a program that analyses commands; ``"mongodb://localhost:27020"`` by
-        default.
-    :param mongocryptd_bypass_spawn: True never starts mongocryptd. False (the default) starts mongocryptd if it is
-        unreachable.
-    :param mongocryptd_spawn_path: the path of the program mongocryptd. The default is ``"mongocryptd"``, which the
-        client searches in ``PATH``.
-    :param mongocryptd_spawn_args: the command-line arguments of mongocryptd. The default is
-        ``["--idleShutdownTimeoutSecs=60"]``. If a list sets no idle timeout, the driver adds this
-        argument.
-    :param kms_tls_options: the TLS options for each KMS provider, as a mapping of provider names to options. The
-        options have the names of client options, such as ``tlsCAFile`` and ``tlsCertificateKeyFile``. None by default.
+    :param mongocryptd_uri: the URI of the program mongocryptd; ``"mongodb://localhost:27020"`` by default.
+    :param mongocryptd_bypass_spawn: True never starts mongocryptd; False by default.
+    :param mongocryptd_spawn_path: the path of the program; ``"mongocryptd"`` in ``PATH`` by default.
+    :param mongocryptd_spawn_args: the arguments of the program, with ``["--idleShutdownTimeoutSecs=60"]`` by default.
+    :param kms_tls_options: a mapping of KMS providers to TLS options such as ``tlsCAFile``; None by default.
     :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands within the process; None
         (the default) searches the system's library path. All clients in the same process should use the same setting.
         It is an error to load more than one crypt_shared library simultaneously in a process.
-    :param crypt_shared_lib_required: True requires the crypt_shared library, and never uses mongocryptd. False by
-        default.
-    :param bypass_query_analysis: True disables the analysis of commands. The application then encrypts queryable fields
-        explicitly, and the client decrypts automatically. False by default.
+    :param crypt_shared_lib_required: True requires the crypt_shared library, without mongocryptd. False by default.
+    :param bypass_query_analysis: True disables the analysis of commands, so that only the application encrypts. The
+        client still decrypts automatically. False by default.
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections (Queryable Encryption);
         None by default. Supplying an encrypted_fields_map provides more security than relying on an encryptedFields
         obtained from the server. It protects against a malicious server advertising a false encryptedFields.
-    :param key_expiration_ms: the time that a data key stays in the cache, in milliseconds; 0 means no limit, None (the
-        default) means 60,000 ms.
+    :param key_expiration_ms: the lifetime of a cached data key, in milliseconds; 0 means no limit, None 60,000 ms.
     :param kms_connect_callback: a function that connects to key management services, for example through a proxy. The
-        function receives a :class:`KMSConnectContext` and returns a connected socket. gmongo then starts TLS on the
-        socket. None by default.
+        function receives a :class:`KMSConnectContext`, and returns a socket for TLS. None by default.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
     :raises TypeError: an option has the wrong type.
 
@@ -195,8 +181,7 @@ class RangeOpts:
     :param trim_factor: the number of top levels that the index omits; None (the default) uses libmongocrypt's default.
     :param min: the minimum value of the field, with the type of the field; required with `precision`. None by default.
     :param max: the maximum value of the field, with the type of the field; required with `precision`. None by default.
-    :param precision: the number of significant decimal places. Only fields of the types ``double`` and ``decimal128``
-        support a precision. None by default.
+    :param precision: the number of decimal places of a ``double`` or ``decimal128`` field; None by default.
     :raises TypeError: `sparsity`, `trim_factor` or `precision` is not an integer.
 
     Source: Client Side Encryption, "EncryptOpts".
@@ -221,14 +206,9 @@ class RangeOpts:
     @property
     def document(self) -> DocumentDict:
         """The options in the form that libmongocrypt expects."""
-        named = {
-            "sparsity": None if self.sparsity is None else Int64(self.sparsity),
-            "trimFactor": self.trim_factor,
-            "precision": self.precision,
-            "min": self.min,
-            "max": self.max,
-        }
-        return {name: value for name, value in named.items() if value is not None}
+        sparsity = None if self.sparsity is None else Int64(self.sparsity)
+        limits = {"trimFactor": self.trim_factor, "precision": self.precision, "min": self.min, "max": self.max}
+        return without_none({}, sparsity=sparsity, **limits)
 
 
 class SubstringOpts(TypedDict):
@@ -287,11 +267,6 @@ class StringOpts:
     @property
     def document(self) -> DocumentDict:
         """The options in the form that libmongocrypt expects."""
-        named = {
-            "substring": self.substring,
-            "prefix": self.prefix,
-            "suffix": self.suffix,
-            "caseSensitive": self.case_sensitive,
-            "diacriticSensitive": self.diacritic_sensitive,
-        }
-        return {name: value for name, value in named.items() if value is not None}
+        kinds = {"substring": self.substring, "prefix": self.prefix, "suffix": self.suffix}
+        sensitivity = {"caseSensitive": self.case_sensitive, "diacriticSensitive": self.diacritic_sensitive}
+        return without_none({}, **kinds, **sensitivity)

@@ -1,8 +1,7 @@
 """Exceptions with the names, the class hierarchy and the attributes of PyMongo's exceptions.
 
-The driver distinguishes two groups of errors. After a *network error* (:class:`AutoReconnect` and its subclasses), the
-driver may retry an operation, and changes the state of a server. A *server error* (:class:`OperationFailure` and its
-subclasses) has a code and the reply.
+A *network error* (:class:`AutoReconnect` and its subclasses) allows retries, and changes the state of a server. A
+*server error* (:class:`OperationFailure` and its subclasses) has a code and the reply.
 """
 
 from __future__ import annotations
@@ -72,15 +71,13 @@ class PyMongoError(Exception):
         self._error_labels: set[str] = set(error_labels or ())
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Copy the attributes without a call of the constructor, because the constructors of subclasses have different
-        # parameters.
+        # Copy the attributes without a call of the constructor, whose parameters differ between subclasses.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def has_error_label(self, label: str) -> bool:
         """Return True if the error has the given label.
 
-        :param label: the error label, such as ``"TransientTransactionError"``, ``"RetryableWriteError"`` or
-            ``"SystemOverloadedError"``.
+        :param label: the error label, such as ``"TransientTransactionError"``.
         """
         return label in self._error_labels
 
@@ -110,8 +107,7 @@ class AutoReconnect(ConnectionFailure):
 
     errors: Document | Sequence[object]
     details: Document | Sequence[object]
-    # The message without durations, for the comparison of server descriptions. Otherwise, a
-    # repeated network error would always differ from the previous error.
+    # The message without durations. With the message, equal network errors of a server description would differ.
     _stable_text: str | None = None
 
     def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:
@@ -160,10 +156,7 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """The driver cleared the pool.
-
-    The pool is paused, or the pool has interrupted the connection of the operation. The driver or
-    the application can retry the operation.
+    """The driver cleared the pool, or interrupted the connection of the operation. A retry is possible.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
@@ -192,16 +185,13 @@ class PoolClosedError(ConnectionFailure):
 class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became available within ``waitQueueTimeoutMS``.
 
-    `holders` describes up to five checked-out connections, as in :meth:`MongoClient.pool_stats()
-    <gmongo.mongo_client.MongoClient.pool_stats>`. The first element describes the connection that
-    has been checked out for the longest time. The message shows the pool's limits, the number of
-    connections in use by purpose, and the first element of `holders`. Since Python 3.11, a
-    traceback shows all elements of `holders` as notes.
+    `holders` describes up to five checked-out connections, as in :meth:`.MongoClient.pool_stats`. The first element has
+    the longest check-out. The message shows the pool's limits, the connections in use by purpose, and the first
+    element. Since Python 3.11, a traceback shows all elements as notes.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
-    :param message: the message that the specification defines. The attribute `message` contains
-        this text.
+    :param message: the message that the specification defines, which is also an attribute.
     :param address: the address of the pool's server, as host and port; None by default.
     :param holders: a mapping for each checked-out connection; empty by default.
     :param details: the rest of the error text, with the pool's limits and the connections in use; empty by default.
@@ -328,14 +318,11 @@ class DuplicateKeyError(WriteError):
 class BulkWriteError(OperationFailure):
     """Some writes of a bulk write failed.
 
-    `details` contains the errors, and the result of the successful writes.
-
     Specification: CRUD API, "Error Handling".
 
-    :param results: the errors, and the result of the successful writes. ``writeErrors`` is a list
-        of mappings with ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a
-        list of errors. The other fields are the numbers of written documents of the whole bulk
-        write.
+    :param results: the errors, and the result of the successful writes. ``writeErrors`` is a list of mappings with
+        ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of errors. The other fields are the
+        numbers of written documents.
     """
 
     details: Document
@@ -359,8 +346,7 @@ class ClientBulkWriteException(OperationFailure):
 
     :param results: the errors, and the numbers of written documents.
     :param verbose: True if the application requested verbose results; False by default.
-    :param partial_result: the result of the successful writes. None (the default) if the client does not know of a
-        successful write.
+    :param partial_result: the result of the successful writes. None (the default) means no known success.
     """
 
     details: Document

@@ -13,7 +13,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
 from bson.errors import BSONError
 from gevent import Timeout, sleep
 
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
@@ -85,9 +85,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     The constructor starts the monitors of the servers. The greenlets of a client keep neither the process nor
     ``hub.join()`` alive. A client belongs to the native thread that creates the client, or with ``connect=False`` to
-    the thread that first uses the client. An application may create a client before a fork. In the
-    forked child, the client opens new connections. To end a client, call :meth:`close`, use a
-    ``with`` statement, or drop the last reference.
+    the thread that first uses the client. After a fork, the client opens new connections in the child. To end a client,
+    call :meth:`close`, use a ``with`` statement, or drop the last reference.
 
     :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
@@ -209,12 +208,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         or a list of hosts. None (the default) means ``localhost``.
     :param port: the port of each host that is given without a port; None (the default) means 27017.
     :param document_class: the class of returned documents; None (the default) is ``dict``.
-    :param tz_aware: True returns datetimes with a time zone, which is `tzinfo` or UTC. None (the default) returns
-        datetimes without a time zone.
-    :param connect: True (the default) starts the monitors of the servers in the constructor. False starts the monitors
-        with the first operation. With ``mongodb+srv``, True queries DNS in the constructor. False queries DNS in the
-        first operation, within ``serverSelectionTimeoutMS`` and ``timeoutMS``. If the query fails, the next operation
-        repeats the query.
+    :param tz_aware: True returns datetimes with a time zone: `tzinfo` or UTC. None (the default) means False.
+    :param connect: True (the default) starts the monitors in the constructor, and False with the first operation. With
+        ``mongodb+srv``, this moment is also the moment of the DNS query. Later operations repeat a failed query.
     :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
     :param kwargs: the options that this docstring describes.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; the message names the
@@ -251,13 +247,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         }
         self._given = {"host": host, "port": port, **kwargs}
         keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
-        self._options = ClientOptions(
-            self.HOST if host is None else host,
-            self.PORT if port is None else port,
-            keywords,
-            silent=self._is_silent,
-        )
-        options = self._options
+        hosts = (self.HOST if host is None else host, self.PORT if port is None else port)
+        self._options = options = ClientOptions(*hosts, keywords, silent=self._is_silent)
         # The identical object instead of an equal object, because later comparisons of identical objects are fast.
         equal = options.codec_options == DEFAULT_CODEC_OPTIONS
         codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
@@ -279,10 +270,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             self._topology.open()
 
     def _make_executor(self, options: ClientOptions, observers: Observers | None) -> Executor:
-        """Create the executor.
-
-        The class of the executor includes encryption and telemetry only if the options enable them.
-        """
+        """Create an executor with encryption and telemetry only if the options enable them."""
         kind: type[Executor] = Executor
         if self._encrypter is not None:
             from gmongo._encryption.executor import EncryptingExecutor
@@ -316,19 +304,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_database(
         self,
         name: str | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        read_preference: _ReadPreference | None = None,
-        write_concern: WriteConcern | None = None,
-        read_concern: ReadConcern | None = None,
-        timeout_ms: float | None = None,
-    ) -> Database[OtherType]: ...
-
-    @overload
-    def get_database(
-        self,
-        name: str | None,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -350,8 +326,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             'shop'
 
         :param name: the name of the database; None (the default) uses the database that the URI names.
-        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
-            three parameters, None (the default) uses the option of the client.
+        :param codec_options: the options for encoding and decoding. None, here and below, uses the client's option.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -379,19 +354,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_default_database(
         self,
         default: str | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        read_preference: _ReadPreference | None = None,
-        write_concern: WriteConcern | None = None,
-        read_concern: ReadConcern | None = None,
-        timeout_ms: float | None = None,
-    ) -> Database[OtherType]: ...
-
-    @overload
-    def get_default_database(
-        self,
-        default: str | None,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -410,8 +373,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Return the database that the URI names.
 
         :param default: the name of the database if the URI names no database; None by default.
-        :param codec_options: the options for the encoding and decoding of documents. For this parameter and the next
-            three parameters, None (the default) uses the option of the client.
+        :param codec_options: the options for encoding and decoding. None, here and below, uses the client's option.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -448,13 +410,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the ``listDatabases`` command, such as ``filter``, ``nameOnly`` and
-            ``authorizedDatabases``.
+        :param kwargs: further fields of the command: ``filter``, ``nameOnly`` and ``authorizedDatabases``.
         :returns: a cursor over documents with the fields ``name``, ``sizeOnDisk`` and ``empty``.
         """
-        command = {"listDatabases": 1, **kwargs}
-        if comment is not None:
-            command["comment"] = comment
+        command = without_none({"listDatabases": 1, **kwargs}, comment=comment)
         context = OperationContext("admin", codec_options=self._codec_options)
         reply = self._executor.run(ReadCommand(context, command), session)
         return CommandCursor._from_documents(self.admin["$cmd"], required_field(reply, "databases", DOCUMENTS), session)
@@ -482,13 +441,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :raises InvalidName: the name is not allowed for a database.
         """
         database = name_or_database if isinstance(name_or_database, Database) else self[name_or_database]
-        command: DocumentDict = {"dropDatabase": 1}
-        if comment is not None:
-            command["comment"] = comment
+        command = without_none({"dropDatabase": 1}, comment=comment)
         self._executor.run(WriteCommand(self._write_context(database.name, self._write_concern), command), session)
 
     def _write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
-        """Return the context of a write command that belongs to a database, and not to a collection."""
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
 
     # Client bulk write
@@ -517,25 +473,18 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Bulk Write.
 
-        :param models: a list of write models: :class:`~gmongo.operations.InsertOne`,
-            :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
-            :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
-            :class:`~gmongo.operations.DeleteMany`. Each model must have a `namespace`.
+        :param models: a list of write models, as for :meth:`.Collection.bulk_write`. Each model must have a
+            `namespace`.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param ordered: True (the default) runs the writes in order and stops at the first error. False runs all writes,
-            in any order. Unacknowledged writes (``w=0``) must be unordered.
-        :param verbose_results: True returns the result of each write. False (the default) returns only the numbers of
-            written documents. Unacknowledged writes support only False.
-        :param bypass_document_validation: True disables the document validation of the collections.
-            None (the default) omits the field ``bypassDocumentValidation``, and the server
-            validates documents.
+        :param ordered: True (the default) stops at the first error. False runs all writes, in any order. Unacknowledged
+            writes (``w=0``) must be unordered.
+        :param verbose_results: True returns the result of each write, except of unacknowledged writes. False (the
+            default) returns only the numbers of written documents.
+        :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: variables, as a mapping of names to values. Expressions refer to a variable as ``"$$name"`` (MongoDB
-            5.0). None by default.
-        :param write_concern: the acknowledgement that the writes wait for; None (the default) uses the client's write
-            concern.
-        :raises ClientBulkWriteException: some writes failed. The exception contains the errors, and
-            the result of the successful writes.
+        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param write_concern: the write concern; None (the default) uses the client's write concern.
+        :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the partial result.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
             the client has ``auto_encryption_opts``.
         :raises DocumentTooLarge: a write is larger than the maximum size of a message.
@@ -552,14 +501,14 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             raise TypeError(f"write_concern must be a WriteConcern, not {short(concern)}")
         acknowledged = concern.acknowledged or in_transaction(self._executor, session)
         _check_unacknowledged_bulk(models, acknowledged, ordered, verbose_results)
-        optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
+        fields = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
         bulk = ClientBulk(
             self._executor,
             self._cursor_killer,
             self._write_context("admin", concern),
             ordered=ordered,
             verbose=verbose_results,
-            fields={name: value for name, value in optional.items() if value is not None},
+            fields=without_none({}, **fields),
             acknowledged=acknowledged,
             session=session,
         )
@@ -586,16 +535,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specifications: Driver Sessions, Causal Consistency, Snapshot Reads.
 
-        :param causal_consistency: True lets reads see the effects of earlier operations of the
-            session. None (the default) means False if `snapshot` is True, and otherwise True.
-        :param default_transaction_options: the default options of transactions in the session. None (the default) uses
-            the client's options.
-        :param snapshot: True lets all reads of the session see the data of one moment, the moment of the first read
-            (MongoDB 5.0); False by default.
-        :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort
-            and end of the session, in milliseconds. 0 means no limit, None (the default) uses the
-            client's ``timeoutMS``. For other operations in the session, the limits of their
-            collections apply.
+        :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the
+            default) means the opposite of `snapshot`.
+        :param default_transaction_options: the options of transactions; None (the default) uses the client's options.
+        :param snapshot: True lets all reads see the data at the first read (MongoDB 5.0); False by default.
+        :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and end of the
+            session, in milliseconds. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
         :raises TypeError: `default_transaction_options` is not a :class:`~gmongo.client_session.TransactionOptions`.
         """
@@ -651,10 +596,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def nodes(self) -> frozenset[Address]:
-        """The addresses of the servers that the client currently knows.
-
-        The set is empty before the first use and after :meth:`close`.
-        """
+        """The addresses of the known servers, empty before the first use and after :meth:`close`."""
         if self._topology.closed:
             return frozenset()
         return frozenset(server.address for server in self.topology_description.known_servers)
@@ -705,9 +647,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         metadata.update(self._options.metadata())
 
     def server_info(self, session: ClientSession | None = None) -> DocumentDict:
-        """Return the build information of a server.
-
-        The build information is the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
+        """Return the build information of a server, such as ``{"version": "8.0.4", …}``.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         """
@@ -735,9 +675,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return [pool.stats() for pool in self._topology.pools()]
 
     def retry_stats(self) -> dict[str, float]:
-        """Return statistics of the overload retries of the client.
-
-        The statistics are a mapping with these keys.
+        """Return statistics of the overload retries of the client, as a mapping with these keys.
 
         - ``tokens``: the number of remaining tokens for retries. The maximum is 1000.
         - ``retries``: the number of overload retries since the creation of the client.
@@ -763,8 +701,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the
             default) uses ``serverSelectionTimeoutMS``.
-        :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The message contains the
-            reason.
+        :raises ServerSelectionTimeoutError: the client was not ready within the time limit, for the named reason.
         :raises OperationFailure: the authentication failed.
         :raises ConfigurationError: the server or the DNS records contradict the options.
         """
@@ -781,10 +718,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     sleep(_READY_INTERVAL)
 
     def _ping_error(self) -> str | None:
-        """Send a ``ping``.
-
-        Return None after a success, or the text of an error that another ``ping`` may avoid.
-        """
+        """Send a ``ping``, and return the text of an error that another ``ping`` may avoid."""
         try:
             self.admin.command("ping", read_preference=self.read_preference)
         except PyMongoError as error:
@@ -819,8 +753,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         aborts the open transactions of other greenlets, except during an operation of the transaction. During
         interpreter shutdown, this method does nothing.
 
-        :raises InvalidOperation: the client belongs to another native thread. The calling thread
-            cannot end greenlets of another thread.
+        :raises InvalidOperation: the client belongs to another native thread.
         """
         # During interpreter shutdown no greenlet can run. The end of the process closes the sockets.
         if self._topology.closed or sys.is_finalizing():
@@ -897,11 +830,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
 
 class _SilentClient(MongoClient[Value]):
-    """Internal client that sends the plaintext commands of automatic encryption.
-
-    The client never logs, publishes, traces, measures or shows its commands. Global listeners and environment variables
-    do not change this rule.
-    """
+    """Client without logs, events and telemetry, for the plaintext commands of automatic encryption."""
 
     _is_silent = True
 

@@ -18,8 +18,7 @@ class PoolOptions(NamedTuple):
     :param min_pool_size: the minimum number of open connections; 0 by default.
     :param max_idle_time_seconds: the maximum idle time of a connection, in seconds; None (the default) means no limit.
     :param max_connecting: the maximum number of connections that the pool establishes concurrently; 2 by default.
-    :param wait_queue_timeout: the time limit of an operation's wait for a connection, in seconds; None (the default)
-        means no limit.
+    :param wait_queue_timeout: the time limit of the wait queue, in seconds; None (the default) means no limit.
     :param connect_timeout: the time limit of a connection attempt including the handshake, in seconds; 20 by default.
     :param socket_timeout: the time limit of a request and its reply, in seconds; None (the default) means no limit.
     :param tls_allow_invalid_hostnames: True accepts a server certificate for another host name; False by default.

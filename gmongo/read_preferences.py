@@ -170,10 +170,8 @@ class PrimaryPreferred(_ReadPreference):
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
-        None (the default) matches any member.
-    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
-        no limit.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
+    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
     :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
@@ -192,10 +190,8 @@ class Secondary(_ReadPreference):
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
-        None (the default) matches any member.
-    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
-        no limit.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
+    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
     :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
@@ -214,10 +210,8 @@ class SecondaryPreferred(_ReadPreference):
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
-        None (the default) matches any member.
-    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
-        no limit.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
+    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
     :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
@@ -236,10 +230,8 @@ class Nearest(_ReadPreference):
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
 
-    :param tag_sets: a list of tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member.
-        None (the default) matches any member.
-    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
-        no limit.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
+    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
     :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.

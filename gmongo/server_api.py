@@ -30,10 +30,8 @@ class ServerApi:
     Specification: Stable API.
 
     :param version: the version: a value of :class:`ServerApiVersion`.
-    :param strict: True lets the server reject commands that do not belong to the version. None (the default) uses the
-        server's default, which is False.
-    :param deprecation_errors: True lets the server reject deprecated features of the version. None (the default) uses
-        the server's default, which is False.
+    :param strict: True lets the server reject commands outside the version; None (the default) means False.
+    :param deprecation_errors: True lets the server reject deprecated features; None (the default) means False.
     :raises ValueError: `version` does not exist.
     :raises TypeError: `strict` or `deprecation_errors` is neither True, False nor None.
     """

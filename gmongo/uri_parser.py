@@ -45,8 +45,7 @@ def parse_uri(
     :param default_port: the port of each host that is given without a port; 27017 by default.
     :param validate: True (the default) converts option values, and rejects unknown and contradictory options. False
         keeps the values as strings.
-    :param warn: True warns about invalid options and omits these options, instead of raising an exception. False by
-        default.
+    :param warn: True replaces exceptions about invalid options by warnings; False by default.
     :param normalize: True (the default) replaces aliases of options by the canonical names.
     :param connect_timeout: the time limit of a DNS query, in seconds; None (the default) uses connectTimeoutMS of the
         URI, or 20 seconds.
@@ -103,15 +102,13 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
     :param opts: the part of the connection string after the question mark. All separators must be ``&``, or all
         separators must be ``;``.
     :param validate: True (the default) converts values and rejects unknown options. False keeps the values as strings.
-    :param warn: True warns about invalid options and omits these options, instead of raising an exception. False by
-        default.
+    :param warn: True replaces exceptions about invalid options by warnings; False by default.
     :param normalize: True (the default) replaces aliases by the canonical names, for example ``ssl`` by ``tls``.
     :returns: a case-insensitive mapping of the options. The options have their names in the specification. Times are in
         seconds, except ``localThresholdMS``.
     :raises gmongo.errors.InvalidURI: `opts` is malformed, or contains options that exclude each other.
     :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
-    :raises ValueError: an option does not accept a value and `warn` is False. The exception is also a
-        ConfigurationError.
+    :raises ValueError: an option rejects a value, and `warn` is False. The error is also a ConfigurationError.
     """
     return _CaseInsensitiveOptions(query.split_options(opts, validate, warn, normalize))
 
@@ -121,13 +118,11 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
 
     :param opts: a mapping of option names to values. The names are not case-sensitive. Values may be strings, as in a
         URI.
-    :param warn: True warns about invalid options and omits these options, instead of raising an exception. False by
-        default.
+    :param warn: True replaces exceptions about invalid options by warnings; False by default.
     :returns: a mapping of option names in lower case to converted values. Times are in seconds, except
         ``localThresholdMS``.
     :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
-    :raises ValueError: an option does not accept a value and `warn` is False. The exception is also a
-        ConfigurationError.
+    :raises ValueError: an option rejects a value, and `warn` is False. The error is also a ConfigurationError.
     """
     return dict(query.validated(opts, warn))
 

@@ -77,8 +77,7 @@ class GridFSBucket:
 
         :param filename: the name of the file.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
-            metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :returns: the new file. The attribute ``_id`` is the ``_id`` of the file.
         :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
@@ -101,8 +100,7 @@ class GridFSBucket:
         :param file_id: the ``_id`` of the file.
         :param filename: the name of the file.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
-            metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
         :raises ValueError: `chunk_size_bytes` is less than 1.
@@ -142,8 +140,7 @@ class GridFSBucket:
         :param filename: the name of the file.
         :param source: the contents: bytes, or a readable file, which the driver reads to its end.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
-            metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         """
@@ -168,8 +165,7 @@ class GridFSBucket:
         :param filename: the name of the file.
         :param source: the contents: bytes, or a readable file, which the driver reads to its end.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None (the default) stores no
-            metadata.
+        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         :raises FileExists: another file has this ``_id``.
@@ -200,8 +196,7 @@ class GridFSBucket:
         Specification: GridFS, "File Download by Filename".
 
         :param filename: the name of the file.
-        :param revision: the number of the revision. 0 is the oldest revision, and 1 is the second oldest. -1 (the
-            default) is the newest revision, and -2 is the second newest.
+        :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `revision` is not an integer.
         :raises NoFile: the file or the revision does not exist.
@@ -244,8 +239,7 @@ class GridFSBucket:
 
         :param filename: the name of the file.
         :param destination: an object with a ``write`` method, which receives bytes.
-        :param revision: the number of the revision. 0 is the oldest revision, and 1 is the second oldest. -1 (the
-            default) is the newest revision, and -2 is the second newest.
+        :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, `revision` is not an integer, or `destination` has no ``write``
             method.
@@ -269,13 +263,11 @@ class GridFSBucket:
 
         Specification: GridFS, "Generic Find on Files Collection".
 
-        :param filter: a query for the descriptions of files, such as ``{"metadata.owner": "ann"}``; None (the default)
-            matches every file.
+        :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
         :param skip: the number of files that the server skips; 0 by default.
         :param limit: the maximum number of files; 0 (the default) means no limit.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-        :param sort: the order of the files: a list of pairs (field of the description, direction) or a mapping. None
-            (the default) uses the server's order.
+        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
         :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :returns: a cursor whose items are :class:`GridOut` objects.

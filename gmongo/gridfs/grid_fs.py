@@ -138,8 +138,7 @@ class GridFS:
         :param skip: the number of files that the server skips; 0 by default.
         :param limit: a parameter that the method ignores. The limit is always 1.
         :param no_cursor_timeout: a parameter that the method ignores.
-        :param sort: the order of the files: a list of pairs (field of the description, direction) or a mapping. None
-            (the default) uses the server's order.
+        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
         :param batch_size: a parameter that the method ignores.
         """
         if filter is not None and not isinstance(filter, Mapping):
@@ -159,13 +158,11 @@ class GridFS:
     ) -> GridOutCursor:
         """Return a cursor over the files whose descriptions match `filter`.
 
-        :param filter: a query for the descriptions of files, such as ``{"metadata.owner": "ann"}``; None (the default)
-            matches every file.
+        :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
         :param skip: the number of files that the server skips; 0 by default.
         :param limit: the maximum number of files; 0 (the default) means no limit.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-        :param sort: the order of the files: a list of pairs (field of the description, direction) or a mapping. None
-            (the default) uses the server's order.
+        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
         :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :returns: a cursor whose items are :class:`GridOut` objects.

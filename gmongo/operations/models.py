@@ -96,8 +96,7 @@ class InsertOne(_Model, Generic[DocumentType]):
 
     :param document: the document. When a bulk write runs, it checks that the document is a mapping,
         and adds a missing ``_id``.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
-        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: `namespace` is not a string.
     :raises ValueError: `namespace` has no dot.
     """
@@ -148,12 +147,9 @@ class DeleteOne(_Delete):
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the default collation of the collection.
-    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
-        (the default) lets the server choose.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
-        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+    :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
+    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -168,12 +164,9 @@ class DeleteMany(_Delete):
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the default collation of the collection.
-    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
-        (the default) lets the server choose.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
-        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+    :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
+    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -191,14 +184,10 @@ class ReplaceOne(_Model, Generic[DocumentType]):
     :param replacement: the new document. The bulk write checks that the document does not begin with an update
         operator.
     :param upsert: True inserts the replacement if no document matches; None uses the server's default, which is False.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the default collation of the collection.
-    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
-        lets the server choose.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
-        <gmongo.mongo_client.MongoClient.bulk_write>` only.
-    :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB 8.0).
-        None (the default) uses the server's order.
+    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
+    :param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -264,17 +253,12 @@ class UpdateMany(_Update):
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The bulk write checks
-        that the update begins with an operator.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
     :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the default collation of the collection.
-    :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
-        match the condition on ``name``. None by default.
-    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
-        lets the server choose.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
-        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+    :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
+    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -290,19 +274,13 @@ class UpdateOne(_Update):
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The bulk write checks
-        that the update begins with an operator.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
     :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
-        default) uses the default collation of the collection.
-    :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
-        match the condition on ``name``. None by default.
-    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
-        lets the server choose.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
-        <gmongo.mongo_client.MongoClient.bulk_write>` only.
-    :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB 8.0).
-        None (the default) uses the server's order.
+    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+    :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
+    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
+    :param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
