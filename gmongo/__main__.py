@@ -12,8 +12,8 @@ _MISSING = 3
 def main(arguments: Sequence[str] | None = None) -> int:
     """Patch the standard library, replace PyMongo by gmongo, and run the program.
 
-    With ``--check``, also print the names that the program imports from PyMongo.
-    Return the program's exit status. With ``--check``, return 3 instead of 0 if gmongo lacks an imported name.
+    With ``--check``, also print the names that the program imports from PyMongo. Return the exit status of the program,
+    or 3 instead of 0 if gmongo lacks such a name.
     """
     options = _parser().parse_args(arguments)
     if not options.no_patch:

@@ -1,8 +1,4 @@
-"""Background greenlets of the driver.
-
-A background greenlet does not keep the event loop alive, and ends with its owner. The owner is the object that the
-greenlet works for, such as a client.
-"""
+"""Background greenlets of the driver, which do not keep the event loop alive, and end with their owners."""
 
 from __future__ import annotations
 
@@ -63,10 +59,7 @@ def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Wakeup:
-    """Sleep of one background greenlet. A timer or :meth:`set` ends the sleep.
-
-    The timer does not keep the event loop alive.
-    """
+    """Sleep of one background greenlet, ended by :meth:`set` or by a timer that does not keep the loop alive."""
 
     __slots__ = ("_hub", "_is_set", "_sleeper")
 
@@ -76,10 +69,7 @@ class Wakeup:
         self._is_set = False
 
     def set(self) -> None:
-        """Wake the sleeping greenlet, or make its next sleep return immediately.
-
-        The method does not switch greenlets. Any thread may call the method.
-        """
+        """Wake the sleeping greenlet, or end its next sleep immediately, without a switch. Any thread may call this."""
         # Set this flag before the read of `_sleeper`: the sleeping greenlet sets `_sleeper` before it reads the flag.
         self._is_set = True
         if self._sleeper is not None:
@@ -90,10 +80,7 @@ class Wakeup:
         self._is_set = False
 
     def sleep(self, seconds: float | None) -> bool:
-        """Sleep up to `seconds`, or without limit for None.
-
-        :returns: True if :meth:`set` was called during the sleep, or between the last sleep and this sleep.
-        """
+        """Sleep up to `seconds`, or without limit for None. Return True after :meth:`set` since the last sleep."""
         if not self._is_set and (seconds is None or seconds > 0):
             self._sleep(seconds)
         was_set, self._is_set = self._is_set, False
@@ -133,13 +120,9 @@ def _do_nothing() -> None:
 
 
 class RestartingGreenlet:
-    """Greenlet that a new greenlet replaces after an exception, for example after ``gevent.killall``.
+    """Greenlet that runs `work`, and that a new greenlet replaces after an exception such as ``gevent.killall``.
 
-    After any exception, the greenlet ends, so that ``killall`` need not wait, and a new greenlet
-    runs `work` again.
-
-    :param work: the function to run. `work` must return when the work is no longer needed.
-    :param arguments: the arguments of `work`.
+    Because the greenlet ends, ``killall`` need not wait. A normal return of `work` means that the work is complete.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
@@ -163,7 +146,6 @@ class RestartingGreenlet:
         self.greenlet.kill(block=False)
 
     def _run(self, pause: float) -> None:
-        """Sleep for `pause` seconds, and then run the work."""
         try:
             if pause:
                 Wakeup().sleep(pause)
@@ -175,8 +157,7 @@ class RestartingGreenlet:
     def _restart_after_exception(self, greenlet: Greenlet) -> None:
         if self._stopped or self._has_ended:
             return
-        # The hub runs this callback and must not wait. The new greenlet therefore sleeps for the pause.
-        # If `work` raises the exception in each run, the pause limits the processor time of the restarts.
+        # The hub runs this callback, so that the new greenlet sleeps. The pause limits the processor time of restarts.
         pause = 0 if isinstance(greenlet.value, GreenletExit) else _PAUSE_AFTER_EXCEPTION
         self.greenlet = Greenlet(self._run, pause)
         self.start()
@@ -186,10 +167,8 @@ def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None
     """Run ``step(owner)`` repeatedly in a greenlet, with sleeps on `wakeup` in between.
 
     During a sleep the greenlet has only a weak reference to `owner`. After the garbage collection of `owner`, the
-    greenlet ends.
-
-    :param step: a function that returns the seconds of the next sleep. After None, the greenlet sleeps until `wakeup`
-        is set. A negative number ends the greenlet.
+    greenlet ends. `step` returns the seconds of the next sleep, None to sleep until `wakeup` is set, or a negative
+    number to end the greenlet.
     """
     reference = weakref.ref(owner, lambda _gone: wakeup.set())
     background = RestartingGreenlet(_repeat, reference, wakeup, step)

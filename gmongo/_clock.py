@@ -1,8 +1,4 @@
-"""Clock of the driver.
-
-Callers use ``_clock.monotonic()`` for durations and ``_clock.time()`` for the time of day. Callers read the function
-from this module at each call. A test can therefore install another clock, as :class:`gmongo.testing.VirtualTime` does.
-"""
+"""Clock of the driver. Callers read the functions from this module at each call, so that tests can replace them."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from bson.raw_bson import RawBSONDocument
 
-# A document of the document class in the codec options, or a value in a document (a BSON type or a
-# custom type).
+# A document of the document class in the codec options, or a value (a BSON type or a custom type).
 Value: TypeAlias = Any
 Document: TypeAlias = Mapping[str, Value]  # a document that the driver does not change
 DocumentDict: TypeAlias = dict[str, Value]  # a document that the driver has created or decoded
@@ -22,9 +21,7 @@ def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
 def plain(value: Value) -> Value:
     """Copy a mapping of the application and its nested mappings to dicts. Return raw documents without a copy.
 
-    If the mapping raises an exception for a key, this function raises that exception. The C encoder
-    of ``bson`` hides the exception: the encoder omits the ``_id``, and raises KeyError for any
-    other key.
+    An exception of the mapping propagates. The C encoder of ``bson`` would omit the ``_id``, or raise KeyError.
     """
     if isinstance(value, Mapping) and not isinstance(value, RawBSONDocument):
         return {name: plain(value[name]) for name in value}

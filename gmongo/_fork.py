@@ -1,8 +1,7 @@
 """Fork handling. A child inherits the sockets, the epoll set of the event loop, and the greenlets of its parent.
 
 The hook below runs in the child before the inherited greenlets, and marks the inherited objects. The topology then
-starts new monitors and pools at its first use. The requirements are CMAP-45 and CMAP-169 to
-CMAP-171.
+starts new monitors and pools at its first use (CMAP-45, CMAP-169 to CMAP-171).
 """
 
 from __future__ import annotations
@@ -21,14 +20,10 @@ class Forkable(Protocol):
     """Object with state that a forked child must not use."""
 
     def mark_forked(self) -> None:
-        """Mark the state as inherited. The hook calls this method first in the child.
-
-        The method must not do I/O or switch greenlets.
-        """
+        """Mark the state as inherited, without I/O and switches. The hook calls this method first in the child."""
 
 
-# The keys are the identities of the objects. Other threads may register objects at any time. A copy of the values of a
-# dictionary is atomic, while an iteration over a WeakSet is not atomic.
+# By identity of the objects. A copy of the values is atomic, even while other threads register objects.
 _registered: dict[int, weakref.ref[Forkable]] = {}
 
 
@@ -39,7 +34,6 @@ def register_after_fork(forkable: Forkable) -> None:
 
 
 def forkables() -> list[Forkable]:
-    """Return all registered objects that are alive."""
     objects = [reference() for reference in list(_registered.values())]
     return [each for each in objects if each is not None]
 
@@ -52,22 +46,16 @@ def _mark_inherited_objects() -> None:
     if _process == os.getpid():  # the hook has already run in this process, or this process is the parent
         return
     _process = os.getpid()
-    # Mark all inherited objects before the first switch. After the switch, copies of the parent's greenlets run in the
-    # child, and these greenlets use the inherited objects.
+    # Mark all objects before the first switch, after which copies of the parent's greenlets use these objects.
     for forkable in forkables():
         forkable.mark_forked()
-    # gevent.os.fork() calls reinit, but os.fork() without monkey-patching does not. Without reinit, the child shares
-    # the epoll set with the parent until the next iteration of the event loop. The child would remove from the epoll
-    # set each socket that no greenlet of the child waits for. The parent would then not notice data on such a socket.
+    # gevent.os.fork() calls reinit, but os.fork() does not. Without reinit, the child shares the epoll set with the
+    # parent. The child would remove sockets from the epoll set, and the parent would not notice data on these sockets.
     gevent.reinit()
 
 
 def _register_with_uwsgi(uwsgi: ModuleType) -> None:
-    """Register the hook with uWSGI. uWSGI forks in C, and by default does not call the hooks of Python.
-
-    uWSGI calls one function in each child: ``uwsgi.post_fork_hook``. The module ``uwsgidecorators`` sets this function,
-    and adds further hooks to it.
-    """
+    """Register the hook with uWSGI, which forks in C, and calls only ``uwsgi.post_fork_hook`` in each child."""
     try:
         import_module("uwsgidecorators").postfork(_mark_inherited_objects)
     except ImportError:

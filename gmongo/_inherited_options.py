@@ -22,10 +22,7 @@ Overrides = tuple[CodecOptions[Value] | None, _ReadPreference | None, WriteConce
 
 
 class InheritedOptions:
-    """Base class of clients, databases and collections, with the options that their operations inherit.
-
-    :raises TypeError: an option has the wrong type.
-    """
+    """Base class of clients, databases and collections, with the options that their operations inherit."""
 
     _executor: Executor  # each subclass sets the executor
 
@@ -63,21 +60,13 @@ class InheritedOptions:
 
 
 def has_class_name(kind: str, value: object) -> bool:
-    """Return True if `kind` is the name of the class of `value`, or of a base class.
-
-    gmongo checks only the name, because like PyMongo it accepts clients and databases of other libraries.
-    """
+    """Return True if `kind` names the class of `value`, or a base class: the object may be of another library."""
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
 
 
 def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Options:
-    """Return the codec options, read preference, write concern and read concern.
+    """Return `overrides`, or the option of `owner` for each None.
 
-    If a value in `overrides` is None, the function returns the owner's option.
-
-    :param owner: a client, a database or a collection. The function reads only public attributes of `owner`.
-    :param kind: the required class name, as for :func:`has_class_name`.
-    :param overrides: the options that replace the owner's options, or None for each option of the owner.
     :raises TypeError: neither the class of `owner` nor a base class has the name `kind`.
     """
     if not has_class_name(kind, owner):
@@ -92,19 +81,12 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
 
 
 def internals_of(client: Client) -> Client:
-    """Return `client` if it is a client of gmongo. Otherwise return a stand-in whose operations raise an error.
-
-    gmongo must not read private attributes of another library's client, because such a client
-    returns a database for any attribute name.
-    """
+    """Return `client`, or a stand-in for another library's client, whose private attributes may be databases."""
     return client if isinstance(client, InheritedOptions) else cast(Client, UnsupportedClient(client))
 
 
 def executor_of(owner: object) -> Executor:
-    """Return the executor of a client, database or collection. For another library's object, return a stand-in.
-
-    The operations of the stand-in raise an error.
-    """
+    """Return the executor of a client, database or collection, or a stand-in that raises errors."""
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 

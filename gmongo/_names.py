@@ -25,10 +25,7 @@ _OTHER_NAMES = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WI
 
 
 def look_up(name: str) -> Any:
-    """Import a public name or a public module, and set the name as an attribute of the package ``gmongo``.
-
-    :raises AttributeError: the package has no such name or module.
-    """
+    """Import a public name or a public module, and set the name as an attribute of the package ``gmongo``."""
     package = sys.modules["gmongo"]
     if name in MODULES:
         value = getattr(importlib.import_module(MODULES[name]), _OTHER_NAMES.get(name, name))

@@ -20,11 +20,7 @@ _MAX_THREADS = 32  # maximum number of running threads
 
 
 class _Call:
-    """Job of one thread, and the greenlet that waits for the job.
-
-    :param job: the function that the thread runs.
-    :param ref: True if the wait keeps the event loop alive.
-    """
+    """Job of one thread, and the greenlet that waits for the job. `ref` is True if the wait keeps the loop alive."""
 
     def __init__(self, job: Callable[[], object], ref: bool) -> None:
         self._job = job
@@ -36,10 +32,7 @@ class _Call:
         self._done.start(self._resume_greenlet)
 
     def run(self) -> None:
-        """Run the job in the new thread, and wake the waiting greenlet.
-
-        If the hub has ended in the meantime, only remove the call from the calls of this process.
-        """
+        """Run the job in the new thread, and wake the waiting greenlet if its hub still runs."""
         self._outcome = result_or_exception(self._job)
         _calls.running.discard(self)
         try:
@@ -48,7 +41,7 @@ class _Call:
             _calls.awaited.discard(self)
 
     def _resume_greenlet(self) -> None:
-        """Close the watcher and switch to the waiting greenlet. The hub calls this method when the job has ended."""
+        """Close the watcher and switch to the waiting greenlet."""
         self.close()
         if self._greenlet is not None:
             self._greenlet.switch(self)
@@ -71,21 +64,13 @@ class _Call:
         return self._outcome
 
     def abandon(self) -> None:
-        """Let the job run without keeping the event loop alive.
-
-        The method does not switch greenlets.
-        """
+        """Let the job run without keeping the event loop alive, and without a switch."""
         if self._done is not None:
             self._done.ref = False
 
 
 class _Calls:
-    """Calls of this process.
-
-    `running` contains the calls whose threads are running. The number of these threads is
-    limited, because jobs that never end would otherwise fill the process with threads. `awaited`
-    contains the calls with open watchers.
-    """
+    """Calls of this process: `running` threads, of which 32 may exist, and calls with open watchers (`awaited`)."""
 
     def __init__(self) -> None:
         self.running: set[_Call] = set()
@@ -103,13 +88,12 @@ _calls = _Calls()
 
 
 def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
-    """Run a job in a native thread, and wait until the job ends.
+    """Run a job in a native thread, and wait for its result or exception.
 
-    :param job: the function that the thread runs. If the function creates a hub in the thread, the
-        function must also destroy the hub.
-    :param ref: True if the wait keeps the event loop alive. While 32 jobs are running, a further job uses gevent's
-        thread pool, which always keeps the event loop alive.
-    :returns: the job's result or exception.
+    While 32 jobs are running, a further job uses gevent's thread pool.
+
+    :param job: the function that the thread runs. The function must destroy a hub that it creates.
+    :param ref: True if the wait keeps the event loop alive. gevent's thread pool always keeps the event loop alive.
     """
     call = _start_call(job, ref) if len(_calls.running) < _MAX_THREADS else None
     if call is None:
@@ -118,7 +102,7 @@ def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
 
 
 def _start_call(job: Callable[[], object], ref: bool) -> _Call | None:
-    """Start the job in a new thread, and return its call. Return None if the process cannot start another thread."""
+    """Start the job in a new thread. Return None if the process cannot start another thread."""
     call = _Call(job, ref)
     _calls.running.add(call)
     _calls.awaited.add(call)

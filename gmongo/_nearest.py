@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# The lowest similarity of a hint to the unknown name, from 0 to 1. The legacy option "safe" has no correct hint, and no
-# option reaches this similarity to "safe".
+# The lowest similarity of a hint, from 0 to 1. No option reaches this similarity to "safe", which has no correct hint.
 _LOWEST_SIMILARITY = 0.65
 
 

@@ -27,13 +27,7 @@ _SUCCESSORS = {
 
 
 def no_such_method(owner: type, name: str) -> TypeError:
-    """Return the error for the call of a method that does not exist.
-
-    An unknown attribute of a client, database or collection is a database or collection, which is not callable.
-
-    :param owner: the class that does not have the method.
-    :param name: the name of the method that does not exist.
-    """
+    """Return the error for the call of an unknown attribute, which is a database or collection, and not a method."""
     methods = (each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each)))
     if name in _SUCCESSORS:
         hint = f"; use {_SUCCESSORS[name]}"

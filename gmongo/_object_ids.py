@@ -1,7 +1,6 @@
 """Generator of the ``_id`` of documents that have no ``_id`` (ObjectId specification).
 
-The identifiers that one process generates within one second are in ascending order. The driver does
-not use the generator of ``bson``, which takes a lock for each identifier. The lock takes longer
+The identifiers of one process and one second ascend. ``bson`` would take a lock for each identifier, which takes longer
 than the encoding of a document.
 """
 
@@ -33,7 +32,6 @@ class _ObjectIdGenerator:
     mark_forked = begin
 
     def make(self) -> ObjectId:
-        """Return a new unique ObjectId."""
         seconds = int(_clock.time()) % (1 << 32) << _RANDOM_BITS + _COUNTER_BITS
         return ObjectId((seconds | self._random | next(self._counter) % (1 << _COUNTER_BITS)).to_bytes(12, "big"))
 

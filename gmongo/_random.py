@@ -1,8 +1,4 @@
-"""Source of randomness of the driver and of simulated deployments.
-
-Callers use ``_random.random()`` and the other functions of this module. Callers read the function from this module at
-each call. A test can therefore install a seeded generator, as :class:`gmongo.testing.VirtualTime` does.
-"""
+"""Source of randomness. Callers read the functions from this module at each call, so that tests can set a seed."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ __all__ = ["random", "repeatable", "sample", "urandom", "uuid4"]
 
 
 def uuid4() -> UUID:
-    """Return a random UUID."""
     return UUID(bytes=urandom(16), version=4)
 
 

@@ -35,10 +35,7 @@ def redacted(reply: Document, secrets: object, public: Collection[object] = ()) 
 
 
 def _quotable_forms(value: object) -> Iterator[str]:
-    """Yield each form in which a message may quote a value.
-
-    For bytes, the forms are the words in the bytes, base64 and hexadecimal.
-    """
+    """Yield each form in which a message may quote a value: for bytes also the words, base64 and hexadecimal."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):

@@ -11,17 +11,15 @@ from importlib.util import module_from_spec
 from pkgutil import get_importer
 from typing import Any
 
-# True with -P, -I or PYTHONSAFEPATH. In this mode, the interpreter adds neither the current
-# directory nor the directory of the program to sys.path. Python 3.10 has no flag safe_path.
+# True with -P, -I or PYTHONSAFEPATH, where the interpreter adds no directory to sys.path. Python 3.10 has no safe_path.
 _SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
     """Run a program to its end, and return its exit status. Exceptions of the program propagate.
 
-    :param is_module: True if `program` is the name of a module. False if `program` is the path of a file, or of a
-        directory or zip file with a ``__main__`` module.
-    :param program: the name or path of the program.
+    :param is_module: True if `program` is the name of a module, and not a path.
+    :param program: the name of a module, or the path of a file or of a directory or zip file with ``__main__``.
     :param arguments: the arguments of the program.
     """
     sys.argv = [program, *arguments]
@@ -46,18 +44,14 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
 
 
 def _keep_pytest_silent() -> None:
-    # pytest rewrites the assertions of each package with a plugin, and warns if the package is imported already.
-    # With warnings as errors, the warning ends pytest. The word PYTEST_DONT_REWRITE in the
-    # docstring of the package prevents the warning.
+    # pytest rewrites the assertions of each plugin package, and warns if the package is imported already. With warnings
+    # as errors, the warning ends pytest. This word in the docstring of the package prevents the warning.
     package = sys.modules["gmongo"]
     package.__doc__ = f"{package.__doc__}\n\nPYTEST_DONT_REWRITE"
 
 
 def _run_folder(program: str) -> None:
-    """Run the ``__main__`` module of a directory or zip file.
-
-    The functions of ``runpy`` would add a relative path to ``sys.path``, or change ``sys.argv``.
-    """
+    """Run ``__main__`` of a directory or zip file. ``runpy`` would add a relative path, or change ``sys.argv``."""
     path = os.path.join(os.getcwd(), program)
     importer: Any = get_importer(path)
     spec: ModuleSpec | None = importer.find_spec("__main__")

@@ -1,8 +1,4 @@
-"""Safe logging.
-
-An exception of a log handler must not end an operation or a monitor. Text from a server must not control the terminal
-that shows the log, and must not look like another log line.
-"""
+"""Logging without exceptions of handlers, and without texts of servers that control a terminal or imitate a line."""
 
 from __future__ import annotations
 
@@ -19,14 +15,9 @@ def printable(text: str) -> str:
 
 
 def safely(log: Callable[..., None], *arguments: object, **options: object) -> None:
-    """Call a method of a logger, and suppress an exception of a log handler.
+    """Call a method of a logger, and suppress an exception of a log handler. GreenletExit and Timeout propagate.
 
-    If ``logging.raiseExceptions`` is set, print the exception, as log handlers do. GreenletExit and other exceptions
-    that are no subclass of Exception propagate.
-
-    :param log: the method of the logger, such as ``logger.warning``.
-    :param arguments: the positional arguments of the method.
-    :param options: the keyword arguments of the method.
+    If ``logging.raiseExceptions`` is set, print the exception, as log handlers do.
     """
     try:
         log(*arguments, **options)

@@ -26,10 +26,8 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     """Return the TLS settings of connections, or None if the connections do not use TLS.
 
     :param options: the options of a client or a key management service, by lower-case name.
-    :param connect_timeout: the connect timeout in seconds; None means no limit. An OCSP query may take half of the
-        connect timeout, so that the connection succeeds even if the responder does not reply.
-    :raises ConfigurationError: a file cannot be read, or the options require OCSP, but ``gmongo[ocsp]`` is not
-        installed.
+    :param connect_timeout: the connect timeout in seconds; None means no limit. An OCSP query may take half of it.
+    :raises ConfigurationError: a file cannot be read, or an option needs ``gmongo[ocsp]``, which is not installed.
     """
     renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_standard_context, options))
     context = tls_context(options)
@@ -48,11 +46,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 class _Renewal:
     """Factory of a new TLS context after a change of a certificate file.
 
-    While a new file is invalid, the last valid context stays in use: tools that rotate certificates do not replace all
-    files atomically.
-
-    :param files: the paths of the certificate files.
-    :param make: a function that creates a TLS context from the current content of the files.
+    While a new file is invalid, the last context stays in use, because tools do not replace all files atomically.
     """
 
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
@@ -93,8 +87,7 @@ def _tls_with_ocsp(options: Document, context: ssl.SSLContext, connect_timeout: 
     from gmongo.wire.ocsp.transport import CheckedTls
     from gmongo.wire.ocsp.verifier import Verifier
 
-    # A revocation list replaces the query of an OCSP responder. OpenSSL rejects a certificate if the revocation list of
-    # the issuer is missing.
+    # A revocation list replaces OCSP queries. OpenSSL rejects a certificate without the revocation list of its issuer.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
     renewal.make = lambda: _openssl_context(options, _standard_context(options))
@@ -102,10 +95,7 @@ def _tls_with_ocsp(options: Document, context: ssl.SSLContext, connect_timeout: 
 
 
 def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
-    """Return a pyOpenSSL context with the settings of `context`, a context of the standard library.
-
-    The creation of `context` has already checked the certificate files.
-    """
+    """Return a pyOpenSSL context with the settings and checked files of `context`."""
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get

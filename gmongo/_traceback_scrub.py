@@ -10,16 +10,12 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# Packages whose functions receive secrets from the driver. Frames of the application, such as frames of callbacks, keep
-# their local variables.
+# Packages whose functions receive secrets. Frames of the application keep their local variables.
 _PACKAGES_WITH_SECRETS = frozenset({"bson", "gevent", "gmongo", "http", "pymongocrypt", "ssl", "urllib"})
 
 
 def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function.
-
-    If the function raises an exception, the traceback contains no arguments and no local variables.
-    """
+    """Decorate a function, so that the traceback of its exceptions contains no arguments and no local variables."""
 
     @wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _R:
@@ -34,7 +30,7 @@ def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _clear_locals(error: BaseException) -> None:
-    """Clear the local variables of all frames in the tracebacks of an exception and of its causes and contexts."""
+    """Clear the local variables in the tracebacks of an exception, its causes and its contexts."""
     waiting, seen = [error], set()
     while waiting:
         each = waiting.pop()

@@ -1,7 +1,4 @@
-"""Truncated texts of values, for errors and logs.
-
-The cost depends only on the length of the truncated text. The full text of a large document would block the event loop.
-"""
+"""Truncated texts of values. The cost depends only on the length: the text of a large document would block the loop."""
 
 from __future__ import annotations
 
@@ -23,9 +20,8 @@ _BITS_SHOWN = 200  # bits of the largest integer that is shown with its digits
 def document_text(document: Value, length: int) -> str:
     """Return the beginning of a document as relaxed Extended JSON. Read only the fields that the text shows.
 
-    For a raw document above 64 KiB, the text shows only the size in bytes.
-
-    :param length: the maximum length of the text, in characters.
+    For a raw document above 64 KiB, the text shows only the size in bytes. `length` is the maximum number of
+    characters.
     """
     from bson import json_util  # imported here, because the import of gmongo does not need json_util
 
@@ -36,10 +32,7 @@ def document_text(document: Value, length: int) -> str:
 
 
 class _DocumentPrefix:
-    """Copier of the beginning of a document. The copier stops when the text of the copy has the given length.
-
-    :param length: the length of the text, in characters.
-    """
+    """Copier of the beginning of a document, until the text of the copy has `length` characters."""
 
     def __init__(self, length: int) -> None:
         self._missing_length = length  # characters of the text that are still missing, without closing brackets
@@ -61,9 +54,8 @@ class _DocumentPrefix:
         self._depth += 1
         try:
             if hasattr(value, "items"):
-                return {
-                    self._prefix_of(str(name)): self.copy(each) for name, each in self._until_long_enough(value.items())
-                }
+                items = self._until_long_enough(value.items())
+                return {self._prefix_of(str(name)): self.copy(each) for name, each in items}
             return [self.copy(each) for each in self._until_long_enough(value)]
         finally:
             self._depth -= 1
@@ -76,10 +68,7 @@ class _DocumentPrefix:
                     return
 
     def _prefix_of(self, value: Value) -> Value:
-        """Return the beginning of a string or of bytes. The length of the beginning is a multiple of three.
-
-        The base64 text of the beginning is therefore a prefix of the base64 text of the whole value.
-        """
+        """Return the beginning of a string or of bytes, whose base64 text is a prefix of the whole base64 text."""
         longest = max(self._missing_length, _SHORTEST_CUT) // 3 * 3 + 3
         self._missing_length -= len(value)
         if len(value) <= longest:
@@ -96,10 +85,8 @@ class _ValueRepr(Repr):
             return "{}"
         if level <= 0:
             return "{...}"
-        pieces = [
-            f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}"
-            for key, value in islice(x.items(), self.maxdict)
-        ]
+        shown = islice(x.items(), self.maxdict)
+        pieces = [f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}" for key, value in shown]
         return "{" + ", ".join([*pieces, *(["..."] if len(x) > self.maxdict else [])]) + "}"
 
     def repr_set(self, x: Set[Value], level: int) -> str:
@@ -130,18 +117,10 @@ short = _ValueRepr().repr
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a duration in milliseconds as a text, such as ``0.25 ms`` or ``20000 ms``.
-
-    :param seconds: the duration, in seconds.
-    """
+    """Return a duration in seconds as a text in milliseconds, such as ``0.25 ms`` or ``20000 ms``."""
     return f"{decimal(seconds * 1000)} ms"
 
 
 def decimal(number: float) -> str:
-    """Return a number as a text without an exponent.
-
-    Show three significant digits of a number below 100, and show a larger number as an integer.
-
-    :param number: a number that is 0, or at least 0.0001.
-    """
+    """Return a number from 0.0001, or 0, as a text without an exponent: three significant digits, or an integer."""
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"

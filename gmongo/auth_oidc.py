@@ -14,8 +14,7 @@ class OIDCIdPInfo:
 
     :param issuer: the URL of the authorization server.
     :param clientId: the client ID at the authorization server; None (the default) if the server sent no client ID.
-    :param requestScopes: additional scopes that the callback must request from the authorization
-        server; None (the default) if the server sent no scopes.
+    :param requestScopes: additional scopes for the authorization server; None (the default) if the server sent none.
     """
 
     issuer: str
@@ -46,8 +45,7 @@ class OIDCCallbackResult:
     """Result of an OIDC callback.
 
     :param access_token: the access token. The driver sends the token to the server unchanged.
-    :param expires_in_seconds: the lifetime of the access token, in seconds. None (the default) or 0 means that the
-        lifetime is unknown.
+    :param expires_in_seconds: the lifetime of the token, in seconds; None (the default) or 0 means an unknown lifetime.
     :param refresh_token: the refresh token that the driver passes to the next call; None by default.
     """
 
@@ -57,18 +55,11 @@ class OIDCCallbackResult:
 
 
 class OIDCCallback(ABC):
-    """Base class of OIDC callbacks.
-
-    The authentication mechanism property ``OIDC_CALLBACK`` sets a machine callback, and ``OIDC_HUMAN_CALLBACK`` sets a
-    human callback.
-    """
+    """Base class of OIDC callbacks, for the mechanism properties ``OIDC_CALLBACK`` and ``OIDC_HUMAN_CALLBACK``."""
 
     @abstractmethod
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        """Return an access token.
-
-        The driver never runs two calls of this method concurrently. If the method waits, it must wait cooperatively
-        (with gevent).
+        """Return an access token, without concurrent calls. If the method waits, it must wait cooperatively.
 
         Specification: Authentication, "MONGODB-OIDC".
 

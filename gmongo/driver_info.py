@@ -20,7 +20,7 @@ class _Fields(NamedTuple):
 class DriverInfo(_Fields):
     """Name, version and platform of a library that wraps the driver.
 
-    In the handshake of each connection, the driver appends the metadata of the library to the metadata of the driver.
+    In the handshake of each connection, the driver appends this metadata to its own metadata.
 
     ::
 

@@ -19,30 +19,16 @@ class CommandLogger(monitoring.CommandListener):
     """Listener that logs the start, success and failure of each command."""
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
-        _log.info(
-            "Command %s with request id %s started on server %s",
-            event.command_name,
-            event.request_id,
-            event.connection_id,
-        )
+        name, request, server = event.command_name, event.request_id, event.connection_id
+        _log.info("Command %s with request id %s started on server %s", name, request, server)
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        _log.info(
-            "Command %s with request id %s on server %s succeeded in %s microseconds",
-            event.command_name,
-            event.request_id,
-            event.connection_id,
-            event.duration_micros,
-        )
+        message = "Command %s with request id %s on server %s succeeded in %s microseconds"
+        _log.info(message, event.command_name, event.request_id, event.connection_id, event.duration_micros)
 
     def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        _log.info(
-            "Command %s with request id %s on server %s failed in %s microseconds",
-            event.command_name,
-            event.request_id,
-            event.connection_id,
-            event.duration_micros,
-        )
+        message = "Command %s with request id %s on server %s failed in %s microseconds"
+        _log.info(message, event.command_name, event.request_id, event.connection_id, event.duration_micros)
 
 
 class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
@@ -106,12 +92,8 @@ class ServerLogger(monitoring.ServerListener):
     def description_changed(self, event: monitoring.ServerDescriptionChangedEvent) -> None:
         old, new = event.previous_description, event.new_description
         if new.server_type != old.server_type:
-            _log.info(
-                "Server %s changed from %s to %s",
-                event.server_address,
-                old.server_type_name,
-                new.server_type_name,
-            )
+            names = old.server_type_name, new.server_type_name
+            _log.info("Server %s changed from %s to %s", event.server_address, *names)
 
     def closed(self, event: monitoring.ServerClosedEvent) -> None:
         _log.warning("Server %s removed from topology %s", event.server_address, event.topology_id)
@@ -127,12 +109,8 @@ class TopologyLogger(monitoring.TopologyListener):
         old, new = event.previous_description, event.new_description
         _log.info("Topology %s updated", event.topology_id)
         if new.topology_type != old.topology_type:
-            _log.info(
-                "Topology %s changed from %s to %s",
-                event.topology_id,
-                old.topology_type_name,
-                new.topology_type_name,
-            )
+            names = old.topology_type_name, new.topology_type_name
+            _log.info("Topology %s changed from %s to %s", event.topology_id, *names)
         if not new.has_writable_server():
             _log.warning("Topology %s has no writable server", event.topology_id)
         if not new.has_readable_server():

@@ -25,11 +25,9 @@ class PoolOptions(NamedTuple):
     :param appname: the name of the application, which the server logs; None by default.
     :param driver: the metadata of a library that wraps the driver, or None (the default).
     :param server_api: the declared version of the Stable API, or None (the default).
-    :param load_balanced: True if the host is a load balancer. None (the default) if the application did not set the
-        option.
+    :param load_balanced: True if the host is a load balancer. None (the default) if the option is not set.
     :param metadata: the client metadata that the handshake sends.
-    :param non_default_options: the options that the application has set, with their names in the specification. Times
-        are in milliseconds.
+    :param non_default_options: the set options, with their names in the specification and times in milliseconds.
     """
 
     max_pool_size: int | None

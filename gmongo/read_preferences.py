@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import wire_versions
@@ -59,13 +58,7 @@ def _checked_hedge(hedge: object) -> Document | None:
 
 
 class _ReadPreference:
-    """Base class of the read preferences. Each subclass has one of the five modes.
-
-    :param mode: the number of the mode, from 0 (primary) to 4 (nearest).
-    :param tag_sets: a list of tag sets in the order of preference; ``{}`` matches any member.
-    :param max_staleness: the maximum replication lag of a secondary, in seconds; -1 means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster. Hedged reads are deprecated.
-    """
+    """Base class of the read preferences. Each subclass has one of the five modes."""
 
     __slots__ = ("__document", "__hedge", "__max_staleness", "__tag_sets", "_mode")
 
@@ -165,7 +158,18 @@ class Primary(_ReadPreference):
         return "Primary()"
 
 
-class PrimaryPreferred(_ReadPreference):
+class _Tunable(_ReadPreference):
+    _number: int
+
+    __slots__ = ()
+
+    def __init__(
+        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
+    ) -> None:
+        super().__init__(self._number, tag_sets, max_staleness, hedge)
+
+
+class PrimaryPreferred(_Tunable):
     """Read preference for the primary, or for a secondary if the primary is unavailable.
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
@@ -178,14 +182,10 @@ class PrimaryPreferred(_ReadPreference):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
-    ) -> None:
-        super().__init__(1, tag_sets, max_staleness, hedge)
+    _number = 1
 
 
-class Secondary(_ReadPreference):
+class Secondary(_Tunable):
     """Read preference for secondaries only.
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
@@ -198,14 +198,10 @@ class Secondary(_ReadPreference):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
-    ) -> None:
-        super().__init__(2, tag_sets, max_staleness, hedge)
+    _number = 2
 
 
-class SecondaryPreferred(_ReadPreference):
+class SecondaryPreferred(_Tunable):
     """Read preference for secondaries, or for the primary if no secondary is suitable.
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
@@ -218,14 +214,10 @@ class SecondaryPreferred(_ReadPreference):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
-    ) -> None:
-        super().__init__(3, tag_sets, max_staleness, hedge)
+    _number = 3
 
 
-class Nearest(_ReadPreference):
+class Nearest(_Tunable):
     """Read preference for any data-bearing member within the latency window (``localThresholdMS``).
 
     Specification: Server Selection, "Read Preference", and Max Staleness.
@@ -238,11 +230,7 @@ class Nearest(_ReadPreference):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
-    ) -> None:
-        super().__init__(4, tag_sets, max_staleness, hedge)
+    _number = 4
 
 
 class ReadPreference:
@@ -255,8 +243,7 @@ class ReadPreference:
     NEAREST = Nearest()
 
 
-_Tunable: TypeAlias = type[PrimaryPreferred] | type[Secondary] | type[SecondaryPreferred] | type[Nearest]
-_TUNABLE: dict[int, _Tunable] = {1: PrimaryPreferred, 2: Secondary, 3: SecondaryPreferred, 4: Nearest}
+_TUNABLE: dict[int, type[_Tunable]] = {1: PrimaryPreferred, 2: Secondary, 3: SecondaryPreferred, 4: Nearest}
 
 
 def make_read_preference(
@@ -264,9 +251,8 @@ def make_read_preference(
 ) -> _ReadPreference:
     """Return a read preference with the given mode, tag sets and maximum staleness.
 
-    :param mode: the number of the mode, from 0 (primary) to 4 (nearest). :func:`read_pref_mode_from_name` returns the
-        number of a name.
-    :param tag_sets: a list of tag sets in the order of preference. None matches any member.
+    :param mode: the number of the mode, from 0 (primary) to 4 (nearest), as of :func:`read_pref_mode_from_name`.
+    :param tag_sets: a list of tag sets in the order of preference; None matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds; -1 (the default) means no limit.
     :raises ConfigurationError: `mode` is primary, but `tag_sets` or `max_staleness` is set.
     :raises IndexError: no mode has the number `mode`.

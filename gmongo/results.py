@@ -25,14 +25,12 @@ class _Result:
 
     @property
     def acknowledged(self) -> bool:
-        """True if the server acknowledged the write.
-
-        The effect of an unacknowledged write (``w=0``) is unknown.
-        """
+        """True if the server acknowledged the write. The effect of an unacknowledged write (``w=0``) is unknown."""
         return self._acknowledged
 
-    def _unacknowledged_error(self, name: str) -> InvalidOperation:
-        return InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
+    def _check_acknowledged(self, name: str) -> None:
+        if not self._acknowledged:
+            raise InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
 
     def _repr_with(self, value: Value) -> str:
         return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
@@ -89,13 +87,13 @@ class InsertManyResult(_Result):
 class UpdateResult(_Result):
     """Result of ``update_one``, ``update_many`` and ``replace_one``.
 
+    The counts, `upserted_id` and `did_upsert` raise InvalidOperation if the server did not acknowledge the write.
+
     Specification: CRUD API, "Write Results".
 
-    :param raw_result: the server's reply. The field ``upserted`` is the ``_id`` of the upserted document, or in a
-        client bulk write a document ``{"_id": ...}``.
+    :param raw_result: the server's reply, with the ``_id`` (in a client bulk write: ``{"_id": ...}``) as ``upserted``.
     :param acknowledged: True if the server acknowledged the write.
-    :param in_client_bulk: True for a result of :meth:`MongoClient.bulk_write
-        <gmongo.mongo_client.MongoClient.bulk_write>`; False by default.
+    :param in_client_bulk: True for a result of :meth:`.MongoClient.bulk_write`; False by default.
     """
 
     __slots__ = ("_in_client_bulk", "_raw_result")
@@ -112,48 +110,30 @@ class UpdateResult(_Result):
 
     @property
     def matched_count(self) -> int:
-        """The number of documents that matched the filter.
-
-        In a client bulk write, the number includes upserted documents.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
-        if not self._acknowledged:
-            raise self._unacknowledged_error("matched_count")
+        """The number of documents that matched the filter, in a client bulk write with upserted documents."""
+        self._check_acknowledged("matched_count")
         # The field `n` of the reply to `update` is 1 for an upsert, although no document matched.
         reply = self._reply
         return 0 if not self._in_client_bulk and reply.get("upserted") is not None else reply.get("n", 0)
 
     @property
     def modified_count(self) -> int:
-        """The number of documents that the write changed.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
-        if not self._acknowledged:
-            raise self._unacknowledged_error("modified_count")
+        """The number of documents that the write changed."""
+        self._check_acknowledged("modified_count")
         modified: int = self._reply.get("nModified", 0)
         return modified
 
     @property
     def upserted_id(self) -> Value:
-        """The ``_id`` of the upserted document, or None if the write upserted no document.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
-        if not self._acknowledged:
-            raise self._unacknowledged_error("upserted_id")
+        """The ``_id`` of the upserted document, or None if the write upserted no document."""
+        self._check_acknowledged("upserted_id")
         upserted = self._reply.get("upserted")
         return upserted["_id"] if self._in_client_bulk and upserted is not None else upserted
 
     @property
     def did_upsert(self) -> bool:
-        """True if the write upserted a document, even if the ``_id`` of the document is None.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
-        if not self._acknowledged:
-            raise self._unacknowledged_error("did_upsert")
+        """True if the write upserted a document, even if the ``_id`` of the document is None."""
+        self._check_acknowledged("did_upsert")
         return "upserted" in self._reply
 
     @property
@@ -190,8 +170,7 @@ class DeleteResult(_Result):
 
         :raises InvalidOperation: the write was not acknowledged.
         """
-        if not self._acknowledged:
-            raise self._unacknowledged_error("deleted_count")
+        self._check_acknowledged("deleted_count")
         deleted: int = self._raw_result.get("n", 0)
         return deleted
 
@@ -213,47 +192,31 @@ class _BulkResult(_Result):
 
     @property
     def inserted_count(self) -> int:
-        """The number of inserted documents.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
+        """The number of inserted documents."""
         return self._count("inserted_count", "nInserted")
 
     @property
     def matched_count(self) -> int:
-        """The number of documents that matched the filter of an update.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
+        """The number of documents that matched the filter of an update."""
         return self._count("matched_count", "nMatched")
 
     @property
     def modified_count(self) -> int:
-        """The number of documents that an update changed.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
+        """The number of documents that an update changed."""
         return self._count("modified_count", "nModified")
 
     @property
     def deleted_count(self) -> int:
-        """The number of deleted documents.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
+        """The number of deleted documents."""
         return self._count("deleted_count", "nRemoved")
 
     @property
     def upserted_count(self) -> int:
-        """The number of upserted documents.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
+        """The number of upserted documents."""
         return self._count("upserted_count", "nUpserted")
 
     def _count(self, name: str, field: str) -> int:
-        if not self._acknowledged:
-            raise self._unacknowledged_error(name)
+        self._check_acknowledged(name)
         count: int = self._bulk_api_result.get(field, 0)
         return count
 
@@ -261,6 +224,7 @@ class _BulkResult(_Result):
 class BulkWriteResult(_BulkResult):
     """Result of :meth:`Collection.bulk_write <gmongo.collection.Collection.bulk_write>`.
 
+    The counts and `upserted_ids` raise InvalidOperation if the server did not acknowledge the writes.
     Specification: CRUD API, "Write Results".
 
     :param bulk_api_result: the total numbers of written documents and the errors of all commands of the bulk write.
@@ -271,12 +235,8 @@ class BulkWriteResult(_BulkResult):
 
     @property
     def upserted_ids(self) -> dict[int, Value]:
-        """The ``_id`` of each upserted document, with the index of the write model as the key.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
-        if not self._acknowledged:
-            raise self._unacknowledged_error("upserted_ids")
+        """The ``_id`` of each upserted document, with the index of the write model as the key."""
+        self._check_acknowledged("upserted_ids")
         return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
 
     def __repr__(self) -> str:
@@ -285,6 +245,9 @@ class BulkWriteResult(_BulkResult):
 
 class ClientBulkWriteResult(_BulkResult):
     """Result of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>`.
+
+    The counts and the results of single writes raise InvalidOperation if the server did not acknowledge the writes. The
+    results of single writes also raise InvalidOperation if ``verbose_results`` was not True.
 
     Specification: Bulk Write, "Result".
 
@@ -301,10 +264,7 @@ class ClientBulkWriteResult(_BulkResult):
 
     @property
     def deleted_count(self) -> int:
-        """The number of deleted documents.
-
-        :raises InvalidOperation: the write was not acknowledged.
-        """
+        """The number of deleted documents."""
         return self._count("deleted_count", "nDeleted")
 
     @property
@@ -314,31 +274,21 @@ class ClientBulkWriteResult(_BulkResult):
 
     @property
     def insert_results(self) -> Mapping[int, InsertOneResult]:
-        """The result of each successful insert, with the index of the write model as the key.
-
-        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
-        """
+        """The result of each successful insert, with the index of the write model as the key."""
         return self._results_by_index("insert_results", "insertResults")
 
     @property
     def update_results(self) -> Mapping[int, UpdateResult]:
-        """The result of each successful update and replacement, with the index of the write model as the key.
-
-        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
-        """
+        """The result of each successful update and replacement, with the index of the write model as the key."""
         return self._results_by_index("update_results", "updateResults")
 
     @property
     def delete_results(self) -> Mapping[int, DeleteResult]:
-        """The result of each successful deletion, with the index of the write model as the key.
-
-        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results`` was not True.
-        """
+        """The result of each successful deletion, with the index of the write model as the key."""
         return self._results_by_index("delete_results", "deleteResults")
 
     def _results_by_index(self, name: str, field: str) -> Mapping[int, Value]:
-        if not self._acknowledged:
-            raise self._unacknowledged_error(name)
+        self._check_acknowledged(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results was not True")
         results: Mapping[int, Value] = self._bulk_api_result.get(field, {})

@@ -17,8 +17,7 @@ class ServerType(NamedTuple):
     :param RSPrimary: the number for the primary of a replica set.
     :param RSSecondary: the number for a secondary of a replica set.
     :param RSArbiter: the number for an arbiter of a replica set. An arbiter has no data.
-    :param RSOther: the number for a hidden member of a replica set, or a member in a state such as startup or
-        recovering.
+    :param RSOther: the number for a hidden, starting or recovering member of a replica set.
     :param RSGhost: the number for a member that has no replica set configuration.
     :param Standalone: the number for a server that belongs to no replica set.
     :param LoadBalancer: the number for a load balancer.

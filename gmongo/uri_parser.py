@@ -43,29 +43,21 @@ def parse_uri(
 
     :param uri: the connection string.
     :param default_port: the port of each host that is given without a port; 27017 by default.
-    :param validate: True (the default) converts option values, and rejects unknown and contradictory options. False
-        keeps the values as strings.
+    :param validate: True (the default) converts and checks option values. False keeps the values as strings.
     :param warn: True replaces exceptions about invalid options by warnings; False by default.
     :param normalize: True (the default) replaces aliases of options by the canonical names.
-    :param connect_timeout: the time limit of a DNS query, in seconds; None (the default) uses connectTimeoutMS of the
-        URI, or 20 seconds.
-    :param srv_service_name: the service name of the SRV records, which overrides the option srvServiceName; None by
-        default.
-    :param srv_max_hosts: the maximum number of randomly selected hosts, which overrides the option srvMaxHosts; 0 means
-        no limit, None by default.
-    :param srv_allowed_hosts_suffix: the required domain of hosts from DNS, which overrides the option
-        srvAllowedHostsSuffix; None by default.
-    :param srv_host_validator: a function that receives the name of a host from DNS, and returns True to accept the
-        host; None by default.
+    :param connect_timeout: the time limit of a DNS query, in seconds; None means connectTimeoutMS, or 20 seconds.
+    :param srv_service_name: the service name of the SRV records; None (the default) uses srvServiceName.
+    :param srv_max_hosts: the maximum number of hosts (0 means no limit); None (the default) uses srvMaxHosts.
+    :param srv_allowed_hosts_suffix: the required domain of hosts from DNS; None uses srvAllowedHostsSuffix.
+    :param srv_host_validator: a function that returns True to accept a host from DNS; None by default.
     :returns: a mapping. ``nodelist`` is a list of pairs of host and port. The port of a Unix domain socket is None.
         ``username``, ``password``, ``database`` and ``collection`` are parts of the URI. ``options`` is a
-        case-insensitive mapping. The options have their names in the specification, and times are in seconds, except
-        localThresholdMS. ``fqdn`` is the host of a ``mongodb+srv`` URI.
+        case-insensitive mapping, with times in seconds except localThresholdMS. ``fqdn`` is the host of a
+        ``mongodb+srv`` URI.
     :raises gmongo.errors.InvalidURI: the URI is malformed. The message does not show the user name and the password.
-    :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False, options contradict each other,
-        or DNS has no suitable hosts.
-    :raises ValueError: a port is invalid, or an option does not accept a value and `warn` is False. The exception is
-        also a ConfigurationError.
+    :raises gmongo.errors.ConfigurationError: options are unknown or contradict each other, or DNS has no hosts.
+    :raises ValueError: a port or an option value is invalid. The exception is also a ConfigurationError.
     """
     parsed = read_uri(
         uri,
@@ -99,13 +91,11 @@ def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Add
 def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:
     """Parse the options in a connection string.
 
-    :param opts: the part of the connection string after the question mark. All separators must be ``&``, or all
-        separators must be ``;``.
+    :param opts: the part of the connection string after the question mark, with only ``&`` or only ``;``.
     :param validate: True (the default) converts values and rejects unknown options. False keeps the values as strings.
     :param warn: True replaces exceptions about invalid options by warnings; False by default.
     :param normalize: True (the default) replaces aliases by the canonical names, for example ``ssl`` by ``tls``.
-    :returns: a case-insensitive mapping of the options. The options have their names in the specification. Times are in
-        seconds, except ``localThresholdMS``.
+    :returns: a case-insensitive mapping of the options, with times in seconds except ``localThresholdMS``.
     :raises gmongo.errors.InvalidURI: `opts` is malformed, or contains options that exclude each other.
     :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
     :raises ValueError: an option rejects a value, and `warn` is False. The error is also a ConfigurationError.
@@ -116,11 +106,9 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
 def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
     """Check options, and convert their values.
 
-    :param opts: a mapping of option names to values. The names are not case-sensitive. Values may be strings, as in a
-        URI.
+    :param opts: a mapping of option names to values. The names are not case-sensitive. Values may be strings.
     :param warn: True replaces exceptions about invalid options by warnings; False by default.
-    :returns: a mapping of option names in lower case to converted values. Times are in seconds, except
-        ``localThresholdMS``.
+    :returns: a mapping of lower-case names to values, with times in seconds except ``localThresholdMS``.
     :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
     :raises ValueError: an option rejects a value, and `warn` is False. The error is also a ConfigurationError.
     """
@@ -128,10 +116,7 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
 
 
 class _CaseInsensitiveOptions(DocumentDict):
-    """Case-insensitive mapping of options. The options have their names in the specification.
-
-    :param options: the options by name. An alias that was not replaced keeps its name.
-    """
+    """Case-insensitive mapping of options. The options have their names in the specification."""
 
     def __init__(self, options: Document) -> None:
         super().__init__((_canonical_spelling(name), value) for name, value in options.items())

@@ -18,13 +18,12 @@ class WriteConcern:
 
     Specification: Read and Write Concern, "Write Concern".
 
-    :param w: the number of members that must acknowledge a write; 0 means unacknowledged writes. A string is
-        ``"majority"`` or a name in the replica set configuration. None (the default) uses the server's default.
-    :param wtimeout: the server's time limit for the acknowledgement, in milliseconds; 0 and None (the default) mean no
-        limit. After the limit the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
+    :param w: the number of members that must acknowledge a write (0 for none), ``"majority"``, or a name in the replica
+        set configuration. None (the default) uses the server's default.
+    :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no limit. After the limit
+        the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
     :param j: True requires that the write is in the journal. None (the default) uses the server's default.
-    :param fsync: True requires that the server flushes its files. The parameter is deprecated; use `j`. None by
-        default.
+    :param fsync: True lets the server flush its files. The parameter is deprecated; use `j`. None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `w` or `wtimeout` is negative.
     :raises ConfigurationError: `w` is 0 and `j` is True, or `j` and `fsync` are both True.
