@@ -1,7 +1,4 @@
-"""Position of a change stream, and the errors after which a change stream resumes.
-
-This module does no I/O. :mod:`gmongo.change_stream` runs the commands.
-"""
+"""Position of a change stream, and the errors after which a change stream resumes, without I/O."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, 
 
 
 def is_resumable(error: PyMongoError, wire_version: int) -> bool:
-    """Return True if a change stream resumes after this error of a `getMore`.
-
-    :param wire_version: the wire version of the connection of the `getMore`.
-    """
+    """Return True if a change stream resumes after this error of a `getMore` on a connection of `wire_version`."""
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         if error.code == codes.CURSOR_NOT_FOUND or error.has_error_label(RESUMABLE_CHANGE_STREAM):
             return True
@@ -26,13 +20,7 @@ def is_resumable(error: PyMongoError, wire_version: int) -> bool:
 
 
 class Position:
-    """Position at which a change stream resumes.
-
-    :param resume_after: the argument ``resume_after`` of the application: a resume token, or None.
-    :param start_after: the argument ``start_after`` of the application: a resume token, or None. The token may belong
-        to an invalidate event.
-    :param operation_time: the argument ``start_at_operation_time`` of the application, or None.
-    """
+    """Position at which a change stream resumes. The parameters are the arguments of the application."""
 
     __slots__ = ("_operation_time", "_start_fields", "_starts_after", "resuming", "token")
 
@@ -45,7 +33,6 @@ class Position:
         self.resuming = False
 
     def fields(self) -> DocumentDict:
-        """Return the fields of the ``$changeStream`` stage that start or resume the change stream."""
         if not self.resuming:
             return self._start_fields
         if self.token is not None:
@@ -55,12 +42,7 @@ class Position:
         return self._start_fields
 
     def after_open(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
-        """Update the position after the reply to the `aggregate`.
-
-        :param has_changes: True if the first batch contains changes.
-        :param batch_token: the ``postBatchResumeToken`` of the reply, or None.
-        :param operation_time: the operation time of the reply, or None.
-        """
+        """Update the position after the reply to the `aggregate`, whose first batch may contain changes."""
         self.resuming = True
         if has_changes:
             return
@@ -70,18 +52,10 @@ class Position:
             self._operation_time = operation_time
 
     def after_empty_batch(self, batch_token: Value) -> None:
-        """Update the position after an empty batch.
-
-        :param batch_token: the ``postBatchResumeToken`` of the batch, or None.
-        """
         if batch_token is not None:
             self.token = batch_token
 
     def after_change(self, token: Value) -> None:
-        """Update the position after the application has received a change.
-
-        :param token: the resume token of the change, or for the last change of a batch the
-            ``postBatchResumeToken``.
-        """
+        """Update the position. For the last change of a batch, `token` is the ``postBatchResumeToken``."""
         self.token = token
         self._starts_after = False

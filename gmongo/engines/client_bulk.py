@@ -33,14 +33,7 @@ _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "del
 
 
 class ClientBulk:
-    """One call of `MongoClient.bulk_write`.
-
-    :param ordered: True to stop after the first failed write.
-    :param verbose: True to return the result of each write.
-    :param fields: optional fields of every command, such as ``let`` and ``comment``.
-    :param acknowledged: False if the write concern has w=0.
-    :param session: the explicit session, or None.
-    """
+    """One call of `MongoClient.bulk_write`. `fields` are optional fields of every command, such as ``let``."""
 
     def __init__(
         self,
@@ -79,8 +72,7 @@ class ClientBulk:
     def execute(self, writes: Writes) -> DocumentDict:
         """Run all writes, and return the sum of the replies.
 
-        :raises ClientBulkWriteException: a write failed, a write concern was not satisfied, or the server or the
-            network failed.
+        :raises ClientBulkWriteException: a write, its write concern, the server or the network failed.
         """
         with self._executor.operation_scope("bulkWrite", self._context, self._explicit_session) as self._trace:
             return self._execute(writes)
@@ -135,15 +127,13 @@ class ClientBulk:
             reply: CursorReply | None = self._executor.run(batch, session, self._deadline)
             return reply
         except WriteConcernError:
-            # A server that is stepping down or shutting down executed the writes, and the reply
-            # contains the results of the writes.
+            # A server that is stepping down or shutting down executed the writes, and replied with the results.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))
             return opened._replace(cursor_id=0)
 
     def _add_reply(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
-        """Add the reply of one batch to the outcome."""
         outcome, reply = self.outcome, opened.reply
         for name in COUNTS:
             outcome[name] += reply.get(name) or 0
@@ -163,7 +153,6 @@ class ClientBulk:
         cursor.close()
 
     def _read_results(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
-        """Read the results of the individual writes from the cursor of a reply."""
         work = LongWork()
         while True:
             work.checkpoint()
@@ -194,6 +183,6 @@ class ClientBulk:
 
 def _is_server_error(error: Exception) -> bool:
     """Return True if the server replied with the error, or if the connection failed after server selection."""
-    return isinstance(error, (OperationFailure, ConnectionFailure)) and not isinstance(
-        error, ServerSelectionTimeoutError
-    )
+    if isinstance(error, ServerSelectionTimeoutError):
+        return False
+    return isinstance(error, (OperationFailure, ConnectionFailure))

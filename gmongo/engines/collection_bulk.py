@@ -41,11 +41,7 @@ _Statement = tuple[str, Document, bool]
 
 
 def statement_of(model: object) -> _Statement:
-    """Convert a write model to a statement: an element of an insert, update or delete command.
-
-    :raises TypeError: `model` is not a write model, or its document has the wrong type.
-    :raises ValueError: an update has no operators, or a replacement has operators.
-    """
+    """Convert a write model to a statement: an element of an insert, update or delete command."""
     if isinstance(model, InsertOne):
         check_is_mapping("document", model.document)
         ensure_id(model.document)
@@ -101,11 +97,7 @@ def inserts(documents: list[Value]) -> list[_Run]:
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Yield the runs of a bulk write.
-
-    If ordered, a run consists of consecutive statements of one kind. Otherwise there is one run for all inserts, one
-    for all updates and one for all deletes.
-    """
+    """Yield consecutive statements of one kind together, or all statements of one kind if not `ordered`."""
     if not ordered:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
@@ -126,11 +118,8 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
 class Bulk:
     """One call of `Collection.bulk_write` or `Collection.insert_many`.
 
-    :param context: namespace and options of the collection.
     :param name: name of the operation, for observers.
-    :param ordered: True to stop after the first failed write.
     :param fields: optional fields of every command, such as ``let`` and ``comment``.
-    :param acknowledged: False if the write concern has w=0.
     """
 
     def __init__(
@@ -154,11 +143,7 @@ class Bulk:
         self.outcome: DocumentDict = {
             "writeErrors": [],
             "writeConcernErrors": [],
-            "nInserted": 0,
-            "nUpserted": 0,
-            "nMatched": 0,
-            "nModified": 0,
-            "nRemoved": 0,
+            **dict.fromkeys(("nInserted", "nUpserted", "nMatched", "nModified", "nRemoved"), 0),
             "upserted": [],
         }
 
@@ -194,10 +179,7 @@ class Bulk:
         return self.outcome
 
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
-        """Return the names of all fields of the commands and statements, by command name.
-
-        The first batch checks the fields of all batches before the driver sends a command.
-        """
+        """Return the names of all fields, by command name. The first batch checks the fields of all batches."""
         used: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
@@ -214,10 +196,7 @@ class Bulk:
     def _write(
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
-        """Send the statements of one run in batches.
-
-        :param is_last: True for the last run of the bulk write.
-        """
+        """Send the statements of one run in batches. `is_last` is True for the last run of the bulk write."""
         statements = Statements(run.kind, run.elements, self._context.codec_options)
         offset = 0
         while offset < len(run.elements):
@@ -253,14 +232,13 @@ class Bulk:
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # A server that is stepping down or shutting down executed the writes. If the writes are
-            # retryable, the error comes from the retry, and the driver sends no further batch.
+            # A server that is stepping down executed the writes. If the writes are retryable, the error comes from the
+            # retry, and the driver sends no further batch.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply
 
     def _add_reply(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
-        """Add the reply of one batch to the outcome."""
         outcome, count = self.outcome, reply.get("n") or 0
         if run.kind == "insert":
             outcome["nInserted"] += count

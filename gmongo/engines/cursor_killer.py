@@ -31,13 +31,9 @@ class DroppedCursor(NamedTuple):
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
     server_session: ServerSession | None = None
-    """Server session of a cursor without a pinned connection.
-
-    The owner of the session may continue to use the session.
-    """
+    """Server session of a cursor without a pinned connection. The owner may continue to use the session."""
 
     def release(self) -> None:
-        """Release the resources of the cursor."""
         if self.ahead is not None:
             self.ahead.stop()
         if self.session is not None:
@@ -49,7 +45,6 @@ class DroppedCursor(NamedTuple):
 class CursorKiller:
     """Queue of dropped cursors. Finalisers add cursors at any moment and in any thread. Greenlets close the cursors.
 
-    :param executor: the executor that runs `killCursors`.
     :ivar reading: the read-ahead objects of the client that have a fetch in progress.
     """
 
@@ -72,8 +67,7 @@ class CursorKiller:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # A pinned cursor occupies a connection, for which cursors in the queue `_unpinned` may wait. Therefore
-                # pinned cursors have a separate queue.
+                # A pinned cursor has a separate queue, because `_unpinned` cursors may wait for its connection.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._end_pinned)
             return
@@ -93,12 +87,7 @@ class CursorKiller:
         greenlet.rawlink(self._restart_if_needed)
 
     def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
-        """Start another greenlet if a greenlet ended before its queue was empty.
-
-        A greenlet that was killed before its start did not run any code.
-
-        :param ended: the greenlet that ended, or None.
-        """
+        """Start another greenlet if a greenlet ended, or was killed before its start, before its queue was empty."""
         self._running.discard(ended)
         self._reaping = None
         if self._pinned:
@@ -130,9 +119,9 @@ class CursorKiller:
             self._end(*self._next_group())
 
     def _next_group(self) -> tuple[int, list[DroppedCursor]]:
-        """Remove the first cursor from the queue, and all other cursors with an equal epoch, namespace and server.
+        """Remove the first cursor, and the others with an equal epoch, namespace and server, from the queue.
 
-        An iteration over the queue would fail, because finalisers in other threads may append cursors concurrently.
+        An iteration would fail, because finalisers in other threads may append cursors concurrently.
         """
         epoch, first = self._unpinned.popleft()
         group = [first]
@@ -152,8 +141,7 @@ class CursorKiller:
     def _end(self, epoch: int, group: list[DroppedCursor]) -> None:
         """Close cursors of one namespace and one server by one command. Ignore cursors of the parent process.
 
-        :param epoch: the epoch in which the cursors were added to the queue.
-        :param group: the cursors. A cursor with a pinned connection is the only cursor of its group.
+        A cursor with a pinned connection is the only cursor of its group.
         """
         if epoch != self._executor.epoch:
             return

@@ -21,13 +21,8 @@ class CursorResources:
     """Resources of a server cursor: its session, its pinned connection, and its read-ahead object.
 
     The last reply of the cursor releases the resources. Before the last reply, :meth:`close` releases the resources,
-    and :meth:`drop` lets a background greenlet release them. The finaliser calls :meth:`drop`.
+    and :meth:`drop`, which the finaliser calls, lets a background greenlet release the resources.
 
-    :param executor: the executor that runs `killCursors`.
-    :param cursor_killer: the object that closes dropped cursors.
-    :param opened: the reply that opened the cursor.
-    :param session: the session of the cursor, or None.
-    :param codec_options: the codec options for the documents of the cursor.
     :param time_limit: the time limit of the whole cursor in seconds; None if each command has its own limit.
     :param keeps_session: True if the owner of an implicit session uses the session after the end of the cursor.
     """
@@ -74,7 +69,6 @@ class CursorResources:
         self.ahead: ReadAhead | None = None
 
     def renew(self, reply: CursorReply) -> None:
-        """Update the resources from a reply. Release the resources if the reply ends the cursor."""
         self.cursor_id = reply.cursor_id
         self.address = reply.address
         if reply.namespace != self._namespace:
@@ -84,17 +78,11 @@ class CursorResources:
             self.release()
 
     def refuse_inherited(self) -> None:
-        """Raise an exception if the cursor belongs to the parent process.
-
-        :raises AutoReconnect: the process was forked after the cursor had been opened.
-        """
+        """Raise AutoReconnect if the process was forked after the cursor had been opened."""
         refuse_inherited(self._epoch, self._executor)
 
     def share_session(self) -> SharedSession | None:
-        """Share an implicit session with a read-ahead object, and return the shared session.
-
-        Return None if the cursor has no implicit session.
-        """
+        """Share an implicit session with a read-ahead object. Return the shared session, or None."""
         if isinstance(self.session, ImplicitSession):
             self.session = SharedSession(self.session)
             return self.session
@@ -103,10 +91,7 @@ class CursorResources:
     # End of the cursor
 
     def give_up(self) -> None:
-        """Request no further batches.
-
-        If the server has an open cursor, the caller must then close or drop the cursor.
-        """
+        """Request no further batches. The caller must then close or drop the cursor."""
         cursor_id, self.cursor_id = self.cursor_id, 0
         if cursor_id and self.ahead is not None:
             cursor_id = self.ahead.end()
@@ -116,7 +101,7 @@ class CursorResources:
     def close(self) -> None:
         """Close the cursor if the cursor may be open on the server, and release the resources.
 
-        :raises InvalidOperation: another greenlet waits for a batch on the pinned connection of the cursor.
+        :raises InvalidOperation: another greenlet waits for a batch on the pinned connection.
         """
         if self.pin is not None:
             if self.ahead is not None:
@@ -143,17 +128,12 @@ class CursorResources:
             self.end_late_session(session)
 
     def end_late_session(self, session: SessionHandle | None) -> None:
-        """Return a server session to the pool, if a command acquired the server session after the end of the cursor.
-
-        Another greenlet may have closed the cursor before the command acquired the server session.
-
-        :param session: the session of the command, or None.
-        """
+        """Release the implicit session of a command that acquired the session after the end of the cursor."""
         if type(session) is ImplicitSession and not self._keeps_session:
             session.end_implicit()
 
     def drop(self) -> None:
-        """Hand the cursor and its resources to the cursor killer, without I/O and without a switch of greenlets."""
+        """Hand the cursor and its resources to the cursor killer, without I/O and without a switch."""
         self.give_up()
         cursor_id, self._left_open = self._left_open, 0
         if self._ends_with_connection():
@@ -174,23 +154,18 @@ class CursorResources:
             self.drop()
 
     def release(self) -> None:
-        """Release the resources: the implicit session, and the pinned connection."""
         if self.ahead is not None:
             self.ahead.stop()
         if isinstance(self.session, ImplicitSession) and not self._keeps_session:
             self.session.end_implicit()
             self.session = None
-        # The session is released before the connection. The check-in of the connection publishes events, so the
-        # check-in may switch greenlets and may be interrupted.
+        # Release the session before the connection, whose check-in publishes events and may be interrupted.
         pin, self.pin = self.pin, None
         if pin is not None:
             pin.release()
 
     def _ends_with_connection(self) -> bool:
-        """Return True if the pinned connection is unusable.
-
-        The server then closes the cursor together with the connection.
-        """
+        """Return True if the server closes the cursor together with the unusable pinned connection."""
         return self.pin is not None and not self.pin.connection.usable
 
     def _deadline_for_closing(self) -> float | None:

@@ -25,8 +25,7 @@ class Iterable(Protocol):
 class _Gate:
     """Iterator that fetches the next run of documents, but yields no document.
 
-    Several greenlets may wait in ``__next__``. A Python function, unlike a generator, may run in several greenlets
-    concurrently.
+    Several greenlets may wait in ``__next__``, which unlike a generator may run concurrently.
     """
 
     cursor: Iterable
@@ -44,10 +43,9 @@ class _Gate:
 def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
     """Yield runs of documents for ``itertools.chain.from_iterable``: the available documents, or else the gate.
 
-    The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain.
-    This generator does not switch greenlets, so that a second greenlet cannot enter the running generator. The chain
-    changes its state only after ``__next__`` of the gate has returned, and without a switch of greenlets. Therefore a
-    second greenlet may enter the chain while the first greenlet waits in the gate.
+    The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain:
+    this generator does not switch greenlets. The chain changes its state only after ``__next__`` of the gate has
+    returned, and without a switch. A second greenlet may therefore enter the chain while the first waits in the gate.
     """
     gate = _Gate()  # no constructor, because a call of a constructor costs time for each cursor
     gate.cursor = cursor
@@ -71,8 +69,6 @@ def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writ
     """Return True if the time limit applies to each iteration, and False if the limit applies to the whole cursor.
 
     :param mode: the argument ``timeout_mode`` of the application; None uses the default of the cursor type.
-    :param executor: the executor of the cursor.
-    :param tailable: True if the cursor stays open after its last document.
     :param writes: True if the command writes the result to a collection.
     :raises ValueError: `mode` is not a timeout mode.
     :raises ConfigurationError: the cursor does not support `mode`, or has no time limit.

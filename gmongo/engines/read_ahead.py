@@ -17,26 +17,19 @@ from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
-# Waiting batches are decoded in advance only if their total size is at most this number of bytes.
-_DECODED = 1024 * 1024
-# The default maximum size of all waiting batches together, in bytes. One batch has at most 16 MB.
-MAX_BYTES = 32 * 1024 * 1024
+_DECODED = 1024 * 1024  # bytes: the maximum total size of waiting batches that are decoded in advance
+MAX_BYTES = 32 * 1024 * 1024  # the default maximum size of all waiting batches together
 
 
 class ReadAhead:
     """Batches of one cursor that were fetched, or are being fetched, before the application needs them.
 
-    For each batch, a new greenlet is started after the end of the previous greenlet. The greenlet refers to this
-    object, but not to the cursor, so that an unreferenced cursor can be garbage-collected during a fetch. The greenlet
-    and the cursor share the session and the pinned connection. Whichever of the two ends last
-    releases the session and the connection.
+    A new greenlet for each batch refers to this object, but not to the cursor, which can be garbage-collected during a
+    fetch. The greenlet and the cursor share the session and the pinned connection, and the last owner releases both.
 
-    :param executor: the executor that runs `getMore`.
     :param reading: the set of the client's read-ahead objects that have a fetch in progress.
     :param operation: the first `getMore`.
     :param session: the session of the cursor; None uses a new implicit session for each batch.
-    :param deadline: the deadline of the whole cursor, or None.
-    :param batch_size: the number of documents in each batch; 0 lets the server choose.
     :param left: the number of documents that the limit of the cursor still allows; None means no limit.
     """
 
@@ -93,11 +86,7 @@ class ReadAhead:
         self._greenlet: Greenlet[[], None] | None = None
 
     def set_limits(self, batches: int, max_bytes: int) -> None:
-        """Limit the batches that are waiting or being fetched.
-
-        :param batches: the maximum number of these batches.
-        :param max_bytes: the maximum total size of these batches in bytes.
-        """
+        """Limit the number and the total size in bytes of the batches that are waiting or being fetched."""
         self._batches = batches
         self._max_bytes = max_bytes
 
@@ -107,11 +96,7 @@ class ReadAhead:
         return self._greenlet is not None and not self._greenlet.ready()
 
     def next(self, deadline: float | None) -> CursorReply:
-        """Wait for the next batch, and return it.
-
-        :param deadline: the deadline of the wait; None means no limit.
-        :raises PyMongoError: the `getMore` failed.
-        """
+        """Wait for the next batch until `deadline`, and return it."""
         while not self._arrived:
             if self._error is not None or self._operation is None:
                 error, self._error = self._error or self._interrupted(), None
@@ -126,12 +111,9 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start to fetch the next batch, without a switch of greenlets.
+        """Start to fetch the next batch, without a switch of greenlets. Return True if a greenlet starts.
 
-        Do nothing if there is no further batch, or if the limits forbid the fetch.
-
-        :param needed: True if the application waits for the batch. The limits then do not apply.
-        :returns: True if a greenlet starts.
+        If the application waits (`needed`), the limits do not apply.
         """
         if self._operation is None or self._error is not None or self.is_fetching:
             return False
@@ -143,9 +125,7 @@ class ReadAhead:
         return room or needed
 
     def end(self) -> int:
-        """Request no further batches, and discard the fetched batches. A finaliser may call this method.
-
-        This method does not switch greenlets.
+        """Discard the fetched batches without a switch, and request no further batches. A finaliser may call this.
 
         :returns: the ID of the cursor if the cursor may still be open on the server, or 0.
         """
@@ -154,10 +134,7 @@ class ReadAhead:
         return self.cursor_id
 
     def stop(self) -> None:
-        """End the read-ahead, and interrupt a fetch in progress, without a switch of greenlets.
-
-        The interruption closes the connection of the fetch.
-        """
+        """End the read-ahead without a switch. An interrupted fetch closes its connection."""
         self.end()
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
@@ -197,11 +174,8 @@ class ReadAhead:
     def _decode(self, reply: CursorReply, size: int) -> None:
         """Decode a new batch in advance, while the application waits for another event.
 
-        Only a small amount is decoded in advance. Decoded documents need several times the memory
-        of their BSON, and access to documents outside of the processor's caches is slow.
-
-        :param reply: the last reply.
-        :param size: the size of the reply in bytes.
+        Decoded documents need several times the memory of their BSON, and access outside of processor caches is slow.
+        Therefore the driver decodes only small batches in advance.
         """
         batch, work = reply.batch, LongWork()
         if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _DECODED:
@@ -227,10 +201,7 @@ class ReadAhead:
     # The greenlet that uses the cursor
 
     def _wait(self, deadline: float | None) -> None:
-        """Wait until the fetch in progress has ended.
-
-        :raises NetworkTimeout: the deadline passed before the end of the fetch.
-        """
+        """Wait until the fetch in progress has ended, or raise NetworkTimeout at the deadline."""
         greenlet = self._greenlet
         assert greenlet is not None
         # If the whole cursor has a deadline, this deadline already limits the fetch.
@@ -247,11 +218,7 @@ class ReadAhead:
 
 
 def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
-    """Check the arguments of ``read_ahead``, and return the arguments.
-
-    :raises TypeError: an argument is not an integer.
-    :raises ValueError: an argument is less than 1.
-    """
+    """Check and return the arguments of ``read_ahead``."""
     for name, value in (("batches", batches), ("max_bytes", max_bytes)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(f"{name} must be an integer, not {short(value)}")
@@ -261,11 +228,7 @@ def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Check that a cursor in `session` can read ahead.
-
-    :raises InvalidOperation: `session` is explicit. The application determines the order of the commands in an explicit
-        session.
-    """
+    """Raise InvalidOperation if `session` is explicit, because the application determines the order of its commands."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "
@@ -274,12 +237,9 @@ def check_session(session: SessionHandle | None) -> None:
 
 
 def refuse_inherited(epoch: int, executor: Executor) -> None:
-    """Raise an exception if a cursor belongs to the parent process.
+    """Raise AutoReconnect if the process was forked after the `epoch` in which the cursor was opened.
 
-    If the forked child and the parent read one cursor, each process misses the documents that the other process reads.
-
-    :param epoch: the epoch (number of forks) in which the cursor was opened.
-    :raises AutoReconnect: the process was forked after the cursor had been opened.
+    If the child and the parent read one cursor, each process misses the documents that the other process reads.
     """
     if epoch != executor.epoch:
         raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
@@ -291,11 +251,7 @@ def count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` of the next `getMore`. 0 lets the server choose.
-
-    :param batch_size: the batch size that the application specified; 0 if the application specified no batch size.
-    :param left: the number of documents that the limit of the cursor still allows; None means no limit.
-    """
+    """Return the `batchSize` of the next `getMore`, of which 0 lets the server choose."""
     if left is None:
         return batch_size
     return min(batch_size, left) if batch_size else left

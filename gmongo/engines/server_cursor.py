@@ -32,17 +32,11 @@ AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
 class ServerCursor:
     """Cursor that a command has opened on a server, and the documents of its current batch.
 
-    :param executor: the executor that runs `getMore`.
-    :param cursor_killer: the object that closes dropped cursors.
-    :param opened: the reply that opened the cursor.
     :param session: the session of the cursor. The last batch releases an implicit session.
-    :param codec_options: the codec options for the documents of the cursor.
     :param limit: the maximum number of documents; 0 means no limit, a negative number means a single batch.
     :param batch_size: the maximum number of documents in each further batch; 0 lets the server choose.
-    :param tailable: True for a tailable cursor. An empty batch then ends an iteration. Otherwise the driver sends
-        another `getMore` after an empty batch.
-    :param max_await_time_ms: how long the server waits for new documents of a tailable cursor, in milliseconds.
-    :param comment: the comment of each `getMore`, or None.
+    :param tailable: True if an empty batch ends an iteration. Otherwise the driver sends another `getMore`.
+    :param max_await_time_ms: the server's wait for new documents of a tailable cursor, in milliseconds.
     :param raw: True to return batches as undecoded BSON.
     :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
     :param exhaust: True if the server sends all further batches after a single `getMore`.
@@ -105,8 +99,7 @@ class ServerCursor:
         self._raw = raw
         if exhaust:
             self._work = LongWork()
-        # List iterator over the decoded documents that the application has not received.
-        self.documents: Iterator[Value] = iter(())
+        self.documents: Iterator[Value] = iter(())  # list iterator over decoded documents for the application
         self._batch: Batch | None = None
         self._interrupted = False  # True if the interruption of a getMore has ended the cursor
         self._turn: Turn | None = None
@@ -135,17 +128,12 @@ class ServerCursor:
         return self._max_await_time_ms is not None
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Set the maximum number of documents in each further batch."""
         self._batch_size = batch_size
         if self.resources.ahead is not None:
             self.resources.ahead.batch_size = batch_size
 
     def read_ahead(self, batches: int, max_bytes: int) -> None:
-        """Fetch the next batches while the application uses the current batch.
-
-        :param batches: the maximum number of batches that are waiting or being fetched.
-        :param max_bytes: the maximum total size of these batches in bytes.
-        """
+        """Fetch the next batches while the application uses the current batch, within the given limits."""
         resources = self.resources
         if resources.cursor_id == 0:
             return
@@ -169,10 +157,7 @@ class ServerCursor:
             sleep(0)
 
     def next_document(self) -> Value:
-        """Return the next document.
-
-        :raises StopIteration: no document remains, or a tailable cursor has no new document.
-        """
+        """Return the next document, or raise StopIteration."""
         if self.advance():
             return next(self.documents)
         raise StopIteration
@@ -182,12 +167,9 @@ class ServerCursor:
         return next(self.documents) if self.advance(at_most_once=True) else None
 
     def advance(self, at_most_once: bool = False) -> bool:
-        """Make the next document available in :attr:`documents`.
+        """Make the next document available in :attr:`documents`. One greenlet fetches a batch, and the others wait.
 
-        Only one of the greenlets that share the cursor fetches a batch. The other greenlets wait.
-
-        :param at_most_once: True to return False after an empty batch. For a tailable cursor, the value is ignored, and
-            an empty batch always returns False.
+        :param at_most_once: True to return False after an empty batch, as always for a tailable cursor.
         :returns: False if no document remains, or if no document is available now.
         :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
         """
@@ -202,10 +184,7 @@ class ServerCursor:
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for the other greenlet that fetches a batch.
-
-        :returns: False if the fetched batch was empty.
-        """
+        """Decode, fetch, or wait for the greenlet that fetches. Return False after an empty batch."""
         if self._turn is not None:
             return self._turn.wait(deadline)
         with Turn(self) as turn:
@@ -233,17 +212,12 @@ class ServerCursor:
             self.retrieved += len(run)
 
     def _fetch(self, deadline: float | None) -> bool:
-        """Fetch the next batch. Return False if the batch is empty.
-
-        :param deadline: the deadline of the batch; None means no limit.
-        :raises AutoReconnect: the cursor belongs to the parent process.
-        """
+        """Fetch the next batch. Return False if the batch is empty."""
         if self._interrupted:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
-            # Let other greenlets run, even if the next replies have already arrived.
-            self._work.checkpoint()
+            self._work.checkpoint()  # let other greenlets run, even if the next replies have already arrived
         self.resources.refuse_inherited()
         left = None
         if self._limit:
@@ -268,21 +242,14 @@ class ServerCursor:
         return self.has_buffered_documents
 
     def _was_closed(self, session: SessionHandle | None) -> bool:
-        """Return True if another greenlet closed the cursor during the current `getMore`.
-
-        :param session: the session of the getMore.
-        """
+        """Return True if another greenlet closed the cursor during the current `getMore`, which used `session`."""
         if self.resources.cursor_id:
             return False
         self.resources.end_late_session(session)
         return True
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
-        """Return the reply with the next batch: from the read-ahead object, if any, or by a `getMore`.
-
-        :param left: the number of documents that the limit of the cursor still allows; None means no limit.
-        :param deadline: the deadline of the batch; None means no limit.
-        """
+        """Return the next reply, from the read-ahead object or by a `getMore` for at most `left` documents."""
         if self.resources.ahead is not None:
             return self.resources.ahead.next(deadline)
         kind = ExhaustGetMore if self._exhaust else GetMore
@@ -306,10 +273,7 @@ class ServerCursor:
         )
 
     def _on_failure(self, error: BaseException) -> bool:
-        """Update the state of the cursor after a failed `getMore`.
-
-        :returns: True if the iteration ends without an error.
-        """
+        """Update the state after a failed `getMore`. Return True if the iteration ends without an error."""
         resources = self.resources
         if resources.ahead is not None:
             resources.ahead.stop()
@@ -338,36 +302,25 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # Call renew() after the batch is stored, because an exception may interrupt the check-in in
-        # renew().
+        # Store the batch before renew(), whose check-in may be interrupted by an exception.
         self.resources.renew(reply)
 
     # End of the cursor
 
     def close(self) -> None:
-        """Close the cursor if the cursor is still open on the server. Buffered documents remain available.
-
-        :raises InvalidOperation: another greenlet waits for a batch on the pinned connection of the cursor.
-        """
+        """Close the cursor if the cursor is still open on the server. Buffered documents remain available."""
         self._interrupted = False
         self.resources.close()
 
     def close_after_block(self, error: BaseException | None) -> None:
-        """Close the cursor at the end of a ``with`` block.
-
-        :param error: the exception that leaves the block, or None. After a kill or a timeout, this method does not
-            wait.
-        """
+        """Close the cursor at the end of a ``with`` block, without a wait after a kill or a timeout."""
         if isinstance(error, (GreenletExit, Timeout)):
             self.drop()
         else:
             self.close()
 
     def drop(self) -> None:
-        """Discard buffered documents, and hand the cursor to the cursor killer.
-
-        This method does no I/O and does not switch greenlets.
-        """
+        """Discard buffered documents, and hand the cursor to the cursor killer, without I/O and without a switch."""
         # A running iteration may use the iterator, which must then yield no more documents.
         for _document in self.documents:
             pass

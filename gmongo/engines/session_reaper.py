@@ -18,21 +18,16 @@ from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
 
-# The delay before each attempt, in seconds. There are several attempts, because the server may receive the interrupted
-# command after the first attempt.
+# The delays before the attempts, in seconds. The server may receive the interrupted command after the first attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
-# The time in seconds during which attempts without a reply do not count. A paused server replies to
-# no attempt, but executes the interrupted command when the server process continues.
-_UNANSWERED_TIMEOUT = 60.0
+# The time during which attempts without a reply do not count. A paused server later executes the interrupted command.
+_UNANSWERED_TIMEOUT = 60.0  # seconds
 _ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the greenlet
 
 
 class _Remnant:
-    """Session with an interrupted command, or a transaction that may still be open on the server.
-
-    :param abort: the operation that ends the transaction; None kills the session.
-    """
+    """Session with an interrupted command, or a transaction that `abort` must end on the server."""
 
     __slots__ = ("_end", "abort", "attempts", "due", "session")
 
@@ -41,8 +36,7 @@ class _Remnant:
         self.abort = abort
         self.attempts = 0
         now = _clock.monotonic()
-        # A dirty session without a transaction had a driver error, and may only have an open cursor, which is not
-        # urgent.
+        # A dirty session without a transaction may only have an open cursor, which is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
         self.due, self._end = now + delay, now + _UNANSWERED_TIMEOUT
 
@@ -51,10 +45,7 @@ class _Remnant:
         return self.due <= now or not self.session.unanswered
 
     def postpone(self, error: BaseException | None) -> bool:
-        """Schedule the next attempt, and return True. Return False after the last attempt.
-
-        :param error: the error of the attempt; None after a success.
-        """
+        """Schedule the next attempt after an `error` or a success. Return False after the last attempt."""
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self._end:
@@ -66,14 +57,10 @@ class _Remnant:
 
 
 class SessionReaper:
-    """Queue of sessions and transactions that interrupted operations and finalisers have left.
+    """Queue of sessions and transactions that interrupted operations and finalisers have left, for a greenlet.
 
-    A greenlet ends these sessions and transactions.
-
-    After the late replies to all interrupted commands, the session returns to the pool. If a `killSessions` command
+    After the late replies to all interrupted commands, a session returns to the pool. If a `killSessions` command
     failed, the pool discards the session.
-
-    :param executor: the executor that runs `killSessions` and `abortTransaction`.
     """
 
     __slots__ = ("__weakref__", "_epoch", "_executor", "_is_running", "_remnants", "_taken", "_wakeup")
@@ -88,13 +75,9 @@ class SessionReaper:
         self._wakeup: Wakeup | None = None
 
     def take(self, session: ServerSession, abort: Operation | None) -> None:
-        """Take ownership of a session or a transaction. Any thread may call this method.
+        """Take ownership of a transaction that `abort` ends, or of a session that no operation uses any more.
 
-        This method does no I/O and does not switch greenlets.
-
-        :param session: the server session. If `abort` is None, no operation may use the session any
-            more.
-        :param abort: the operation that ends the transaction; None kills the session.
+        Any thread may call this method, which does no I/O and does not switch greenlets.
         """
         hub = self._executor.topology.hub
         if hub is not None:  # the client is open
@@ -125,10 +108,7 @@ class SessionReaper:
         return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
 
     def reap(self, now: float) -> None:
-        """End the remnants that are due. A forked child discards the remnants of the parent process.
-
-        :param now: the time on the clock of :mod:`gmongo._clock`.
-        """
+        """End the remnants that are due at `now`. A forked child discards the remnants of the parent process."""
         while self._taken:
             remnant = self._taken.popleft()
             remnant.session.wakeup = self._wakeup
@@ -161,8 +141,7 @@ class SessionReaper:
             if not self._executor.topology.settings.connection.server_api.get("apiStrict"):
                 error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
-                # After an error, the server may receive this killSessions late, and then interrupt a later command of
-                # the session.
+                # After an error, this killSessions may arrive late, and interrupt a later command of the session.
                 remnant.session.dirty = remnant.session.dirty or error is not None
                 errors[remnant] = errors.get(remnant) or error
         for remnant, error in errors.items():
@@ -173,7 +152,7 @@ class SessionReaper:
         self._remnants.pop(remnant, None)  # close() may have removed the remnant concurrently
 
     def _run(self, operation: Operation) -> BaseException | None:
-        """Run an operation with the time limit of one attempt. Return the error, or None after a success."""
+        """Run an operation with the time limit of one attempt. Return its error or None."""
         try:
             with unbound():
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)

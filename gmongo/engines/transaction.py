@@ -35,12 +35,7 @@ class _TooLongError(BaseException):
 
 
 class TransactionEnd:
-    """Commit and abort of the transactions of one session.
-
-    :param executor: the executor that runs the commands.
-    :param state: the state of the session.
-    :param in_background: True if a background greenlet calls the methods.
-    """
+    """Commit and abort of the transactions of one session. A background greenlet sets `in_background`."""
 
     __slots__ = ("_executor", "_in_background", "_state")
 
@@ -51,14 +46,12 @@ class TransactionEnd:
 
     @property
     def is_needed(self) -> bool:
-        """True if a transaction is in progress, which must be committed or aborted."""
         return self._state.transaction.active
 
     def commit(self, deadline: float | None = None) -> None:
-        """Commit the transaction by `deadline`. None uses the default deadline.
+        """Commit the transaction by `deadline`, or by the default deadline.
 
-        :raises InvalidOperation: no transaction was started, the transaction has been aborted, the session has ended,
-            or another greenlet runs an operation in the session.
+        :raises InvalidOperation: the state of the transaction or the session does not allow a commit.
         """
         _ = self._state.server_session
         self._state.check_free()
@@ -69,19 +62,15 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction by `deadline`, and ignore driver errors. None uses the default deadline.
+        """Abort the transaction by `deadline`, or by the default deadline, and ignore driver errors.
 
-        :raises InvalidOperation: no transaction is in progress, the session has ended, or another greenlet runs an
-            operation in the session.
+        :raises InvalidOperation: the state of the transaction or the session does not allow an abort.
         """
         self._state.check_free()
         self._abort(deadline, None)
 
     def _abort(self, deadline: float | None, reason: BaseException | None) -> None:
-        """Abort the transaction by `deadline`.
-
-        :param reason: the error that caused the abort, or None.
-        """
+        """Abort the transaction by `deadline` because of `reason`, an error or None."""
         session = self._state.server_session
         transaction = self._state.transaction
         second_abort = AbortAgain(transaction, session) if transaction.begin_abort() else None
@@ -103,10 +92,9 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort the transaction because of `error`.
+        """Abort the transaction because of `error`. Delay a kill or a timeout of the application by at most one second.
 
-        If `error` is a kill or a timeout of the application, the abort delays `error` by at most one second. If another
-        greenlet runs an operation in the session, a background greenlet aborts the transaction after this operation.
+        If another greenlet runs an operation in the session, a background greenlet aborts the transaction afterwards.
         """
         if self._state.is_used_elsewhere:
             self._state.after_use = self.abandon
@@ -125,12 +113,12 @@ class TransactionEnd:
             del too_long  # the error refers to this frame, which would be a reference cycle
 
     def abandon(self) -> None:
-        """Let a background greenlet abort the transaction, and notify the observers. Do not switch greenlets."""
+        """Let a background greenlet abort the transaction, and notify the observers, without a switch."""
         self.end_in_background()
         self._executor.transaction_ended(self._state.transaction, None)
 
     def end_in_background(self) -> None:
-        """Let a background greenlet abort the transaction. Do not notify the observers, and do not switch greenlets.
+        """Let a background greenlet abort the transaction, without a notification and without a switch.
 
         A finaliser may call this method.
         """
@@ -148,7 +136,7 @@ class TransactionEnd:
             pin.release_soon()
 
     def abort_on_server(self) -> None:
-        """Let a background greenlet send `abortTransaction`, while the client is being closed. Do not switch greenlets.
+        """Let a background greenlet send `abortTransaction` while the client is being closed, without a switch.
 
         The transaction stays in progress for its greenlet, whose commit fails because the client is closed. The server
         aborts a transaction that is pinned to a connection when the client closes the connection.
@@ -158,18 +146,12 @@ class TransactionEnd:
             self._executor.sessions.hand_to_reaper(session, AbortAgain(self._state.transaction, session))
 
     def give_up_by_deadline(self, error: BaseException, deadline: float | None, seconds: float | None) -> None:
-        """Abort the transaction because of `error`, before `deadline`.
-
-        If `deadline` has passed, abort in the background.
-
-        :param seconds: the time limit of the abort in the background, in seconds.
-        """
+        """Abort the transaction because of `error`, after `deadline` in the background and within `seconds`."""
         if not isinstance(error, Exception) or deadline is None or _clock.monotonic() < deadline:
             return self.give_up(error, deadline)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
-        # abandon() would publish no command events, but the specification (CSOT, withTransaction) requires the events
-        # of this abort. The greenlet runs in a copy of the current context, because listeners may use context
-        # variables.
+        # abandon() would publish no command events, but the specification (CSOT, withTransaction) requires the events.
+        # The greenlet runs in a copy of the current context, because listeners may use context variables.
         spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
@@ -194,12 +176,8 @@ def with_transaction(
     deadline: float | None,
     jitter: Callable[[], float] = lambda: _random.random(),
 ) -> T:
-    """Run `callback` in a transaction, and commit the transaction.
+    """Run `callback` in a transaction, and commit the transaction. Retry the commit or the whole transaction.
 
-    Retry the commit or the whole transaction if necessary.
-
-    :param ending: the object that commits and aborts the transactions of the session.
-    :param callback: the function of the application.
     :param start: a function that starts the transaction.
     :param deadline: the deadline of all attempts; None sets no deadline, but allows retries only during 120 seconds.
     :param jitter: a function that returns random numbers from 0 to 1.
@@ -229,10 +207,8 @@ def with_transaction(
 class _RetryLoop:
     """State of the retries of one :func:`with_transaction` call.
 
-    :param ending: the object that commits and aborts the transactions of the session.
     :param end: the time after which the transaction is not retried.
     :param end_is_deadline: True if `end` is a deadline of the application; False for the default limit of 120 seconds.
-    :param jitter: a function that returns random numbers from 0 to 1.
     """
 
     def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool, jitter: Callable[[], float]) -> None:
@@ -244,10 +220,7 @@ class _RetryLoop:
         self.error: Exception = PyMongoError()
 
     def retries_after(self, error: Exception) -> bool:
-        """Return True if the whole transaction is retried after `error`.
-
-        :raises PyMongoError: the time limit forbids a retry.
-        """
+        """Return True if the whole transaction is retried after `error`. Raise an error after the time limit."""
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
                 error.__cause__ = self.error  # the error that caused the last retry
@@ -258,10 +231,7 @@ class _RetryLoop:
         return True
 
     def commit(self) -> bool:
-        """Commit the transaction, and retry the commit if necessary.
-
-        Return False if the whole transaction must be retried.
-        """
+        """Commit the transaction, with retries. Return False if the whole transaction must be retried."""
         retries = 0
         while True:
             try:
@@ -274,18 +244,15 @@ class _RetryLoop:
                 if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
                 if retries:
-                    # As specified, the first retry of a commit has no backoff. Later retries have a backoff: a load
-                    # balancer that closes all connections would otherwise receive thousands of retries per second.
+                    # The specification forbids a backoff of the first retry only. A load balancer that closes all
+                    # connections would otherwise receive thousands of retries per second.
                     self._wait(retries - 1, error)
                 retries += 1
             else:
                 return True
 
     def back_off(self) -> None:
-        """Wait before a retry of the whole transaction.
-
-        :raises PyMongoError: the time limit would end during the wait.
-        """
+        """Wait before a retry of the whole transaction, or raise an error if the time limit is too short."""
         self._retries += 1
         self._wait(self._retries - 1, self.error)
 

@@ -21,9 +21,8 @@ class Shared(Protocol):
 
 
 class Turn:
-    """Context manager for one step of the greenlet that reads. Other greenlets call :meth:`wait` during the step.
+    """Context manager for one step of the greenlet that reads `owner`. Others call :meth:`wait` during the step.
 
-    :param owner: the cursor or the stream, which no other greenlet may be reading.
     :ivar has_found: False if the step has found no document. :meth:`wait` returns this value in other greenlets.
     """
 
@@ -38,14 +37,11 @@ class Turn:
     def wait(self, deadline: float | None) -> bool:
         """Wait until the step has ended.
 
-        :param deadline: the deadline of the waiting operation; None means no limit.
-        :returns: False if the step has found no document. If the result is True, the caller must check again for
-            documents. Other greenlets may have taken the documents, or an exception may have interrupted the step.
-        :raises InvalidOperation: the calling greenlet itself has the turn: a decoder or a listener that runs during the
-            step reads the cursor or stream again.
+        :returns: False if the step has found no document. After True, the caller must check again for documents. Other
+            greenlets may have taken the documents, or an exception may have interrupted the step.
+        :raises InvalidOperation: a decoder or a listener in this step reads the cursor or stream again.
         :raises NetworkTimeout: the deadline passed.
-        :raises PyMongoError: a copy of the error of the step.
-        :raises BSONError: a copy of the error of the step.
+        :raises PyMongoError: a copy of the error of the step, as for BSONError.
         """
         if self._greenlet is getcurrent():
             raise InvalidOperation(

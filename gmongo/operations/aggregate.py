@@ -17,10 +17,7 @@ from gmongo.wire.address import Address
 
 
 def writes(pipeline: Sequence[Document]) -> bool:
-    """Return True if the last stage of a pipeline, ``$out`` or ``$merge``, writes the result to a collection.
-
-    :raises TypeError: the last stage is not a document.
-    """
+    """Return True if the last stage of a pipeline, ``$out`` or ``$merge``, writes the result to a collection."""
     return bool(pipeline) and next(iter(checked_mapping("a stage of pipeline", pipeline[-1])), "") in ("$out", "$merge")
 
 
@@ -28,10 +25,7 @@ class Aggregate(CursorOperation):
     """`aggregate` command on a collection or on a database.
 
     :param target: the name of the collection; 1 if the pipeline runs on the database.
-    :param pipeline: the stages of the pipeline.
-    :param fields: optional fields of the command, with the server's field names.
     :param acknowledged: False if the pipeline writes to a collection with the write concern w=0.
-    :param batch_size: the maximum number of documents in the first batch; None lets the server choose.
     :param decoding: the codec options for the documents; None uses the codec options of `context`.
     :param raw: True if the result contains batches as undecoded BSON.
     """

@@ -1,7 +1,4 @@
-"""The `bulkWrite` command.
-
-This module encodes write models, and selects the operations that fit into one message.
-"""
+"""The `bulkWrite` command: the encoded write models, and the operations that fit into one message."""
 
 from __future__ import annotations
 
@@ -49,23 +46,15 @@ class Limits(NamedTuple):
     message_size: int
     document_size: int
     batch_size: int
-    """The maximum size of a message with several operations.
-
-    A message with a single operation may be larger.
-    """
+    """The maximum size of a message with several operations. A message with a single operation may be larger."""
 
 
-# Limits that the driver assumes until the hello reply of the server contains the actual limits. All
-# servers since MongoDB 3.6 have these limits.
+# The assumed limits before the hello reply of the server. All servers since MongoDB 3.6 have these limits.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
 class Write:
-    """One encoded operation of a client bulk write.
-
-    :param index: the index of the model in the argument ``models``.
-    :param model: the write model.
-    """
+    """One encoded operation of a client bulk write. `index` is the index of the model in the argument ``models``."""
 
     __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
 
@@ -76,9 +65,8 @@ class Write:
         self.kind = next(iter(self.document))
         self.multi: bool = self.document.get("multi", False)
         self.encoded: bytes = bson.encode(self.document, False, codec_options)
-        self.stored = (
-            self.document["updateMods"] if isinstance(model, ReplaceOne) else self.document.get("document", {})
-        )
+        replaces = isinstance(model, ReplaceOne)
+        self.stored = self.document["updateMods"] if replaces else self.document.get("document", {})
 
     @property
     def inserted_id(self) -> Value:
@@ -86,11 +74,7 @@ class Write:
         return self.document["document"].get("_id")
 
     def refer_to(self, namespace_index: int) -> None:
-        """Set the index of the namespace in ``nsInfo``.
-
-        Overwrite the index in the encoded bytes: the position is known, because the index is the
-        value of the first field.
-        """
+        """Set the index of the namespace in ``nsInfo``: the value of the first field, also in the encoded bytes."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
         number = _INT32.pack(namespace_index)
@@ -99,12 +83,7 @@ class Write:
 
 
 class Writes:
-    """Remaining operations of a client bulk write.
-
-    An operation is encoded when a batch needs the operation.
-
-    :param models: the models that :func:`checked_models` has returned.
-    """
+    """Remaining operations of a client bulk write, encoded when a batch needs the operation."""
 
     __slots__ = ("_codec_options", "_encoded", "_models")
 
@@ -117,11 +96,9 @@ class Writes:
         return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """Remove and return as many operations as fit into one message.
+        """Remove and return as many operations as fit into one message, whose command has `command_size` bytes.
 
         The list is empty if no operation remains, or if the next operation does not fit even alone.
-
-        :param command_size: the size of the command without operations and namespaces, in bytes.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
@@ -142,11 +119,9 @@ class Writes:
         return taken
 
     def put_back(self, writes: Sequence[Write]) -> None:
-        """Put operations that did not fit into a message back before the remaining operations."""
         self._encoded.extendleft(reversed(writes))
 
     def too_large(self, limits: Limits) -> DocumentTooLarge:
-        """Return the exception for the next operation, which does not fit into a message even alone."""
         write = self._peek()
         assert write is not None
         return DocumentTooLarge(
@@ -164,10 +139,7 @@ class Writes:
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
-    """Check the size of the document in an unacknowledged operation, because the server would not report an error.
-
-    :raises DocumentTooLarge: the document exceeds the server's maximum size.
-    """
+    """Check the size of the document in an unacknowledged operation, because the server would not report an error."""
     size, limit = len(write.encoded), limits.document_size
     too_large = size > limit + sizes.COMMAND_OVERHEAD
     if too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
@@ -181,11 +153,7 @@ _Optional = tuple[tuple[str, Value], ...]
 
 
 def checked_models(models: object) -> list[_Model]:
-    """Check that `models` is a non-empty list of write models with namespaces, and return `models`.
-
-    :raises TypeError: `models` is not a list, or an element is not a write model.
-    :raises InvalidOperation: `models` is empty, or a model has no namespace.
-    """
+    """Check that `models` is a non-empty list of write models with namespaces, and return `models`."""
     if not isinstance(models, list):
         raise TypeError(f"models must be a list of write models, not {short(models)}")
     if not models:
@@ -203,10 +171,7 @@ def checked_models(models: object) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Check the models of an unacknowledged bulk write for options whose errors the server would not report.
-
-    :raises ConfigurationError: a model has the option `collation` or `array_filters`.
-    """
+    """Raise ConfigurationError if an option of an unacknowledged write may cause an error, which has no reply."""
     for model in models:
         for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
             if getattr(model, option, None) is not None:
@@ -214,10 +179,7 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
 
 
 def _document_of(model: _Model) -> DocumentDict:
-    """Convert a model to an element of the command field ``ops``.
-
-    The namespace index is 0, until :meth:`Write.refer_to` sets the index.
-    """
+    """Convert a model to an element of the command field ``ops``, with the namespace index 0."""
     if isinstance(model, InsertOne):
         check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
@@ -243,10 +205,7 @@ def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
 
 
 def _with_id_first(document: Value) -> Value:
-    """Return the document to insert.
-
-    If the document has no ``_id``, the first field is a new ``_id``.
-    """
+    """Return the document to insert. A new ``_id`` is the first field."""
     has_id = "_id" in document
     ensure_id(document)
     fields = document if isinstance(document, dict) else plain(document)
@@ -263,16 +222,10 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command with as many operations as fit into a message.
+    """One `bulkWrite` command with as many operations as fit into a message, whose reply has a cursor over the results.
 
-    The reply has a cursor over the results of the operations.
-
-    :param writes: the remaining operations of the bulk write.
-    :param fields: optional fields of the command, such as ``ordered``.
-    :param limits: the assumed limits, until the hello reply of the server contains the actual
-        limits.
+    :param limits: the assumed limits, until the hello reply of the server contains the actual limits.
     :param operation_id: the operation ID of the whole bulk write in command events.
-    :param acknowledged: True if the write concern requests a reply of the server.
     """
 
     name = "bulkWrite"
@@ -288,8 +241,7 @@ class BulkWriteBatch(CursorOperation):
         operation_id: int,
         acknowledged: bool,
     ) -> None:
-        # Ignore the document class of the application, because the driver reads the counts and
-        # indexes in the reply.
+        # Ignore the document class of the application, because the driver reads the counts and indexes in the reply.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
@@ -300,30 +252,20 @@ class BulkWriteBatch(CursorOperation):
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self._fitted = False
         self.taken = writes.take(limits, self._size)
-        # If an operation may change several documents, the command is not retryable, because the
-        # server cannot recognise the retry.
+        # The server cannot recognise the retry of an operation that may change several documents.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
         self._namespaces: list[str] = []
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command.
-
-        :raises InvalidOperation: the server does not support `bulkWrite`.
-        :raises DocumentTooLarge: the first operation does not fit into a message even alone.
-        """
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._fitted:
-            self._fit(
-                Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size, hello.max_batch_size)
-            )
+            sizes_of_server = hello.max_message_size, hello.max_bson_size, hello.max_batch_size
+            self._fit(Limits(hello.max_write_batch_size, *sizes_of_server))
         return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:
-        """Take the operations that fit into a message for this server, and set the index of each namespace.
-
-        Only the first attempt calls this method, so that a retry sends the same operations.
-        """
+        """Take the operations that fit, and set the index of each namespace. A retry sends the same operations."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.put_back(self.taken)
             self.taken = self._writes.take(limits, self._size)
@@ -366,10 +308,7 @@ class BulkWriteBatch(CursorOperation):
         return opened
 
     def check_one(self, result: Value) -> None:
-        """Check one document of the cursor, which contains the result of one operation.
-
-        :raises ProtocolError: `result` is malformed.
-        """
+        """Check one document of the cursor, which contains the result of one operation."""
         check(result, _ONE, "a result")
         index = required_field(result, "idx", _ONE["idx"])
         required_field(result, "ok", _ONE["ok"])

@@ -19,13 +19,9 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 class GetMore(CursorOperation):
     """`getMore` command, which requests the next batch of a cursor.
 
-    :param context: namespace of the cursor, and options.
-    :param address: the address of the server that has the cursor.
     :param pin: the pinned connection of the cursor, or None.
     :param batch_size: the maximum number of documents in the batch; 0 lets the server choose.
-    :param max_time_ms: for a tailable cursor, the milliseconds that the server may wait for new
-        documents.
-    :param raw: True if the result contains the batch as undecoded BSON.
+    :param max_time_ms: the server's wait for new documents of a tailable cursor, in milliseconds.
     """
 
     name = "getMore"
@@ -77,44 +73,30 @@ class GetMore(CursorOperation):
 
 
 class GetMoreAhead(GetMore):
-    """`getMore` command of a driver greenlet that reads ahead.
-
-    :class:`GetMore` describes the parameters.
-    """
+    """`getMore` command of a driver greenlet that reads ahead."""
 
     in_background = True
 
     __slots__ = ("size",)
 
     address: Address
-
-    size: int
-    """The size of the reply in bytes."""
+    size: int  # bytes of the reply
 
     def decode(self, body: Buffer) -> DocumentDict:
         self.size = len(body)
         return super().decode(body)
 
     def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
-        """Return the `getMore` command for the next batch.
-
-        :param reply: the reply to this command.
-        """
-        return GetMoreAhead(
-            context_of(reply.namespace, self.decoding),
-            reply.cursor_id,
-            reply.address,
-            self.pin,
-            comment=self.comment,
-            raw=self.raw,
-        )
+        """Return the `getMore` command for the next batch after the reply to this command."""
+        cursor = context_of(reply.namespace, self.decoding), reply.cursor_id, reply.address, self.pin
+        return GetMoreAhead(*cursor, comment=self.comment, raw=self.raw)
 
 
 class ExhaustGetMore(GetMore):
-    """`getMore` command of an exhaust cursor. :class:`GetMore` describes the parameters.
+    """`getMore` command of an exhaust cursor.
 
-    After the first `getMore`, the server streams all batches. For each further `getMore`, the
-    connection sends nothing, and reads the next message as the reply.
+    After the first `getMore`, the server streams all batches. For each further `getMore`, the connection sends nothing,
+    and reads the next message as the reply.
     """
 
     __slots__ = ()
@@ -124,12 +106,7 @@ class ExhaustGetMore(GetMore):
 
 
 class KillCursors(Operation):
-    """`killCursors` command, which closes cursors on the server.
-
-    :param context: namespace of the cursors, and options.
-    :param address: the address of the server that has the cursors.
-    :param pin: the pinned connection of the cursors, or None.
-    """
+    """`killCursors` command, which closes cursors on the server, or on the pinned connection `pin`."""
 
     name = "killCursors"
     retries_overload = False
@@ -150,10 +127,6 @@ class KillCursors(Operation):
 
 
 def context_of(namespace: str, codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
-    """Return the operation context for the `getMore` and `killCursors` commands of a cursor.
-
-    :param namespace: namespace of the cursor, which the reply of the server contains.
-    :param codec_options: the codec options for the documents.
-    """
+    """Return the context for the `getMore` and `killCursors` commands of a cursor with this namespace."""
     database, _, collection = namespace.partition(".")
     return OperationContext(database, collection, codec_options)

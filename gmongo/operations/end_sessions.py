@@ -17,12 +17,7 @@ _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """`endSessions` command, which ends unused sessions.
-
-    Without this command, the server ends the sessions only after 30 minutes.
-
-    :param ids: at most 10,000 session identifiers.
-    """
+    """`endSessions` command, which ends at most 10,000 unused sessions. The server would end them after 30 minutes."""
 
     name = "endSessions"
     takes_session = False
@@ -45,11 +40,7 @@ class EndSessions(Operation):
 
 
 class KillSessions(Operation):
-    """`killSessions` command, which ends all commands, cursors and transactions of sessions.
-
-    :param ids: the session identifiers.
-    :param address: the address of the server on which the sessions run commands.
-    """
+    """`killSessions` command, which ends all commands, cursors and transactions of sessions on one server."""
 
     name = "killSessions"
     takes_session = False

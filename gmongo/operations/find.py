@@ -36,17 +36,14 @@ _MODIFIERS = {
     "$showRecordId": "showRecordId",
     "$snapshot": "snapshot",
 }
-# Fields of a legacy query that are no fields of the find command. The collection, not the query,
-# sets the read preference.
+# Fields of a legacy query that are no fields of the find command. The collection sets the read preference.
 _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Split a legacy query ``{"$query": ..., "$orderby": ...}`` into a filter and command fields.
+    """Split a legacy query ``{"$query": ..., "$orderby": ...}`` into a filter, and `fields` with more command fields.
 
     Return any other filter unchanged.
-
-    :param fields: other fields of the command, which the returned command fields include.
     """
     if "$query" not in filter:
         return filter, fields
@@ -75,9 +72,8 @@ class CursorReply(NamedTuple):
 class CursorOperation(Operation):
     """Base class of operations whose reply contains a cursor.
 
-    :param decoding: the codec options for the documents; None uses the codec options of `context`.
-        Documents that the application did not write, such as descriptions of collections, need
-        other codec options.
+    :param decoding: the codec options for the documents; None uses the codec options of `context`. Documents that the
+        application did not write, such as descriptions of collections, need other codec options.
     :param raw: True if the result contains the batch as undecoded BSON.
     """
 
@@ -105,8 +101,7 @@ class CursorOperation(Operation):
         except InvalidBSON:
             if not is_well_formed(body):
                 raise
-            # Do not raise the error now: the cursor raises the error and is closed when the
-            # iteration reaches the invalid document.
+            # The cursor raises the error, and is closed, when the iteration reaches the invalid document.
             return cut_batch(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -127,10 +122,7 @@ class CursorOperation(Operation):
         return self._checked(reply, address)
 
     def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
-        """Check each field of the reply, and return a :class:`CursorReply`.
-
-        :raises ProtocolError: a field is missing or malformed.
-        """
+        """Check each field of the reply."""
         cursor = required_field(reply, "cursor", DOCUMENT)
         check(cursor, CURSOR, "a cursor")
         for name in ("id", "ns"):
@@ -165,11 +157,9 @@ class CursorOperation(Operation):
 class Find(CursorOperation):
     """`find` command, which opens a cursor over the documents that match.
 
-    :param filter: query that selects the documents.
     :param fields: optional fields of the command, with the server's field names.
     :param raw: True if the result contains the batch as undecoded BSON.
-    :param takes_max_time: True if a deadline sets ``maxTimeMS`` of the command; False for a
-        tailable cursor, which outlives the deadline.
+    :param takes_max_time: True if a deadline sets ``maxTimeMS``; False for a tailable cursor, which outlives it.
     """
 
     name = "find"
@@ -199,21 +189,16 @@ class Find(CursorOperation):
 
 
 class ExhaustFind(Find):
-    """`find` command of an exhaust cursor.
-
-    After the first `getMore`, the server streams all further batches on the pinned connection.
-    """
+    """`find` command of an exhaust cursor, which streams all later batches on the pinned connection."""
 
     pins_connection = True
 
     __slots__ = ()
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command.
+        """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        :raises InvalidOperation: the server is a mongos that does not support exhaust cursors.
-            Behind a load balancer, this method raises no error, because another mongos may be
-            newer. With an old mongos, the cursor then sends a `getMore` for each batch.
+        Behind a load balancer, another mongos may be newer. With an old mongos, the cursor sends normal `getMore`s.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:

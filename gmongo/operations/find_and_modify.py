@@ -14,12 +14,9 @@ from gmongo.wire.reply import decode_field
 
 
 class FindAndModify(CollectionOperation):
-    """`findAndModify` command, which changes or deletes one document.
+    """`findAndModify` command, which changes or deletes one document, and returns the original or the new document.
 
-    The result is the original or the new document.
-
-    :param acknowledged: False for the write concern w=0, with which the driver does not retry the
-        write.
+    With the write concern w=0 (not `acknowledged`), the driver does not retry the write.
     """
 
     name = "findAndModify"

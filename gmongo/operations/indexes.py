@@ -1,4 +1,4 @@
-"""Functions for names of indexes, and for the conversion of index descriptions to the form of the public API."""
+"""Names of indexes, and the conversion of index descriptions to the form of the public API."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return `index_or_name` if it is a name.
-
-    Otherwise return the default name of an index with these keys.
-    """
+    """Return `index_or_name` if it is a name, or else the default name of an index with these keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
 def names_created(reply: Document, count: int) -> list[str]:
-    """Return the index names in the reply to ``createSearchIndexes``.
-
-    :param count: number of indexes that the command creates.
-    :raises ProtocolError: the number of names in the reply differs from `count`.
-    """
+    """Return the `count` index names in the reply to ``createSearchIndexes``."""
     created = required_field(reply, "indexesCreated", DOCUMENTS)
     if len(created) != count:
         raise unexpected("indexesCreated of a reply", f"a list of {count} documents", created)
@@ -31,10 +24,7 @@ def names_created(reply: Document, count: int) -> list[str]:
 
 
 def information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
-    """Convert the documents of ``listIndexes`` to a mapping from index names to options.
-
-    The option ``key`` is a list of ``(field, direction)`` pairs.
-    """
+    """Convert ``listIndexes`` documents to a mapping of names to options, with ``(field, direction)`` pairs as key."""
     indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)

@@ -1,4 +1,4 @@
-"""Functions that convert index keys, sort orders, hints and projections of the public API to the form of commands."""
+"""Conversion of index keys, sort orders, hints and projections of the public API to the form of commands."""
 
 from __future__ import annotations
 
@@ -44,73 +44,49 @@ KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | 
 
 
 def index_list(
-    key_or_list: KeyOrList, direction: Direction | None = None, option: str = "keys"
+    keys: KeyOrList, direction: Direction | None = None, option: str = "keys"
 ) -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs.
 
-    :param key_or_list: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names
-        to directions. A name without a direction is ascending.
+    :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names to directions. A
+        name without a direction is ascending.
     :param direction: the direction of a single field name; not allowed with a list or a mapping.
-    :param option: the name of the option, which error messages contain.
-
-    Raises :class:`TypeError` if a name is not a string, a direction has the wrong type, or `key_or_list` has another
-    type. Raises :class:`ValueError` if there is no key or a pair does not have two items.
+    :param option: the name of the option for error messages.
+    :raises TypeError: a name, a direction or `keys` has the wrong type.
+    :raises ValueError: there is no key, or a pair does not have two items.
     """
-    if direction is not None or isinstance(key_or_list, str):
-        return [_checked_pair(key_or_list, ASCENDING if direction is None else direction, option)]
-    if isinstance(key_or_list, Mapping):
-        pairs = [_checked_pair(name, value, option) for name, value in key_or_list.items()]
-    elif isinstance(key_or_list, (list, tuple, ItemsView)):
-        pairs = [_pair(item, option) for item in key_or_list]
+    if direction is not None or isinstance(keys, str):
+        return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]
+    if isinstance(keys, Mapping):
+        pairs = [_checked_pair(name, value, option) for name, value in keys.items()]
+    elif isinstance(keys, (list, tuple, ItemsView)):
+        pairs = [_pair(item, option) for item in keys]
     else:
-        raise TypeError(
-            f"{option} must be a string, a list of (name, direction) pairs or a mapping, not {short(key_or_list)}"
-        )
+        raise TypeError(f"{option} must be a string, a list of (name, direction) pairs or a mapping, not {short(keys)}")
     if not pairs:
-        raise ValueError(f"{option} must name at least one field, was {short(key_or_list)}")
+        raise ValueError(f"{option} must name at least one field, was {short(keys)}")
     return pairs
 
 
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
-    """Return index keys or a sort order as a document, the form for ``createIndexes``, ``sort`` and ``hint``.
-
-    :param keys: the keys in a form that :func:`index_list` accepts. :func:`index_list` describes
-        the exceptions.
-    :param option: the name of the option, which error messages contain.
-    """
+    """Return index keys or a sort order as a document, the form for ``createIndexes``, ``sort`` and ``hint``."""
     return dict(index_list(keys, option=option))
 
 
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
-    """Return a sort order as a document.
-
-    :param sort: the order in a form that :func:`index_list` accepts, but not a single field name.
-        :func:`index_list` describes the exceptions.
-    """
+    """Return a sort order as a document. A single field name is not allowed."""
     if isinstance(sort, str):
         raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
     return index_document(sort, "sort")
 
 
 def index_name(keys: KeyOrList, option: str = "keys") -> str:
-    """Return the default name of an index with these keys, such as ``a_1_b_-1``.
-
-    :param keys: the keys in a form that :func:`index_list` accepts. :func:`index_list` describes
-        the exceptions.
-    :param option: the name of the option, which error messages contain.
-    """
+    """Return the default name of an index with these keys, such as ``a_1_b_-1``."""
     return "_".join(f"{name}_{direction}" for name, direction in index_list(keys, option=option))
 
 
 def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
-    """Return a projection as a document.
-
-    :param fields: the names of the fields to include, or a mapping, which the function returns
-        unchanged.
-    :param option: the name of the option, which error messages contain.
-
-    Raises :class:`TypeError` if `fields` has another type or a name is not a string.
-    """
+    """Return a projection as a document: the field names with the value 1, or an unchanged mapping."""
     if isinstance(fields, Mapping):
         return fields
     if isinstance(fields, (str, bytes)) or not isinstance(fields, (Sequence, Set)):

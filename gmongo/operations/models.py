@@ -1,7 +1,4 @@
-"""Write models for ``bulk_write``, index models, and the checks of the models' arguments.
-
-A model contains checked arguments in the form that commands use. Other modules build the commands.
-"""
+"""Write models, index models, and the checks of their arguments. Other modules build the commands."""
 
 from __future__ import annotations
 
@@ -57,11 +54,9 @@ class ReturnDocument:
 
 
 class _Model:
-    """Base class of models, with equality and ``repr``.
+    """Base class of models, with equality and ``repr``. `_fields` has the names of the constructor's parameters.
 
-    `_fields` contains the names of the constructor's parameters. In-memory databases read the
-    private attributes of PyMongo's models. Therefore a model also has attributes with these names:
-    ``_filter`` returns `filter`.
+    In-memory databases read private attributes of PyMongo's models: ``_filter`` returns `filter`.
     """
 
     __slots__ = ()
@@ -74,7 +69,6 @@ class _Model:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def _options(self) -> DocumentDict:
-        """Return the options that are not None, which `_add_to_bulk` passes as keyword arguments."""
         options = ((name, getattr(self, name)) for name in _BULK_OPTIONS if name in self._fields)
         return {name: value for name, value in options if value is not None}
 
@@ -94,8 +88,7 @@ class InsertOne(_Model, Generic[DocumentType]):
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param document: the document. When a bulk write runs, it checks that the document is a mapping,
-        and adds a missing ``_id``.
+    :param document: the document. The bulk write checks the type, and adds a missing ``_id``.
     :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: `namespace` is not a string.
     :raises ValueError: `namespace` has no dot.
@@ -111,7 +104,6 @@ class InsertOne(_Model, Generic[DocumentType]):
     _doc = property(attrgetter("document"))
 
     def _add_to_bulk(self, bulk: _OtherBulk) -> None:
-        """Add this operation to the bulk write of another library."""
         bulk.add_insert(self.document)
 
 
@@ -181,8 +173,7 @@ class ReplaceOne(_Model, Generic[DocumentType]):
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param replacement: the new document. The bulk write checks that the document does not begin with an update
-        operator.
+    :param replacement: the new document. The bulk write checks that no update operator is the first field.
     :param upsert: True inserts the replacement if no document matches; None uses the server's default, which is False.
     :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
     :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
@@ -319,9 +310,8 @@ class IndexModel(_Model):
     Specification: Index Management, "Standard API".
 
     :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping.
-    :param kwargs: any option of ``createIndexes``, such as ``name`` (derived from the keys by default), ``unique``,
-        ``sparse``, ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``,
-        ``wildcardProjection`` or ``collation``.
+    :param kwargs: options of ``createIndexes``, such as ``name`` (derived from the keys by default), ``unique``,
+        ``sparse``, ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression`` and ``collation``.
     :raises TypeError: the keys or the collation have the wrong type.
     :raises ValueError: `keys` is empty.
     """
@@ -386,12 +376,7 @@ def _arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """Return `value` if it is a dict. Return a copy of `value` as a dict if `value` is another mapping.
-
-    Raises :class:`TypeError` if `value` is not a mapping.
-
-    :param option: the name of the option, which the error message contains.
-    """
+    """Return `value` if it is a dict, or a copy as a dict. Raise TypeError if `value` is not a mapping."""
     if isinstance(value, dict):
         return value
     check_is_mapping(option, value)
@@ -400,10 +385,7 @@ def checked_mapping(option: str, value: Document) -> Document:
 
 
 def check_is_mapping(option: str, value: object) -> None:
-    """Raise :class:`TypeError` if `value` is not a mapping.
-
-    :param option: the name of the option, which the error message contains.
-    """
+    """Raise TypeError, with the name of the option, if `value` is not a mapping."""
     # `dict` comes first, because this check is faster than the check for `Mapping`
     if not isinstance(value, (dict, Mapping)):
         raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
@@ -412,8 +394,8 @@ def check_is_mapping(option: str, value: object) -> None:
 def checked_update(update: Update) -> Update:
     """Check that `update` is a pipeline or begins with an operator, and return `update`.
 
-    Raises :class:`TypeError` if `update` is neither a mapping nor a list or tuple. Raises
-    :class:`ValueError` if `update` is empty or does not begin with an operator.
+    :raises TypeError: `update` is neither a mapping nor a list or tuple.
+    :raises ValueError: `update` is empty or does not begin with an operator.
     """
     if not isinstance(update, (dict, list, tuple, Mapping)):
         raise TypeError(f"update must be a mapping or a list of pipeline stages, not {short(update)}")
@@ -425,42 +407,28 @@ def checked_update(update: Update) -> Update:
 
 
 def checked_replacement(replacement: Document) -> Document:
-    """Check that `replacement` does not begin with an update operator, and return `replacement`.
-
-    Raises :class:`TypeError` if `replacement` is not a mapping. Raises :class:`ValueError` if the first field name
-    begins with ``$``.
-    """
+    """Check that `replacement` is a mapping that does not begin with an update operator, and return `replacement`."""
     replacement = checked_mapping("replacement", replacement)
-    # Do not check a raw document, because a read of its first field name would decode the whole
-    # document.
+    # Do not check a raw document, because a read of its first field name would decode the whole document.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
         raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")
     return replacement
 
 
 def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
-    """Check and return the update or replacement of a model.
-
-    Raises the exceptions of :func:`checked_update` or :func:`checked_replacement`.
-    """
+    """Check and return the update or replacement of a model."""
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
 def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Document] | None:
-    """Check and return `filters`.
-
-    Raises :class:`TypeError` if `filters` is neither None nor a list or tuple.
-    """
+    """Check that `filters` is None, a list or a tuple, and return `filters`."""
     if filters is not None and not isinstance(filters, (list, tuple)):
         raise TypeError(f"array_filters must be a list of filters, not {short(filters)}")
     return filters
 
 
 def checked_hint(hint: Hint) -> str | DocumentDict | None:
-    """Return a hint in the form that commands use: the name of an index, or a document with the keys of an index.
-
-    Raises the exceptions of :func:`gmongo.operations.keys.index_list`.
-    """
+    """Return a hint in the form that commands use: the name of an index, or a document with the keys of an index."""
     return hint if hint is None or isinstance(hint, str) else index_document(hint, "hint")
 
 
@@ -490,15 +458,12 @@ def _begins_with_operator(document: Document) -> bool:
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """Check and return `value`. Raises :class:`TypeError` if `value` is neither True nor False."""
+    """Check that `value` is True or False, and return `value`."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {short(value)}")
     return value
 
 
 def checked_let(let: Document | None) -> Document | None:
-    """Check and return the variables for the command field ``let``.
-
-    Raises :class:`TypeError` if `let` is neither None nor a mapping.
-    """
+    """Check and return the variables for the command field ``let``."""
     return None if let is None else checked_mapping("let", let)

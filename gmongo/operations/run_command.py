@@ -21,20 +21,17 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
 from gmongo.wire.reply_schema import OWN_FIELDS
 
-# Command fields that contain secrets. If the reply to a sensitive command repeats the value of such
-# a field, the driver removes the value.
+# Command fields with secrets, whose values the driver removes from the reply to a sensitive command.
 _SECRET_FIELDS = ("pwd", "payload", "key")
-# Command name -> operation name in the API specifications. The first field of these commands
-# contains the collection name.
+# Command name -> operation name in the API specifications. The first field of these commands has the collection name.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
     """Operation that sends a command of the caller. The executor adds its fields, such as ``lsid``.
 
-    :param command: the command document. The name of the first field is the command name.
-    :param selector_is_explicit: True if `context` has a read preference that the caller set for
-        this command.
+    :param command: the command document, whose first field has the command name.
+    :param selector_is_explicit: True if `context` has a read preference that the caller set for this command.
     """
 
     is_generic = True
@@ -65,10 +62,7 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """Administrative command of the driver.
-
-    Unless `_TITLES` contains the command, the operation name is the command name.
-    """
+    """Administrative command of the driver. The operation name is the command name, or a title."""
 
     is_generic = False
 
@@ -84,11 +78,7 @@ class _OwnCommand(RunCommand):
 
 
 class WriteCommand(_OwnCommand):
-    """Command that changes the schema.
-
-    The command has a write concern. A write concern error raises an exception. The driver does not
-    retry the command after network errors.
-    """
+    """Command that changes the schema, with a write concern, and without retries after network errors."""
 
     is_write = True
     takes_write_concern = True
@@ -128,10 +118,7 @@ class Explain(_OwnCommand):
 
 
 class ExplainedQuery(Explain):
-    """`explain` command for a legacy query with ``$explain``.
-
-    The result is a cursor whose only document is the plan.
-    """
+    """`explain` command for a legacy query with ``$explain``, whose result is a cursor over the plan."""
 
     __slots__ = ()
 
@@ -140,11 +127,7 @@ class ExplainedQuery(Explain):
 
 
 class CursorCommand(CursorOperation):
-    """Operation that sends a command of the caller, whose reply contains a cursor.
-
-    :param command: the command document. The name of the first field is the command name.
-    :param decoding: the codec options for the documents.
-    """
+    """Operation that sends a command of the caller, whose reply contains a cursor."""
 
     __slots__ = ("_command", "name")
 
@@ -158,10 +141,7 @@ class CursorCommand(CursorOperation):
 
 
 class RunCursorCommand(CursorCommand):
-    """Command of the application whose reply must contain a cursor.
-
-    The driver does not retry the command after network errors.
-    """
+    """Command of the application whose reply must contain a cursor, without retries after network errors."""
 
     retryable = False
     title = "runCursorCommand"

@@ -16,12 +16,7 @@ from gmongo.wire.address import Address
 
 
 class _EndTransaction(Operation):
-    """Base class of `commitTransaction` and `abortTransaction`.
-
-    The driver retries them even with ``retryWrites=False``.
-
-    :param transaction: the transaction to end.
-    """
+    """Base class of `commitTransaction` and `abortTransaction`, with retries even for ``retryWrites=False``."""
 
     is_write = True
     takes_write_concern = True
@@ -35,7 +30,7 @@ class _EndTransaction(Operation):
 
     @property
     def context(self) -> OperationContext:  # type: ignore[override]
-        """The operation context. Its write concern may differ between the attempts."""
+        """The operation context, whose write concern may differ between the attempts."""
         return OperationContext("admin", write_concern=self._write_concern())
 
     def _write_concern(self) -> Document:
@@ -73,11 +68,7 @@ class CommitTransaction(_EndTransaction):
 
 
 class AbortTransaction(_EndTransaction):
-    """`abortTransaction` command, which undoes the writes of the transaction.
-
-    :param transaction: the transaction to abort.
-    :param in_background: True if a background greenlet runs the command.
-    """
+    """`abortTransaction` command, which undoes the writes of the transaction."""
 
     name = "abortTransaction"
 
@@ -88,8 +79,7 @@ class AbortTransaction(_EndTransaction):
         self.in_background = in_background
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        # After an overload error, the transaction is still open, and a retry needs the pinned
-        # connection.
+        # After an overload error, the transaction is still open, and a retry needs the pinned connection.
         if not overloaded:
             transaction.unpin()
 
@@ -97,11 +87,8 @@ class AbortTransaction(_EndTransaction):
 class AbortAgain(Operation):
     """Second `abortTransaction` command, for a transaction that an interrupted command may start after the first abort.
 
-    The command contains the session ID and the number of the aborted transaction, because the
-    session may already have another transaction.
-
-    :param transaction: the transaction to abort.
-    :param session: the server session of the transaction.
+    The command contains the session ID and the number of the aborted transaction, because the session may already have
+    another transaction.
     """
 
     name = "abortTransaction"

@@ -1,7 +1,4 @@
-"""The `insert`, `update` and `delete` commands.
-
-A document sequence of the OP_MSG message contains the statements.
-"""
+"""The `insert`, `update` and `delete` commands, whose statements are a document sequence of the OP_MSG message."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._background import LongWork
-from gmongo._documents import Document, DocumentDict, Value, plain
+from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
@@ -28,21 +25,15 @@ from gmongo.wire.reply_schema import WRITE, check, unexpected
 _UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
-# Fields that an unacknowledged write must not have, because the server would not report errors of
-# these fields.
+# Fields that an unacknowledged write must not have, because the server would not report their errors.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that an unacknowledged write must not send to older servers, which would reject the fields
-# without reporting an error. Each row: command, field, minimum wire version, release with this wire
-# version.
+# Fields that older servers would reject without a reply: command, field, minimum wire version, and its release.
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
     ("findAndModify", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
     *((command, "let", wire_versions.LET_OF_WRITES, "5.0") for command in ("update", "delete", "findAndModify")),
-    *(
-        (command, "comment", wire_versions.COMMENT, "4.4")
-        for command in ("insert", "update", "delete", "findAndModify")
-    ),
+    *((each, "comment", wire_versions.COMMENT, "4.4") for each in ("insert", "update", "delete", "findAndModify")),
 )
 _NOTHING: Mapping[str, Container[str]] = {}
 _BUFFERS_PER_STEP = 1000
@@ -50,13 +41,9 @@ _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """Remaining statements of an insert, update or delete.
+    """Remaining statements of an insert, update or delete (`kind`). Each batch takes and encodes the next statements.
 
-    Each batch takes and encodes the next statements.
-
-    :param kind: ``insert``, ``update`` or ``delete``.
-    :param documents: the documents to insert, or the update or delete statements. Each document is
-        encoded only once.
+    Each document is encoded only once.
     """
 
     __slots__ = ("_ahead", "_codec_options", "_documents", "has_reply", "kind")
@@ -66,14 +53,10 @@ class Statements:
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
         self.has_reply = True  # True if the server will reply to the next message
-        # Statement with its encoded form that did not fit into the last message.
-        self._ahead: tuple[Document, bytes] | None = None
+        self._ahead: tuple[Document, bytes] | None = None  # an encoded statement that did not fit into the last message
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Remove the statements that fit into one message.
-
-        Return these statements and their encoded forms. Both lists are empty if no statement
-        remains.
+        """Remove the statements that fit into one message, and return these statements and their encoded forms.
 
         :raises DocumentTooLarge: the first statement does not fit into a message, or an unacknowledged write contains a
             statement above ``maxBsonObjectSize``.
@@ -111,13 +94,7 @@ class Statements:
 
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
-    """Check the field names of an unacknowledged write, because the server would not report errors of these fields.
-
-    :param kind: the name of the unacknowledged command.
-    :param fields: the field names of the command or of a statement.
-    :param hello: the hello reply of the server.
-    :raises ConfigurationError: an unacknowledged write cannot use a field, or a field needs a newer server.
-    """
+    """Check the field names of an unacknowledged command or statement, because the server would not report errors."""
     for name in _NEED_A_REPLY:
         if name in fields:
             raise needs_a_reply(name)
@@ -132,10 +109,7 @@ def needs_a_reply(name: str) -> ConfigurationError:
 
 
 def check_validation_not_bypassed(fields: Container[str]) -> None:
-    """Check that an unacknowledged bulk write does not set ``bypassDocumentValidation``.
-
-    :raises OperationFailure: `fields` contains ``bypassDocumentValidation``.
-    """
+    """Raise OperationFailure if an unacknowledged bulk write sets ``bypassDocumentValidation``."""
     if "bypassDocumentValidation" in fields:
         raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
 
@@ -150,12 +124,9 @@ def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 class _Write(Operation):
     """Base class of `insert`, `update` and `delete` commands.
 
-    :param kind: ``insert``, ``update`` or ``delete``.
     :param taken: the statements of the command.
     :param fields: optional fields of the command, such as ``ordered``.
-    :param acknowledged: True if the write concern requests a reply of the server.
-    :param retryable: True if the driver may retry the write; False for updates and deletes of many
-        documents.
+    :param retryable: True if the driver may retry the write; False for updates and deletes of many documents.
     """
 
     is_write = True
@@ -189,10 +160,7 @@ class _Write(Operation):
         return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
     def encode(self, hello: Hello) -> list[bytes]:
-        """Return the encoded statements of the command.
-
-        A batch first takes its statements, and stores them in `taken`.
-        """
+        """Return the encoded statements of the command. A batch first stores its statements in `taken`."""
         raise NotImplementedError
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -209,12 +177,9 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    :param statements: the remaining statements of the bulk write.
-    :param takes_session: True if the command uses a session.
-    :param takes_write_concern: True if the command contains the write concern.
     :param operation_id: the operation ID of the whole bulk write in command events.
-    :param unacknowledged_fields: for an unacknowledged bulk write: command name -> field names of
-        all commands and statements with this name. Empty for an acknowledged bulk write.
+    :param unacknowledged_fields: for an unacknowledged bulk write, the field names of all commands and statements by
+        command name. Empty for an acknowledged bulk write.
     """
 
     __slots__ = ("_statements", "_unacknowledged_fields", "operation_id", "reply", "takes_write_concern")
@@ -238,8 +203,7 @@ class WriteBatch(_Write):
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
         self._statements = statements
-        # last reply without an error, even if a later retry fails
-        self.reply: DocumentDict | None = None
+        self.reply: DocumentDict | None = None  # last reply without an error, even if a later retry fails
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
@@ -258,7 +222,7 @@ class WriteBatch(_Write):
         return reply
 
     def free(self) -> None:
-        """Free the sent buffers in several steps, because a single step for thousands of buffers takes milliseconds."""
+        """Free the sent buffers in steps, because a single step for thousands of buffers takes milliseconds."""
         encoded, self._encoded = self._encoded, None
         work = LongWork()
         while encoded:
@@ -267,10 +231,7 @@ class WriteBatch(_Write):
 
 
 class SingleWrite(_Write):
-    """`insert`, `update` or `delete` command with a single statement.
-
-    A write error raises an exception. The parameter `taken` contains only this statement.
-    """
+    """`insert`, `update` or `delete` command with one statement in `taken`. A write error raises an exception."""
 
     __slots__ = ()
 
@@ -305,11 +266,7 @@ class SingleWrite(_Write):
 
 
 def check_written(reply: Document, count: int) -> None:
-    """Check the reply to a write command.
-
-    :param count: the number of statements in the command.
-    :raises ProtocolError: a field is malformed, or refers to a statement that does not exist.
-    """
+    """Check the reply to a write command with `count` statements."""
     check(reply, WRITE)
     for field in ("writeErrors", "upserted"):
         for each in reply.get(field) or ():
@@ -318,11 +275,7 @@ def check_written(reply: Document, count: int) -> None:
 
 
 def ensure_id(document: Value) -> Value:
-    """Add an ``_id`` to `document` if it has no ``_id``.
-
-    :returns: the ``_id`` of the document; None for a raw document, which this function does not
-        change.
-    """
+    """Add a missing ``_id`` to `document`, and return the ``_id``. Do not read or change a raw document."""
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
     if "_id" not in document:
@@ -355,13 +308,5 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return a statement for the field ``deletes`` of a `delete` command.
-
-    :param limit: 1 to delete the first document that matches, 0 to delete all documents that match.
-    """
-    statement: DocumentDict = {"q": filter, "limit": limit}
-    if collation is not None:
-        statement["collation"] = collation
-    if hint is not None:
-        statement["hint"] = hint
-    return statement
+    """Return a statement for ``deletes`` of a `delete` command: of one document (`limit` 1) or all (`limit` 0)."""
+    return without_none({"q": filter, "limit": limit}, collation=collation, hint=hint)
