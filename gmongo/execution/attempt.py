@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 class Commands(Protocol):
     """The method of a command runner that an attempt uses."""
 
-    def run(self, attempt: Attempt, connection: Connection) -> Result:
-        """Run the command of an attempt on a connection, and return the result of the operation."""
+    def run(self, attempt: Attempt, connection: Connection) -> Result: ...
 
 
 class AttemptOwner(Protocol):
@@ -39,20 +38,14 @@ class AttemptOwner(Protocol):
     policy: RetryPolicy
 
     @property
-    def commands(self) -> Commands:
-        """Command runner of the client."""
+    def commands(self) -> Commands: ...
 
     def reap(self, operation: Operation, result: Result) -> None:
         """Kill the cursor in `result`, because the caller of the operation does not receive `result`."""
 
 
 class Attempt:
-    """One attempt of an operation. The retry decision reads the attributes of a failed attempt.
-
-    :param operation: operation to run.
-    :param deadline: deadline of the operation, as measured by :mod:`gmongo._clock`; None means no
-        limit.
-    """
+    """One attempt of an operation. The retry decision reads the attributes of a failed attempt."""
 
     # These class attributes are the default values, so that a fast `__init__` needs not set them.
     selector: Selector = WRITABLE  # read preference, or WRITABLE for a write
@@ -61,8 +54,7 @@ class Attempt:
     hello: Hello | None = None  # hello of the connection, set after an error
     # server session of the implicit session, which all attempts of the operation share
     server_session: ServerSession | None = None
-    # True if the command has a transaction number, by which the server recognizes a retry of the
-    # write
+    is_retryable_write = False  # True if the command has a transaction number, by which the server recognizes a retry
     is_retryable_write = False
     transaction: Transaction | None = None
     starts_transaction: bool  # True if the command starts the transaction. Set only in a transaction
@@ -106,14 +98,12 @@ class Attempt:
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # From here, this attempt must check in the connection after any exception. The command or
-        # an observer may raise an exception, and a kill or a timeout may interrupt the wait for the
-        # reply.
+        # After any exception from here, this attempt must check in the connection. A kill or a timeout may interrupt
+        # the wait for the reply, and the command or an observer may raise an exception.
         try:
             if trace is not None:
                 trace.checked_out(connection)
-            # If the process forked during the check-out, the server and the connection belong to
-            # the parent process.
+            # If the process forked during the check-out, the server and the connection belong to the parent process.
             if topology.epoch != self.epoch:
                 raise fork_error()
             if transaction is not None and self.starts_transaction and topology.settings.load_balanced:
@@ -140,12 +130,7 @@ class Attempt:
         return result
 
     def _pinned_connection(self) -> tuple[PinnedConnection | None, Transaction | None]:
-        """Return the connection that is pinned to the cursor or transaction of the operation.
-
-        Set :attr:`address` to the server of the cursor or transaction.
-
-        :returns: the pinned connection or None, and the transaction of the operation or None.
-        """
+        """Return the pinned connection and the transaction of the operation, and set :attr:`address`."""
         operation = self.operation
         self.address = operation.address
         transaction = None if self.session is None else self.session.transaction
@@ -188,19 +173,12 @@ class Attempt:
             connection.set_ref(True)
 
     def _refuse_write_retry(self, retry: Retry) -> None:
-        """Refuse a retry on a server without retryable writes, if a server may have executed the write.
-
-        :raises OperationFailure: a server may have executed an earlier attempt.
-        """
+        """Refuse a retry on a server without retryable writes, if a server may have executed the write."""
         if self.operation.retryable and retry.maybe_executed:
             raise OperationFailure("Selected server does not support retryable writes") from retry.error
 
     def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
-        """Check in the connection. If the connection stays pinned, record the error instead.
-
-        :param pinned: True if a cursor or a transaction keeps the connection.
-        :param error: error that ended the use of the connection; None after a success.
-        """
+        """Check in the connection. If a cursor or a transaction pins the connection, record the error instead."""
         if pinned:
             connection.record_failure(error)
             return
@@ -211,10 +189,7 @@ class Attempt:
             trace.observer.connection_used(trace, connection.address, seconds)
 
     def observe(self, reply: DocumentDict) -> None:
-        """Store the times and the recovery token of a reply in the explicit session and its transaction.
-
-        :raises ProtocolError: the cluster time or the operation time in the reply is invalid.
-        """
+        """Store the times and the recovery token of a reply in the explicit session and its transaction."""
         if self.session is not None and self.session.explicit is not None:
             check(reply, TIMES)
             self.session.explicit.observe(reply)
@@ -222,21 +197,16 @@ class Attempt:
                 self.transaction.observe(reply)
 
     def next_attempt(self, retry: Retry) -> Attempt:
-        """Return the next attempt of the operation, which uses the sessions of this attempt.
-
-        :param retry: retry state after this attempt.
-        """
+        """Return the next attempt of the operation, which uses the sessions of this attempt."""
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
         following.retry, following.avoided = retry, retry.failed_on
         return following
 
     def belongs_to_parent(self) -> bool:
-        """Return True if only the parent process may continue the operation after a fork.
+        """Return True if only the parent process may continue the operation after a fork: a write, or a cursor.
 
-        The parent process continues writes, and operations of cursors and explicit sessions. For
-        other reads, drop the session of the parent process, so that the forked child retries the
-        read with a new session.
+        For other reads, drop the implicit session, so that the forked child retries the read with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True
@@ -247,9 +217,5 @@ class Attempt:
 
 
 def _deadline_to_connect(deadline: float, topology: Topology) -> float:
-    """Return the deadline for server selection and the connection check-out.
-
-    :param deadline: deadline of the operation, to which the function adds the limit
-        ``serverSelectionTimeoutMS``.
-    """
+    """Return the deadline for server selection and the check-out, with the limit ``serverSelectionTimeoutMS``."""
     return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)

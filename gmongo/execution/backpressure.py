@@ -1,7 +1,4 @@
-"""Retry limits and backoff after overload errors (Client Backpressure).
-
-This module only calculates. The retry loop of the executor waits and retries.
-"""
+"""Retry limits and backoff after overload errors (Client Backpressure), without waits and I/O."""
 
 from __future__ import annotations
 
@@ -18,9 +15,8 @@ def backoff(retries: int, base: float, jitter: float) -> float:
     """Return the seconds to wait before a retry (BP-20 to BP-25).
 
     :param retries: number of earlier retries of the operation.
-    :param base: greatest backoff in seconds before the first retry; each further retry doubles this
-        value.
-    :param jitter: random number from 0 to 1, by which the function multiplies the greatest backoff.
+    :param base: greatest backoff in seconds before the first retry, doubled by each further retry.
+    :param jitter: random number from 0 to 1.
     """
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
 
@@ -28,9 +24,8 @@ def backoff(retries: int, base: float, jitter: float) -> float:
 class TokenBucket:
     """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
-    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations of a
-    client fail, the client soon has no token, and adds no load by retries. The bucket counts tenths
-    of tokens as integers, because floating-point sums of 0.1 are inexact.
+    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations fail, the client soon
+    adds no load by retries. The bucket counts tenths of tokens, because floating-point sums of 0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -38,19 +33,14 @@ class TokenBucket:
     __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        # tenths of tokens that the bucket lacks. At 0, the usual value, no deposit is necessary
-        self.missing = 0
+        self.missing = 0  # tenths of tokens that the bucket lacks. At 0, the usual value, no deposit is necessary
 
     @property
     def tokens(self) -> float:
-        """Number of tokens that are left."""
         return (self.CAPACITY * 10 - self.missing) / 10
 
     def consume(self) -> bool:
-        """Take one token from the bucket, and return True.
-
-        Return False if less than one token is left.
-        """
+        """Take one token. Return False if less than one token is left."""
         if self.missing > (self.CAPACITY - 1) * 10:
             return False
         self.missing += 10
@@ -64,11 +54,9 @@ class TokenBucket:
 class BackpressurePolicy:
     """Settings, token bucket and counters for the retries of one client.
 
-    :param max_retries: greatest number of retries of one operation.
     :param base: greatest backoff in seconds before the first retry.
-    :param retargeting: True if retries deprioritize an overloaded server. Retries always
-        deprioritize a mongos that returned an error.
-    :param jitter: function that returns a random number from 0 to 1.
+    :param retargeting: True if retries deprioritize an overloaded server. Retries always deprioritize a mongos that
+        returned an error.
     """
 
     __slots__ = (
@@ -103,16 +91,10 @@ class BackpressurePolicy:
         self.exhausted = 0
 
     def delay(self, retries: int) -> float:
-        """Return a random backoff in seconds before a retry."""
         return backoff(retries, self.base, self.jitter())
 
     def stats(self) -> dict[str, float]:
-        """Return the retry counters of the client.
-
-        ``tokens`` is the number of tokens that are left. ``retries`` counts the retries that took a token.
-        ``slept`` is the sum of the backoffs in seconds. ``exhausted`` counts the operations that failed because
-        no token was left.
-        """
+        """Return the counters of :meth:`MongoClient.retry_stats`."""
         return {
             "tokens": self.bucket.tokens,
             "retries": self.retries,

@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
 
 class CommandRunner:
-    """Runs the commands of one client.
-
-    :param topology: topology of the client, which receives the cluster times of replies and the
-        errors.
-    :param events: publisher of command events.
-    :param sessions: pool of server sessions, for operations without a session.
-    """
+    """Runs the commands of one client. The topology receives the cluster times of replies and the errors."""
 
     __slots__ = ("_events", "_fields", "_is_enabled", "_topology", "orphan_taker")
 
@@ -45,19 +39,14 @@ class CommandRunner:
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # This function returns the function that kills the cursors of interrupted operations, or
-        # None if the object that kills cursors was deleted.
+        # Returns the function that kills the cursors of interrupted operations, or None after its deletion.
         self.orphan_taker: OrphanTaker = _no_killer
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command, and return the result of the operation.
 
-        After an error, update the connection, the session and the server before the caller checks
-        in the connection.
-
-        :param attempt: attempt that the command belongs to.
-        :param reauthenticates: True if this method may authenticate the connection again and repeat
-            the command.
+        After an error, update the connection, the session and the server before the caller checks in the connection.
+        If `reauthenticates`, this method may authenticate the connection again and repeat the command.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -120,7 +109,6 @@ class CommandRunner:
     def _publish_started(
         self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int
     ) -> SentCommand:
-        """Publish the started event of a command."""
         if operation.operation_id is None:
             operation.operation_id = request_id  # a retry keeps the operation ID of the first attempt
         shown = operation.for_monitoring(command)
@@ -135,7 +123,6 @@ class CommandRunner:
         return sent
 
     def _publish_end(self, sent: SentCommand, operation: Operation, reply: DocumentDict | None) -> None:
-        """Publish the succeeded or failed event of a command."""
         try:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
             shown = {"ok": 1} if reply is None else self._events.monitored_reply(operation, reply)
@@ -158,11 +145,9 @@ class CommandRunner:
         sent: SentCommand | None,
         reply: DocumentDict | None,
     ) -> None:
-        """Publish the failed event of `sent`, and apply the error to the connection, the session and the server.
+        """Publish the failed event of `sent`, if any, and apply the error to the connection, session and server.
 
-        :param sent: command whose failed event this method must publish, or None.
-        :param reply: reply of the server, or None. If the operation was interrupted, this method
-            kills the cursor in the reply.
+        If the operation was interrupted, kill the cursor in `reply`.
         """
         try:
             if sent is not None:
@@ -171,8 +156,7 @@ class CommandRunner:
             error = interruption
             raise
         finally:
-            if isinstance(error, ProtocolError):
-                # After a protocol violation, later data on this connection is unreliable.
+            if isinstance(error, ProtocolError):  # later data on this connection is unreliable
                 connection.mark_unusable(error)
             session = None
             if not connection.usable:
@@ -196,7 +180,7 @@ class CommandRunner:
             del error  # the error refers to this frame, and must not form a cycle with the frame
 
     def reap(self, cursor: object) -> None:
-        """Kill `cursor`, the cursor of an interrupted operation. Do nothing if `cursor` is None."""
+        """Kill the cursor of an interrupted operation, if any."""
         take = self.orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)

@@ -27,11 +27,7 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 
 
 class CommandFields:
-    """Adds to each command the fields that all kinds of commands have in common.
-
-    :param topology: topology of the client, which has the cluster time and the settings.
-    :param sessions: pool of server sessions, for operations without a session.
-    """
+    """Adds to each command the fields that all kinds of commands have in common."""
 
     __slots__ = ("_api", "_sessions", "_topology")
 
@@ -43,16 +39,13 @@ class CommandFields:
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
         """Add the fields for session, transaction, cluster time, concerns, read preference, time limit and Stable API.
 
-        :param attempt: attempt that the command belongs to.
-        :raises ConfigurationError: the operation has an explicit session, but the server does not
-            support sessions.
+        :raises ConfigurationError: the operation has an explicit session, but the server does not support sessions.
         :raises ExecutionTimeout: the time before the deadline is shorter than the round trip time of the server.
         """
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only the commit or abort
-        # has a write concern.
+        # In a transaction, only the first command has a read concern, and only its end has a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -71,8 +64,7 @@ class CommandFields:
         if session is not None:
             cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Acquire the session only now, so that operations have no session during the check-out
-            # of a connection. All attempts of the operation share the session.
+            # Acquire the session only now, so that operations have no session during the check-out of a connection.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -105,11 +97,7 @@ class CommandFields:
         connection: Connection,
         cluster_time: Document | None,
     ) -> Document | None:
-        """Add the fields of an explicit session, or of the implicit session of a cursor.
-
-        :param cluster_time: newest cluster time of the client, or None.
-        :returns: the greater of the cluster times of the client and of the explicit session.
-        """
+        """Add the fields of a session. Return the newer cluster time of the client and of an explicit session."""
         if connection.hello.sessions_supported or self._topology.settings.load_balanced:
             _add_session(command, attempt, session, connection)
         elif session.explicit is not None:
@@ -139,10 +127,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
 
 
 def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
-    """Return the transaction number of a retryable write.
-
-    All attempts of one write have the same number.
-    """
+    """Return the transaction number of a retryable write, which is equal in all attempts."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1
         operation.transaction_number = bson.Int64(server_session.transaction_number)
@@ -150,11 +135,7 @@ def _transaction_number(operation: Operation, server_session: ServerSession) -> 
 
 
 def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
-    """Set ``maxTimeMS`` of the command so that the reply arrives before the deadline.
-
-    :param min_round_trip_time: minimum round trip time of the server in seconds.
-    :raises ExecutionTimeout: the time before the deadline is shorter than the round trip time.
-    """
+    """Set ``maxTimeMS`` so that the reply arrives before the deadline, after a round trip in seconds."""
     seconds_left = deadline - _clock.monotonic() - min_round_trip_time
     if seconds_left <= 0:
         message = f"{limit_text(deadline)} ended before {operation.name} was sent"
@@ -171,7 +152,6 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
 
 
 def _newer_cluster_time(first: Document | None, second: Document | None) -> Document | None:
-    """Return the greater of two cluster times."""
     if first is None or second is None:
         return first or second
     return second if second["clusterTime"] > first["clusterTime"] else first

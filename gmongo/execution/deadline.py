@@ -1,8 +1,7 @@
 """Deadlines of whole operations (Client Side Operations Timeout).
 
-A deadline is a time, as measured by :mod:`gmongo._clock`. Each operation determines its deadline
-once, at its start. An infinite deadline (``timeoutMS=0``) sets no limit, but the operation then
-ignores the older timeouts, such as ``socketTimeoutMS``.
+A deadline is a time of :mod:`gmongo._clock`, which each operation determines once, at its start. An infinite deadline
+(``timeoutMS=0``) sets no limit, but the operation then ignores the older timeouts, such as ``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -25,11 +24,9 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline that is `seconds` from now.
+    """Return the deadline that is `seconds` from now, infinity for 0 (no limit), or None for None (not set).
 
-    Return infinity for 0 (no limit), and None for None (not set).
-
-    :param option: name of the option or function that sets the limit, which error messages contain.
+    :param option: name of the option or function that sets the limit, for error messages.
     """
     if seconds is None:
         return None
@@ -59,14 +56,13 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit includes server selection, the connection check-out, the network, the work of the
-    server, and retries. If the limit ends an operation, the error has ``error.timeout`` set to
-    True. A nested block can shorten the limit, but cannot extend the limit.
+    The limit includes server selection, the connection check-out, the network, the work of the server, and retries. The
+    error of an interrupted operation has ``error.timeout`` set to True. A nested block can only shorten the limit.
 
     Specification: Client Side Operations Timeout.
 
-    :param seconds: time limit in seconds. 0 means no limit, and the operations also ignore the older timeouts such as
-        ``socketTimeoutMS``. None changes nothing.
+    :param seconds: time limit in seconds. 0 means no limit, also of the older timeouts such as ``socketTimeoutMS``.
+        None changes nothing.
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
     """
@@ -74,11 +70,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 
 def checked_seconds(seconds: float | None) -> float | None:
-    """Check that `seconds` is a valid timeout, and return `seconds`.
-
-    :raises TypeError: the timeout is not a number.
-    :raises ValueError: the timeout is negative.
-    """
+    """Check that `seconds` is None or a number of at least 0, and return `seconds`."""
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
         raise TypeError(f"timeout must be a number of seconds or None, not {seconds!r}")
     if seconds is not None and seconds < 0:
@@ -87,12 +79,7 @@ def checked_seconds(seconds: float | None) -> float | None:
 
 
 def checked_timeout(name: str, milliseconds: object) -> float | None:
-    """Check a timeout in milliseconds, and return the timeout in seconds. None stays None.
-
-    :param name: name of the option, which error messages contain.
-    :raises TypeError: the timeout is not a number.
-    :raises ValueError: the timeout is negative.
-    """
+    """Check a timeout in milliseconds, and return the timeout in seconds. None stays None."""
     if milliseconds is None:
         return None
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, (int, float)):
@@ -108,11 +95,7 @@ def without_wtimeout(write_concern: Document) -> DocumentDict:
 
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
-    """Check that ``max_await_time_ms`` is shorter than the time until the deadline.
-
-    :raises ConfigurationError: ``max_await_time_ms`` is not shorter than the time until the
-        deadline.
-    """
+    """Raise ConfigurationError if ``max_await_time_ms`` is not shorter than the time until the deadline."""
     left = remaining(deadline)
     # Round the milliseconds, because floating-point subtraction is inexact.
     if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):

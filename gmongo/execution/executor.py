@@ -1,8 +1,7 @@
-"""Executor: runs operations with retries.
+"""Executor with the only retry loop.
 
-This module contains the retry loop. :mod:`~gmongo.execution.retry` decides about retries,
-:mod:`~gmongo.execution.attempt` runs one attempt, and :mod:`~gmongo.execution.command` runs one command on one
-connection.
+:mod:`~gmongo.execution.retry` decides about retries, :mod:`~gmongo.execution.attempt` runs one attempt, and
+:mod:`~gmongo.execution.command` runs one command on one connection.
 """
 
 from __future__ import annotations
@@ -46,15 +45,9 @@ _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 
 
 class Executor:
-    """Runs the operations of one client.
-
-    :param topology: topology of the client.
-    :param options: retry options and timeout of the client.
-    :param events: publisher of command events.
-    """
+    """Runs the operations of one client."""
 
     observers: Observers | None = None
-    """Observers of the operations of the client, or None."""
 
     def __init__(self, topology: Topology, options: ExecutionSettings, events: CommandEvents) -> None:
         self.topology = topology
@@ -63,8 +56,7 @@ class Executor:
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
         self._limit_option = "timeoutMS"  # option that sets `_timeout`, which error messages name
-        # True if the executor runs a single operation with its own `timeout_ms`
-        self._is_for_operation = False
+        self._is_for_operation = False  # True if the executor runs a single operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
         # waiting greenlet -> name of its operation, start of the backoff
@@ -76,8 +68,7 @@ class Executor:
         """Run an operation with retries, and return its result.
 
         :param session: explicit session, or session of a cursor; None uses the bound session or an implicit session.
-        :param deadline: deadline of the operation; None uses the deadline of
-            :func:`gmongo.timeout`, or ``timeoutMS`` from now.
+        :param deadline: deadline of the operation; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
         :raises PyMongoError: the operation failed.
         """
         if deadline is None:
@@ -103,8 +94,7 @@ class Executor:
                     if self._bucket.missing:
                         self._deposit(operation, attempt.retry)
                     return result
-                # Call this method outside of the `except` block, so that the error does not become
-                # the context of an exception during the backoff.
+                # Outside of the `except` block, the error does not become the context of exceptions in the backoff.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -115,10 +105,7 @@ class Executor:
                 attempt.session.end_use()
 
     def _next_attempt(self, attempt: Attempt, retry: Retry) -> Attempt:
-        """Wait for the backoff, and return the next attempt.
-
-        :raises PyMongoError: `retry` allows no further attempt. The application receives this error.
-        """
+        """Wait for the backoff, and return the next attempt, or raise the error for the application."""
         operation = attempt.operation
         if retry.delay is None:
             raise retry.error
@@ -132,10 +119,7 @@ class Executor:
         """Notify the observers of a failed attempt that the executor will retry."""
 
     def _wait(self, seconds: float, operation: Operation) -> None:
-        """Wait for a backoff before the next attempt. The operation has no connection during the wait.
-
-        A kill or a timeout ends the wait immediately.
-        """
+        """Wait for a backoff without a connection. A kill or a timeout ends the wait immediately."""
         if seconds > 0:
             self.overload.slept += seconds
             me = getcurrent()
@@ -148,7 +132,6 @@ class Executor:
                 del me
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
-        """Return tokens to the token bucket after a successful operation."""
         bucket = self._bucket
         # ignore cleanup commands, because their success does not indicate less load
         if bucket.missing and operation.retries_overload:
@@ -166,11 +149,7 @@ class Executor:
     ) -> AbstractContextManager[OperationTrace | None]:
         """Return a context manager for a method of the API that runs several operations, such as a bulk write.
 
-        :param name: name of the method in the API specifications.
-        :param context: namespace and options of the commands.
-        :param session: explicit session, or None.
-        :returns: a context manager that yields the trace of all these operations, or None if no
-            observer is active.
+        The context manager yields the trace of these operations, or None if no observer is active.
         """
         return _UNOBSERVED
 
@@ -178,10 +157,7 @@ class Executor:
         """Notify the observers that a transaction started."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        """Notify the observers of the commit, abort or failure of a transaction.
-
-        :param error: error of the commit or abort; None after a success.
-        """
+        """Notify the observers of the commit, abort or failure of a transaction."""
 
     # Time limits
 
@@ -204,10 +180,9 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with the timeout of a database, a collection or a session.
+        """Return an executor with the timeout in seconds of a database, a collection or a session.
 
-        :param timeout: timeout of each operation in seconds; 0 means no limit, None keeps the current timeout.
-        :param option: name of the option that sets the timeout, for error messages.
+        `option` is the name of the option in error messages. 0 means no limit, None keeps the current timeout.
         """
         if timeout is None or timeout == self._timeout:
             return self
@@ -216,13 +191,10 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor for a single operation with its own timeout.
+        """Return an executor for a single operation with its own timeout in milliseconds.
 
-        Its method :meth:`deadline` returns the deadline of the operation.
+        Its method :meth:`deadline` returns the deadline of the operation. 0 means no limit, None keeps the timeout.
 
-        :param timeout_ms: timeout in milliseconds; 0 means no limit, None keeps the current timeout.
-        :param session: session of the operation, or None.
-        :raises TypeError: the timeout is not a number; :class:`ValueError`: the timeout is negative.
         :raises InvalidOperation: `with_transaction` has set the timeout of all operations in the session.
         """
         timeout = checked_timeout("timeout_ms", timeout_ms)
@@ -250,5 +222,5 @@ class Executor:
         return bound_session(self) or ImplicitSession(self.sessions)
 
     def mark_forked(self) -> None:
-        """In a forked child, forget all server sessions, because the parent process uses these sessions."""
+        """Forget all server sessions, because the parent process uses these sessions."""
         self.sessions.forget()

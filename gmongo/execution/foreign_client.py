@@ -10,17 +10,14 @@ from gmongo.errors import InvalidOperation
 class UnsupportedClient:
     """Executor of databases and collections whose client belongs to another library, such as Ming or mongomock.
 
-    Such libraries keep documents in memory. They derive from PyMongo classes, and override the
-    methods that they support. This executor refuses the operations of all other methods.
-
-    :param client: client, database or collection object of the other library.
+    Such libraries keep documents in memory. Their classes derive from PyMongo classes, and override the supported
+    methods. This executor refuses all other operations.
     """
 
     def __init__(self, client: object) -> None:
         self._kind = type(client)
 
     def with_timeout(self, timeout: float | None) -> UnsupportedClient:
-        """Return this executor, which runs no operation and needs no timeout."""
         return self
 
     def deadline(self) -> None:

@@ -14,16 +14,10 @@ OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class LateReply:
-    """Handler of a late reply.
+    """Handler of a late reply, which kills the opened cursor, and records the reply in the session.
 
-    The handler kills the cursor that the command opened, and records the reply in the session. The
-    handler has no strong reference to the client, so that a connection that waits for the reply
-    does not keep a deleted client alive.
-
-    :param operation: interrupted operation.
-    :param address: address of the server.
-    :param orphan_taker: returns the function that kills cursors, or None if the client was deleted.
-    :param session: server session that waits for this reply, or None.
+    The handler has no strong reference to the client, so that a connection that waits for the reply does not keep a
+    deleted client alive.
     """
 
     __slots__ = ("_address", "_operation", "_orphan_taker", "_session")
@@ -37,10 +31,7 @@ class LateReply:
         self._session = session
 
     def __call__(self, body: Buffer) -> None:
-        """Handle the body of the reply. Does not switch greenlets.
-
-        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: the BSON of the reply is invalid.
-        """
+        """Handle the body of the reply, without a switch. Raise an error if the reply is malformed."""
         cursor = self._operation.late_cursor(body, self._address)
         take = self._orphan_taker()
         if cursor is not None and take is not None:

@@ -27,12 +27,7 @@ Result: TypeAlias = Any
 
 
 def required_field(reply: Document, name: str, check: Check, document_name: str = "a reply") -> Value:
-    """Return the value of a field that a reply must have.
-
-    :param check: function that checks the value.
-    :param document_name: description of the document, which error messages contain.
-    :raises ProtocolError: the field is missing or has an invalid value.
-    """
+    """Return the checked value of a field that a reply must have, or raise ProtocolError."""
     if name not in reply:
         raise ProtocolError(f"{document_name} lacks the field {name}: {short(reply)}")
     value = reply[name]
@@ -47,8 +42,6 @@ class Operation:
 
     A subclass describes the kind of operation in class attributes, builds the command, and reads the reply. A retry
     builds the command again for another connection.
-
-    :param context: namespace and options of the operation.
     """
 
     name: ClassVar[str]
@@ -56,32 +49,21 @@ class Operation:
     retryable: bool = False
     """True if the operation may be retried after a network error or an election."""
     address: Address | None = None
-    """The address of the server that must run the operation, for example the server of a cursor.
-
-    None means any suitable server.
-    """
+    """The address of the server that must run the operation, or None for any suitable server."""
     waits_for_server: ClassVar[bool] = True
     """True if the operation waits while the server at `address` is Unknown. Cleanup commands do not wait."""
     acknowledged: bool = True
     """True if the server sends a reply."""
     takes_session: bool = True
-    """True if the operation uses a session.
-
-    Unacknowledged writes and cleanup commands use no session.
-    """
+    """True if the operation uses a session. Unacknowledged writes and cleanup commands use no session."""
     operation_id: int | None = None
     """The `operation_id` in command events. All commands of one bulk write have the same ID."""
     takes_read_concern: ClassVar[bool] = False
-    """True if the command takes a read concern."""
     takes_write_concern: bool = False
-    """True if the command takes a write concern."""
     concern_first: ClassVar[bool] = False
     """True if a write concern error has priority over the error of the command."""
     transaction_number: int | None = None
-    """The transaction number by which the server recognizes the retry of a write.
-
-    The executor sets the number.
-    """
+    """The transaction number by which the server recognizes the retry of a write, set by the executor."""
     is_generic: ClassVar[bool] = False
     """True for a command of the application (``Database.command``), which may read or write."""
     retries_overload: ClassVar[bool] = True
@@ -89,10 +71,7 @@ class Operation:
     ends_transaction: ClassVar[bool] = False
     """True if the operation commits or aborts a transaction."""
     takes_max_time: bool = True
-    """True if a deadline sets ``maxTimeMS`` of the command.
-
-    False for `getMore`, and for an operation whose cursor outlives the deadline.
-    """
+    """True if a deadline sets ``maxTimeMS``. False for `getMore`, and if the cursor outlives the deadline."""
     waits_for_documents: ClassVar[bool] = False
     """True if ``maxTimeMS`` of the command limits how long the server waits for new documents."""
     opens_cursor: bool = False
@@ -104,10 +83,7 @@ class Operation:
     in_background: bool = False
     """True if a background greenlet runs the operation, which then must not keep the event loop alive."""
     selector_is_explicit: bool = False
-    """True if the application set the read preference of this operation.
-
-    The operation then does not use the read preference of its transaction.
-    """
+    """True if this operation has its own read preference, instead of the read preference of its transaction."""
     trace: OperationTrace | None = None
     """Record of the progress and the timings for the observers of the client, or None."""
 
@@ -118,18 +94,12 @@ class Operation:
 
     @property
     def title(self) -> str:
-        """Name of the operation in the API specifications.
-
-        By default, this name is the name of the command.
-        """
+        """Name of the operation in the API specifications."""
         return self.name
 
     @property
     def collection(self) -> str:
-        """Collection name that observers receive.
-
-        Empty for commands without a collection, and for the database ``admin``.
-        """
+        """Collection name for observers, empty for the database ``admin``, and for commands without a collection."""
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
@@ -144,19 +114,11 @@ class Operation:
         return self.is_write
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command without the fields that the executor adds.
-
-        The name of the first field is the command name.
-        """
+        """Return the command without the fields that the executor adds. The first field has the command name."""
         raise NotImplementedError
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
-        """Return the OP_MSG message of a command as a list of buffers.
-
-        :param flags: OP_MSG flags of the message.
-        :param body: encoded command.
-        :param hello: hello reply of the server.
-        """
+        """Return the OP_MSG message of an encoded command as a list of buffers."""
         return encode_op_msg(request_id, flags, body)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
@@ -164,22 +126,16 @@ class Operation:
         return command
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """Return the reply in the form that events and logs show."""
         return reply
 
     def decode(self, body: Buffer) -> DocumentDict:
-        """Decode the reply."""
         return bson.decode(body)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
-        """Convert the reply of a successful command to the result of the operation.
-
-        :param address: address of the server.
-        """
+        """Convert the reply of a successful command to the result of the operation."""
         return reply
 
     def unacknowledged_result(self) -> Result:
-        """Return the result of an unacknowledged operation."""
         return None
 
     def keeps_cursor_open(self, result: Result) -> bool:
@@ -191,11 +147,7 @@ class Operation:
         return None
 
     def late_cursor(self, body: Buffer, address: Address) -> object:
-        """Return the cursor that a late reply to an interrupted operation opened, or None.
-
-        :param body: body of the reply.
-        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: the BSON of the reply is invalid.
-        """
+        """Return the cursor that a late reply to an interrupted operation opened, or None."""
         return None
 
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
@@ -205,10 +157,7 @@ class Operation:
     # Behaviour in a transaction
 
     def selector_in_transaction(self, transaction: Transaction) -> Selector:
-        """Return the server selector of this operation in a transaction.
-
-        :raises InvalidOperation: the read preference of a read is not primary.
-        """
+        """Return the server selector of this operation in a transaction, whose reads must use the primary."""
         if self.is_write:
             return WRITABLE
         selector = self.context.selector if self.selector_is_explicit else transaction.settings.selector
@@ -217,18 +166,12 @@ class Operation:
         return selector
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        """Notify the transaction of an error of this operation.
-
-        :param overloaded: True if the server rejected the command because of overload.
-        """
+        """Notify the transaction of an error. `overloaded` is True if an overloaded server rejected the command."""
         transaction.failed(error)
 
 
 class CollectionOperation(Operation):
-    """Operation on a collection whose command has constant fields.
-
-    :param fields: fields of the command after the command name.
-    """
+    """Operation on a collection whose command has constant fields after the command name."""
 
     __slots__ = ("fields",)
 

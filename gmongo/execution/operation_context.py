@@ -13,16 +13,14 @@ from gmongo.sdam.selection import WRITABLE, Selector
 
 @dataclass(slots=True)
 class OperationContext:
-    """Namespace and options of operations.
-
-    The fields never change, because all operations of a collection share one context.
+    """Namespace and options, which never change, because all operations of a collection share one context.
 
     :param database: database name.
     :param collection: collection name; empty for a database or a client.
     :param codec_options: codec options for the documents of the application.
     :param selector: server selector of reads: a read preference, or ``WRITABLE``.
-    :param read_concern: read concern of the operations that take a read concern; None uses the server's default.
-    :param write_concern: write concern of the operations that take a write concern; None uses the server's default.
+    :param read_concern: read concern for operations that take one; None uses the server's default.
+    :param write_concern: write concern for operations that take one; None uses the server's default.
     """
 
     database: str
@@ -33,5 +31,4 @@ class OperationContext:
     write_concern: Document | None = None
 
     def replace(self, **changes: Any) -> OperationContext:
-        """Return a copy of the context with some changed fields."""
         return replace(self, **changes)

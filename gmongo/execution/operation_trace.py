@@ -32,14 +32,9 @@ class Phase(Enum):
 
 
 class OperationTrace:
-    """Record of the progress and the durations of one operation.
-
-    Times are in seconds, as measured by :mod:`gmongo._clock`.
+    """Record of the progress and the durations in seconds of one operation for the observers of the client.
 
     :param name: name of the operation in the API specifications, such as ``find``.
-    :param database: database name.
-    :param collection: collection name; empty for an operation without a collection.
-    :param observer: observers of the client, which receive the progress.
     """
 
     __slots__ = (
@@ -75,8 +70,7 @@ class OperationTrace:
         self.cursor_id: int | None = None  # cursor ID of a `getMore`
         self.sensitive = False  # True if a command or a reply may contain a secret
         self.attempts = 0
-        # phase of the current wait, or None if the operation does not wait
-        self.waits_for: Phase | None = None
+        self.waits_for: Phase | None = None  # phase of the current wait, or None
         self.wait_started = 0.0
         self.commands = 0
         # seconds that the operation waited in each phase
@@ -86,11 +80,9 @@ class OperationTrace:
         self.exchanging = 0.0
         self.decoding = 0.0  # the part of `exchanging` in which the driver decoded replies
         self.round_trip = 0.0  # average round trip time of the server of the last attempt
-        # observer -> data that the observer stores about the operation
-        self.notes: dict[object, Value] = {}
+        self.notes: dict[object, Value] = {}  # data that each observer stores about the operation
 
     def elapsed(self) -> float:
-        """Return the seconds since the start of the operation."""
         return _clock.monotonic() - self.started
 
     @property
@@ -100,13 +92,7 @@ class OperationTrace:
         return f"{self.name} {where}"
 
     def wait_ended(self, phase: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
-        """Record the end of a wait.
-
-        :param phase: phase in which the operation waited.
-        :param started: time at which the phase started.
-        :param error: error that ended the wait; None after a success.
-        :param connecting: seconds of the wait in which the pool established a connection.
-        """
+        """Record the end of a wait, in which the pool established a connection during `connecting` seconds."""
         seconds = _clock.monotonic() - started
         if phase is Phase.SELECTION:
             self.selecting += seconds
@@ -132,8 +118,7 @@ class OperationTrace:
     def checked_out(self, connection: Connection) -> None:
         """Record that the attempt has a connection."""
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
-        # The establishment may have taken longer than this wait, because the pool may have begun to
-        # establish the connection before this check-out.
+        # The establishment may have begun before this check-out.
         connecting = connection.established_in if connection.last_command is None else 0.0
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
@@ -148,7 +133,6 @@ class OperationTrace:
             self.wait_ended(wait, self.wait_started, error)
 
     def decode(self, decode: Callable[[Buffer], T], body: Buffer) -> T:
-        """Decode a reply, and add the decoding time to :attr:`decoding`."""
         started = _clock.monotonic()
         try:
             return decode(body)
@@ -159,8 +143,7 @@ class OperationTrace:
 class Observer:
     """Base class of observers, such as metrics: objects that the executor notifies of the progress of operations.
 
-    The methods do nothing by default. The executor calls the methods in the greenlet and the
-    context of the operation.
+    The methods do nothing by default. The executor calls the methods in the greenlet and the context of the operation.
     """
 
     times_decoding = False
@@ -175,10 +158,7 @@ class Observer:
         return run
 
     def operation_started(self, trace: OperationTrace, transaction: Transaction | None) -> None:
-        """Handle the start of an operation.
-
-        :param transaction: transaction of the operation, or None.
-        """
+        """Handle the start of an operation, possibly in a transaction."""
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
         """Handle the end of an operation: success, error or interruption."""
@@ -186,13 +166,7 @@ class Observer:
     def wait_ended(
         self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        """Handle the end of a wait.
-
-        :param phase: phase in which the operation waited.
-        :param seconds: duration of the wait.
-        :param connecting: seconds of the wait in which the pool established a connection.
-        :param error: error that ended the wait; None after a success.
-        """
+        """Handle the end of a wait of some seconds, with the seconds in which the pool established a connection."""
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         """Handle a command that the driver is about to send."""
@@ -200,25 +174,13 @@ class Observer:
     def command_ended(
         self, trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
-        """Handle the end of a command.
-
-        :param reply: reply of the server; None if the server did not reply.
-        :param error: error of the command; None after a success.
-        """
+        """Handle the end of a command, with None if the server did not reply, or if no error occurred."""
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
-        """Handle the check-in of a connection.
-
-        :param address: address of the server.
-        :param seconds: seconds since the check-out of the connection.
-        """
+        """Handle the check-in of a connection after some seconds of use."""
 
     def connection_made(self, address: Address, seconds: float) -> None:
-        """Handle a new connection, which an operation or a background greenlet established.
-
-        :param address: address of the server.
-        :param seconds: seconds that the establishment took.
-        """
+        """Handle a new connection, and the seconds of its establishment by an operation or a background greenlet."""
 
     def attempt_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
         """Handle a failed attempt that the executor will retry."""
@@ -227,19 +189,14 @@ class Observer:
         """Handle the start of a transaction."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        """Handle the commit or abort of a transaction.
-
-        :param error: error of the commit or abort; None after a success.
-        """
+        """Handle the commit or abort of a transaction, or its error."""
 
 
 class Observers(Observer):
     """Group of all observers of one client, which has the interface of a single observer.
 
-    If an observer raises an exception, this class prints the exception, and the operation
-    continues. An exception that another greenlet throws into the observer reaches the operation.
-
-    :param observers: observers of the client.
+    If an observer raises an exception, this class prints the exception, and the operation continues. An exception that
+    another greenlet throws into the observer reaches the operation.
     """
 
     def __init__(self, observers: tuple[Observer, ...]) -> None:

@@ -36,10 +36,9 @@ _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
 def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
     """Return the exception for an error reply, or None if the command succeeded.
 
-    This function ignores write errors, because a bulk write may continue after a write error. For a
-    write concern error, this function returns an exception only if the code reports a state change
-    of the server. The exception is a WriteConcernError, because the server executed the write, and
-    a NotPrimaryError would cause programs to repeat the write.
+    This function ignores write errors, because a bulk write may continue after a write error. A write concern error is
+    an exception only if the code reports a state change of the server. The exception is a WriteConcernError, because a
+    NotPrimaryError would cause programs to repeat the executed write.
 
     :param concern_first: True if a write concern error has priority over the error of the command.
     :raises ProtocolError: the reply is malformed.
@@ -61,7 +60,7 @@ def error_of(reply: Document, max_wire_version: int | None = None, concern_first
 
 
 def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool = False) -> None:
-    """Raise the exception that :func:`error_of` returns. Do nothing if :func:`error_of` returns None."""
+    """Raise the exception that :func:`error_of` returns, if any."""
     error = error_of(reply, max_wire_version, concern_first)
     try:
         if error is not None:
@@ -71,11 +70,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError for an exception that a malformed reply caused.
-
-    :param failure: exception that ended the reading of the reply. If a custom type decoder of the
-        application raised `failure`, return `failure`.
-    """
+    """Return a ProtocolError for an exception that a malformed reply caused, and not a custom type decoder."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -106,10 +101,7 @@ def labelled_concern_error(reply: Document) -> DocumentDict:
 
 
 def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
-    """Add the error labels of all write concern errors of a bulk write to `error`, and return `error`.
-
-    :param outcome: result document of the bulk write.
-    """
+    """Add the error labels of all write concern errors of a bulk write to `error`, and return `error`."""
     for concern in outcome["writeConcernErrors"]:
         for label in concern.get("errorLabels", ()):
             error._add_error_label(label)
@@ -117,7 +109,7 @@ def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
 
 
 def raise_write_concern_error(reply: Document) -> None:
-    """Raise the exception for the ``writeConcernError`` of a reply, if the reply has a ``writeConcernError``."""
+    """Raise the exception for the ``writeConcernError`` of a reply, if any."""
     if reply.get("writeConcernError"):
         raise _concern_error(reply)
 

@@ -1,7 +1,4 @@
-"""Decisions about retries: whether and when to retry, and which error the application receives.
-
-This module does no I/O.
-"""
+"""Decisions about retries: whether and when to retry, and which error the application receives. No I/O."""
 
 from __future__ import annotations
 
@@ -38,8 +35,7 @@ _NO_RETRYABLE_WRITES = (
 
 
 _NONE = PyMongoError()  # placeholder until an attempt fails
-# OutOfStepError is included, because the next exchange raises this error if a server sent data to
-# an available connection.
+# If a server sent data to an available connection, the next exchange raises OutOfStepError.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
 
@@ -55,8 +51,7 @@ def may_retry_read(error: PyMongoError) -> bool:
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
     """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    Write concern errors from such a mongos get no label, because the mongos has already retried the
-    write.
+    Write concern errors from such a mongos get no label, because the mongos has already retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -79,10 +74,7 @@ def may_retry_write(error: PyMongoError) -> bool:
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
-    """Replace the error of a server without retryable writes by an error that recommends ``retryWrites=false``.
-
-    Return any other error unchanged.
-    """
+    """Replace the error of a server without retryable writes by an error that recommends ``retryWrites=false``."""
     if not (
         isinstance(error, OperationFailure)
         and error.code == codes.ILLEGAL_OPERATION
@@ -99,8 +91,6 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
 class ExecutionSettings:
     """Retry options and timeout of a client.
 
-    :param retry_reads: True if the client retries reads.
-    :param retry_writes: True if the client retries writes.
     :param timeout: timeout of a whole operation in seconds; 0 means no limit, None means that no timeout is set.
     :param max_adaptive_retries: greatest number of retries of an operation after overload errors.
     :param base_backoff: greatest backoff in seconds before the first retry after an overload error.
@@ -127,11 +117,7 @@ class FailedAttempt(Protocol):
 
 
 class RetryPolicy:
-    """Rules of the client options about retries.
-
-    :param options: retry options of the client.
-    :param topology: topology of the client.
-    """
+    """Rules of the client options about retries."""
 
     __slots__ = ("_options", "_topology", "overload", "retry_writes")
 
@@ -175,15 +161,11 @@ class Retry:
 
     There are two kinds of retries:
 
-    - After a network error or an election, the driver immediately retries a retryable read or
-      write. Without a deadline there is one retry. With a deadline, the driver retries until the
-      deadline.
-    - Overloaded servers send errors with the label ``RetryableError``. After such an error, the
-      driver retries any operation up to ``maxAdaptiveRetries`` times, if a token is left. This
-      limit then applies to the retries of both kinds together (BP-A10).
-
-    :param policy: retry policy of the client.
-    :param deadline: deadline of the operation; None means no limit.
+    - After a network error or an election, the driver immediately retries a retryable read or write: once, or with a
+      deadline until the deadline.
+    - Overloaded servers send errors with the label ``RetryableError``. After such an error, the driver retries any
+      operation up to ``maxAdaptiveRetries`` times, if a token is left. This limit then applies to the retries of both
+      kinds together (BP-A10).
     """
 
     __slots__ = (
@@ -207,18 +189,14 @@ class Retry:
         self._limit: float = 1 if deadline is None else inf
         # `latest`: error of the last attempt. `error`: error that the application receives
         self.latest = self.error = _NONE
-        # seconds to wait before the next attempt, or None if there is no next attempt
-        self.delay: float | None = None
+        self.delay: float | None = None  # seconds before the next attempt, or None if there is no next attempt
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
     def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
-        """Decide whether the driver retries after a failed attempt, and set :attr:`delay`.
+        """Add the specified labels to `error`, and set :attr:`delay`.
 
         If :attr:`delay` is None, there is no retry, and the application receives :attr:`error`.
-
-        :param error: error of `attempt`, to which this method adds the error labels that the
-            specifications require.
         """
         self._overload.errors += 1
         self.latest = error
@@ -243,8 +221,7 @@ class Retry:
         delay = self._overload.delay(self._retries) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
-            # if there is no delay, allow the retry, which raises a timeout error with this error as
-            # its cause
+            # Without a delay, the retry is allowed: it raises a timeout error whose cause is this error.
             return None
         if (overloaded or labelled) and not self._take_token():
             return None
@@ -259,9 +236,8 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        An error refers to the frames of its traceback, and a frame refers to this object. Without
-        this reference cycle, Python frees the local variables of the application immediately,
-        together with the error.
+        An error refers to the frames of its traceback, and a frame refers to this object. Without this cycle, Python
+        frees the local variables of the application together with the error.
         """
         self.latest = self.error = _NONE
 
@@ -271,10 +247,7 @@ class Retry:
         return may_retry(error) and self._policy.allows_single_retry(attempt)
 
     def _take_token(self) -> bool:
-        """Take a token from the bucket for a retry, and return True.
-
-        Return False if no token is left.
-        """
+        """Take a token from the bucket for a retry. Return False if no token is left."""
         if not self._overload.bucket.consume():
             self._overload.exhausted += 1
             return False
@@ -282,7 +255,7 @@ class Retry:
         return True
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
-        """Return the error for the application: the previous error if the retry executed nothing, otherwise `error`."""
+        """Return the previous error if the retry executed nothing, otherwise `error`."""
         if self.error is _NONE:
             return error
         if self._deadline is not None and error.timeout:

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 class ServerSession:
-    """Session on the server.
-
-    A server session belongs to one operation, one cursor or one client session.
-    """
+    """Session on the server, which belongs to one operation, one cursor or one client session."""
 
     __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
 
@@ -30,25 +27,17 @@ class ServerSession:
         self.epoch = epoch  # number of forks of the process before the creation of the session
         self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
-        # True after a network error, because a server may still run a command in the session
-        self.dirty = False
+        self.dirty = False  # True after a network error, because a server may still run a command in the session
         self.transaction_number = 0
-        # Address of a server -> number of interrupted commands that the server may still run.
-        self.unanswered: dict[Address, int] = {}
+        self.unanswered: dict[Address, int] = {}  # number of interrupted commands that each server may still run
         self.wakeup: Wakeup | None = None  # wakes the reaper, which waits until these commands end
 
     def interrupted(self, address: Address) -> None:
-        """Record that a command was interrupted before its reply arrived.
-
-        :param address: address of the server.
-        """
+        """Record that a command on this server was interrupted before its reply arrived."""
         self.unanswered[address] = self.unanswered.get(address, 0) + 1
 
     def answered(self, address: Address) -> None:
-        """Record that the late reply to an interrupted command arrived. Does not switch greenlets.
-
-        :param address: address of the server.
-        """
+        """Record that the late reply to an interrupted command arrived, without a switch."""
         self.unanswered[address] -= 1
         if not self.unanswered[address]:
             del self.unanswered[address]
@@ -57,10 +46,7 @@ class ServerSession:
 
 
 class ServerSessionPool:
-    """Pool of idle server sessions. :meth:`acquire` returns the most recently used session.
-
-    :param topology: topology of the client, which has the session timeout of the servers.
-    """
+    """Pool of idle server sessions. :meth:`acquire` returns the most recently used session."""
 
     __slots__ = ("_epoch", "_idle", "_topology", "in_use", "reaper")
 
@@ -69,8 +55,7 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # This function returns the function that ends interrupted commands and open transactions,
-        # or None if the reaper was deleted.
+        # Returns the function that ends interrupted commands and open transactions, or None after its deletion.
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
 
     def __len__(self) -> int:
@@ -78,8 +63,7 @@ class ServerSessionPool:
 
     def acquire(self) -> ServerSession:
         """Return an idle session that does not expire soon, or a new session."""
-        # Critical section: no greenlet may run between the check of the age of a session and the
-        # removal of the session from the pool.
+        # Critical section: no greenlet may run between the check of the age and the removal of a session.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()
@@ -92,10 +76,9 @@ class ServerSessionPool:
         return ServerSession(self._epoch)
 
     def release(self, session: ServerSession) -> None:
-        """Return a session to the pool.
+        """Return a session to the pool, or hand a session with interrupted commands to the reaper.
 
-        Discard the session if it is dirty, expires soon, or belongs to the parent process. If a
-        server may still run interrupted commands of the session, hand the session to the reaper.
+        Discard the session if it is dirty, expires soon, or belongs to the parent process.
         """
         if session.epoch != self._epoch:  # `in_use` does not count a session of the parent process
             return
@@ -111,13 +94,9 @@ class ServerSessionPool:
             idle.append(session)
 
     def leave_cursor(self, session: ServerSession | None, address: Address) -> None:
-        """Record that a cursor of the session may be open on a server.
+        """Record that a cursor of the session may be open on a server, so that the reaper kills the cursor later.
 
-        When the session ends, the reaper sends `killSessions`, which kills the cursor.
-
-        :param session: server session of the cursor, which may be idle or in use by another
-            operation. If `session` is None, this method does nothing.
-        :param address: address of the server on which the cursor may be open.
+        The session may be None, idle, or in use by another operation.
         """
         if session is None or session.epoch != self._epoch:
             return
@@ -128,17 +107,12 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper. Does not switch greenlets.
-
-        :param abort: operation with which the reaper aborts the open transaction; None means that
-            the reaper kills the session.
-        """
+        """Hand a session to the reaper, without a switch. `abort` aborts its transaction; None kills the session."""
         take = self.reaper()
         if take is not None:
             take(session, abort)
 
     def restore(self, session: ServerSession) -> None:
-        """Return a session from the reaper to the pool."""
         self.in_use += 1
         self.release(session)
 
@@ -149,7 +123,7 @@ class ServerSessionPool:
         return idle
 
     def forget(self) -> None:
-        """In a forked child, forget all sessions, because these sessions belong to the parent process."""
+        """Forget all sessions in a forked child, because these sessions belong to the parent process."""
         self._idle.clear()
         self.in_use = 0
         self._epoch += 1
@@ -165,5 +139,4 @@ class SessionOwner(Protocol):
     sessions: ServerSessionPool
 
     @property
-    def epoch(self) -> int:
-        """Number of forks between the creation of the client and this process."""
+    def epoch(self) -> int: ...

@@ -1,7 +1,4 @@
-"""State of an explicit session, which the executor uses.
-
-The application uses a ``ClientSession``, which contains the state.
-"""
+"""State of an explicit session for the executor. The ``ClientSession`` of the application contains the state."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ _NONE: Document = {}
 class SessionState:
     """State of an explicit session: server session, transaction, cluster time, and the greenlet that uses the session.
 
-    :param executor: executor of the client that started the session.
-    :param server_session: server session that the explicit session uses until it ends.
-    :param causal_consistency: True if reads must see the results of earlier operations of the
-        session.
+    :param causal_consistency: True if reads must see the results of earlier operations of the session.
     :param snapshot: True if all reads see the snapshot of the first read.
     """
 
@@ -63,9 +57,7 @@ class SessionState:
         self._snapshot = snapshot
         self._snapshot_time: Timestamp | None = None
         self._user: object = None  # greenlet that runs an operation in the session, or None
-        # Function that ends the session or the transaction when no operation is in progress, or
-        # None.
-        self.after_use: Callable[[], None] | None = None
+        self.after_use: Callable[[], None] | None = None  # ends the session or transaction after the last operation
         self._uses = 0  # number of operations in progress: a listener may run a nested operation in the session
         self.transaction = Transaction()
         self.limit: float | None = None  # deadline of `with_transaction`, or None
@@ -79,17 +71,13 @@ class SessionState:
 
     @property
     def server_session(self) -> ServerSession:
-        """Logical session on the server.
-
-        :raises InvalidOperation: the session has ended.
-        """
+        """Session on the server, or InvalidOperation after the end of the session."""
         if self._server_session is None:
             raise InvalidOperation("Cannot use ended session")
         return self._server_session
 
     @property
     def has_ended(self) -> bool:
-        """True after :meth:`release`."""
         return self._server_session is None
 
     @property
@@ -100,11 +88,10 @@ class SessionState:
     # Use
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`. Raise an exception if the session cannot run the operation.
+        """Mark the session as in use until :meth:`end_use`, or raise an error.
 
         :raises InvalidOperation: the session belongs to another client, has ended, or is in use by another greenlet.
-        :raises ConfigurationError: the operation is an unacknowledged write outside of a
-            transaction.
+        :raises ConfigurationError: the operation is an unacknowledged write outside of a transaction.
         """
         if self._executor.sessions is not executor.sessions:
             raise InvalidOperation("Can only use session with the MongoClient that started it")
@@ -116,8 +103,7 @@ class SessionState:
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        # `takes_session` is also false for a write with w=0 for which the driver requests a reply
-        # only to detect errors.
+        # `takes_session` is also false for a write with w=0 whose reply only reports errors.
         unacknowledged = (concern or _NONE).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
@@ -133,18 +119,12 @@ class SessionState:
         return self._user is not None and self._user is not getcurrent()
 
     def check_free(self) -> None:
-        """Check that no other greenlet uses the session.
-
-        :raises InvalidOperation: another greenlet uses the session.
-        """
+        """Raise InvalidOperation if another greenlet uses the session."""
         if self._user is not None and self._user is not getcurrent():
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
-        """Record that an operation ended.
-
-        If no other operation is in progress, other greenlets may use the session.
-        """
+        """Record the end of an operation. After the last operation, other greenlets may use the session."""
         self._uses -= 1
         if self._uses:
             return
@@ -156,8 +136,7 @@ class SessionState:
     def hand_over_transaction(self) -> SessionState:
         """Move the transaction to a new session state, so that a background greenlet can abort the transaction.
 
-        Mark the server session dirty, so that it does not return to the pool: the abort may still
-        run when this session ends.
+        The server session becomes dirty and does not return to the pool, because the abort may outlast this session.
         """
         other = copy(self)
         other._server_session = copy(self.server_session)
@@ -168,7 +147,7 @@ class SessionState:
         return other
 
     def release(self) -> None:
-        """End the session: return the server session to the pool. Later calls do nothing."""
+        """Return the server session to the pool. Later calls do nothing."""
         session, self._server_session = self._server_session, None
         if session is not None:
             self._executor.sessions.release(session)
@@ -179,13 +158,7 @@ class SessionState:
     # Commands and replies
 
     def add_read_concern(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
-        """Add the read concern for causal consistency or snapshot reads to a command.
-
-        :param command: command to change.
-        :param is_causally_consistent: True if the operation supports causal consistency.
-        :param hello: hello reply of the server.
-        :raises ConfigurationError: the server does not support snapshot reads.
-        """
+        """Add the read concern for causal consistency or snapshot reads to a command."""
         if self._snapshot:
             if hello.max_wire_version < wire_versions.SNAPSHOT_READS:
                 raise ConfigurationError("Snapshot reads require MongoDB 5.0 or later")
@@ -199,10 +172,7 @@ class SessionState:
             }
 
     def observe(self, reply: Document) -> None:
-        """Store the cluster time, operation time and snapshot time of a reply.
-
-        The caller must have checked these fields.
-        """
+        """Store the checked cluster time, operation time and snapshot time of a reply."""
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])
         if "operationTime" in reply:
@@ -211,12 +181,10 @@ class SessionState:
             self._snapshot_time = reply.get("cursor", reply).get("atClusterTime")
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Store a cluster time if it is greater than the stored cluster time."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Store an operation time if it is greater than the stored operation time."""
         if self.operation_time is None or operation_time > self.operation_time:
             self.operation_time = operation_time

@@ -22,50 +22,33 @@ class Session(Protocol):
     """The attributes and methods of implicit and explicit sessions that the executor uses."""
 
     @property
-    def explicit(self) -> SessionState | None:
-        """State of an explicit session, or None for an implicit session."""
+    def explicit(self) -> SessionState | None: ...
 
     @property
-    def server_session(self) -> ServerSession:
-        """Session on the server."""
+    def server_session(self) -> ServerSession: ...
 
     @property
-    def has_ended(self) -> bool:
-        """True if the session has ended, so that no operation can run in the session."""
+    def has_ended(self) -> bool: ...
 
     @property
-    def transaction(self) -> Transaction | None:
-        """Transaction of an explicit session, or None for an implicit session."""
+    def transaction(self) -> Transaction | None: ...
 
-    def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`.
+    def begin(self, executor: SessionOwner, operation: Operation) -> None: ...
 
-        Raise an exception if the session cannot run the operation.
-        """
+    def end_use(self) -> None: ...
 
-    def end_use(self) -> None:
-        """Record that an operation of the session ended."""
-
-    def end_implicit(self) -> None:
-        """End the session if it is implicit.
-
-        Do nothing if the session is explicit, because the application ends an explicit session.
-        """
+    def end_implicit(self) -> None: ...
 
 
 class SessionHandle(Protocol):
     """Session object that higher layers pass to the executor: a ``ClientSession`` or an implicit session."""
 
     @property
-    def has_ended(self) -> bool:
-        """True if the session has ended, so that no operation can run in the session."""
+    def has_ended(self) -> bool: ...
 
 
 def state_of(session: object) -> ImplicitSession | SessionState:
-    """Return the state of a session. The state of an implicit session is the session itself.
-
-    :raises ValueError: `session` is not a session.
-    """
+    """Return the state of a session. The state of an implicit session is the session itself."""
     if isinstance(session, (ImplicitSession, SessionState)):
         return session
     state = getattr(session, "_state", None)
@@ -75,38 +58,27 @@ def state_of(session: object) -> ImplicitSession | SessionState:
 
 
 def checked_session(session: T) -> T:
-    """Check that `session` is a session or None, and return `session`.
-
-    :raises ValueError: `session` is neither a session nor None.
-    """
+    """Check that `session` is a session or None, and return `session`."""
     if session is not None:
         state_of(session)
     return session
 
 
 def refuse_other_limit(session: SessionHandle | None) -> None:
-    """Refuse a timeout of a single operation in a ``with_transaction`` callback, whose operations share one deadline.
-
-    :raises InvalidOperation: a ``with_transaction`` callback is running in `session`.
-    """
+    """Raise InvalidOperation if the operations of a ``with_transaction`` callback in `session` share one deadline."""
     if session is not None and getattr(state_of(session), "limit", None) is not None:
         raise InvalidOperation(OTHER_LIMIT)
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
-    """End an implicit session.
-
-    Do nothing if `session` is None or an explicit session, which the application ends.
-    """
+    """End an implicit session. The application ends an explicit session."""
     if isinstance(session, ImplicitSession):
         session.end_implicit()
 
 
 _bound: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmongo_bound_session", default=None)
 
-
-binding = _bound.get
-"""Return the executor and the bound session of its client, or None."""
+binding = _bound.get  # returns the executor and the bound session of its client, or None
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
@@ -123,10 +95,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if an operation that receives `session` runs in a transaction.
-
-    :param session: explicit session, or None for the bound session.
-    """
+    """Return True if an operation that receives `session`, or the bound session, runs in a transaction."""
     effective = bound_session(executor) if session is None else session
     if effective is None:
         return False
@@ -151,7 +120,7 @@ def server_session_of(session: SessionHandle | None) -> ServerSession | None:
 
 @contextmanager
 def unbound() -> Iterator[None]:
-    """Ignore the bound session inside the block. Internal operations of the driver use such a block."""
+    """Ignore the bound session inside the block, for internal operations."""
     if _bound.get() is None:
         yield
         return
@@ -165,12 +134,8 @@ def unbound() -> Iterator[None]:
 class ImplicitSession:
     """Implicit session of one operation or one cursor.
 
-    The implicit session acquires a server session only for the first command, so that operations
-    have no server session during the check-out of a connection.
-
-    :param pool: pool of server sessions.
-    :param server_session: server session that the caller has acquired; None means that the first
-        command acquires a server session.
+    Only the first command acquires a server session, so that operations have no server session during the check-out of
+    a connection.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -185,7 +150,7 @@ class ImplicitSession:
 
     @property
     def server_session(self) -> ServerSession:
-        """Session on the server. The first use of this property acquires the server session."""
+        """Session on the server, which the first use of this property acquires."""
         session = self._server_session
         if session is None:
             session = self._server_session = self._pool.acquire()
@@ -201,20 +166,14 @@ class ImplicitSession:
 
     def end_implicit(self) -> None:
         """Return the server session, if there is one, to the pool. Later calls do nothing."""
-        # Reset the attribute first: after a second release of the server session, two operations
-        # could acquire the session.
+        # Reset the attribute first: after a second release, two operations could acquire the session.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead, which has several owners.
-
-    The last owner returns the server session to the pool.
-
-    :param previous: previous session of the cursor, from which this session takes the server session.
-    """
+    """Implicit session of a cursor that reads ahead, taken from `previous`. The last owner ends the session."""
 
     __slots__ = ("_owners",)
 
@@ -224,7 +183,7 @@ class SharedSession(ImplicitSession):
         self._owners = 1
 
     def share(self) -> None:
-        """Add an owner. Each owner must call :meth:`end_implicit`."""
+        """Add an owner, which must call :meth:`end_implicit`."""
         self._owners += 1
 
     def end_implicit(self) -> None:

@@ -1,8 +1,4 @@
-"""Executor of a client with observers.
-
-:class:`TracedExecutor` runs operations like :class:`Executor`, and records the progress of each operation in an
-:class:`OperationTrace`.
-"""
+"""Executor of a client with observers, which records the progress of each operation in an :class:`OperationTrace`."""
 
 from __future__ import annotations
 
@@ -36,11 +32,7 @@ def trace_of(operation: Operation, observer: Observers) -> OperationTrace:
 
 
 class TracedCommands(CommandEvents):
-    """Publisher of command events that notifies command listeners and observers.
-
-    :param listeners: command listeners.
-    :param observers: observers of the client.
-    """
+    """Publisher of command events that notifies command listeners and observers."""
 
     __slots__ = ("_listened",)
 
@@ -81,10 +73,7 @@ def _command_ended(sent: SentCommand, duration: float, reply: Document | None, e
 
 
 class TracedExecutor(Executor):
-    """Executor that notifies observers.
-
-    :func:`with_observers` combines this class with another executor class.
-    """
+    """Executor that notifies observers. :func:`with_observers` combines this class with another executor class."""
 
     observers: Observers  # never None
 
@@ -145,9 +134,7 @@ class TracedExecutor(Executor):
                 operation.trace.end_attempt(error)
                 operation.trace.observer.attempt_failed(operation.trace, error)
         finally:
-            # the error refers to the frames of the callers, and must not form a cycle with these
-            # frames
-            del error
+            del error  # the error refers to the frames of the callers, and must not form a cycle with these frames
 
     def _wait(self, seconds: float, operation: Operation) -> None:
         trace, started = operation.trace, _clock.monotonic()
@@ -173,10 +160,7 @@ class TracedExecutor(Executor):
 
 
 def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
-    """Return a subclass of `kind` that notifies observers.
-
-    :param kind: executor class without observers.
-    """
+    """Return a subclass of `kind` that notifies observers."""
     return type(f"Traced{kind.__name__}", (TracedExecutor, kind), {})
 
 

@@ -43,13 +43,7 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction, including the default options of the session and the client.
-
-    :param read_concern: read concern, which the first command sends.
-    :param write_concern: write concern, which the commit or abort sends.
-    :param selector: read preference of the reads in the transaction.
-    :param max_commit_time_ms: time limit of a commit on the server in milliseconds; None means no limit.
-    """
+    """Options of a transaction, including the defaults. `max_commit_time_ms` is in milliseconds, or None."""
 
     read_concern: Document
     write_concern: Document
@@ -87,12 +81,7 @@ class Transaction:
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Start the transaction.
-
-        Does not send a command, because the first operation starts the transaction on the server.
-
-        :raises InvalidOperation: a transaction is in progress.
-        """
+        """Start the transaction without a command: the first operation starts the transaction on the server."""
         if self.active:
             raise InvalidOperation("Transaction already in progress")
         self.unpin()
@@ -109,10 +98,7 @@ class Transaction:
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:
-        """Unpin the mongos and the connection from the transaction.
-
-        :param error: error that ended the transaction; None after a success.
-        """
+        """Unpin the mongos and the connection from the transaction, which an error may have ended."""
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
@@ -122,10 +108,7 @@ class Transaction:
     # Commit and abort
 
     def begin_commit(self) -> bool:
-        """Prepare a commit. Return False if the driver need not send a `commitTransaction` command.
-
-        :raises InvalidOperation: there is no transaction to commit.
-        """
+        """Prepare a commit. Return False if the driver need not send a `commitTransaction` command."""
         state = self.state
         if state is State.NONE:
             raise InvalidOperation("No transaction started")
@@ -139,10 +122,7 @@ class Transaction:
         return True
 
     def begin_abort(self) -> bool:
-        """Prepare an abort. Return False if the driver need not send an `abortTransaction` command.
-
-        :raises InvalidOperation: there is no transaction to abort.
-        """
+        """Prepare an abort. Return False if the driver need not send an `abortTransaction` command."""
         state = self.state
         if state is State.NONE:
             raise InvalidOperation("No transaction started")
@@ -151,8 +131,7 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        # If the pinned connection has an error, the driver closes the connection, which aborts the
-        # transaction (LB-83).
+        # If the pinned connection has an error, the driver closes it, which aborts the transaction (LB-83).
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
@@ -166,10 +145,7 @@ class Transaction:
     # Commands
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
-        """Add the transaction fields to a command. The fields of the first command start the transaction on the server.
-
-        :param after: operation time for ``afterClusterTime`` (causal consistency), or None.
-        """
+        """Add the transaction fields to a command, with the operation time `after` for ``afterClusterTime``."""
         command["autocommit"] = False
         if self.state is State.STARTING:
             command["startTransaction"] = True
@@ -180,20 +156,14 @@ class Transaction:
                 command["readConcern"] = concern
 
     def sent(self) -> None:
-        """Record that the driver is about to send a command.
-
-        The transaction is then in progress, even if the command fails.
-        """
+        """Record that a command is about to be sent. Even if the command fails, the transaction is in progress."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record that an exception interrupted a commit or abort.
-
-        If the driver did not send the command, the transaction is still in progress.
-        """
+        """Record the interruption of a commit or abort. Without a sent command, the transaction is in progress."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
@@ -202,10 +172,7 @@ class Transaction:
         self.state = State.STARTING
 
     def observe(self, reply: Document) -> None:
-        """Store the recovery token of a reply.
-
-        With this token, another mongos can find the result of the transaction.
-        """
+        """Store the recovery token of a reply, with which another mongos can find the result of the transaction."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
@@ -214,19 +181,12 @@ class Transaction:
 
     @staticmethod
     def failed(error: PyMongoError) -> None:
-        """Add the label ``TransientTransactionError`` to a connection error.
-
-        Because of this label, the executor unpins the transaction if it does not retry the
-        operation.
-        """
+        """Add the label ``TransientTransactionError``, which lets the executor unpin, to a connection error."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit.
-
-        Unless the server was overloaded, let the next commit use w="majority".
-        """
+        """Add labels to the error of a commit. Unless a server was overloaded, the next commit uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):
